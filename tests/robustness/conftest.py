@@ -17,21 +17,21 @@ from tests.robustness.nightly_runs import NightlyRuns
 
 AT_ONCE = 3
 """How many of these tests run at once, with any number of workers: they mostly wait, but not always."""
-LONGEST = 600
+TEST_TIMEOUT = 600
 """Seconds for one test: some hold many conversations, on a machine that may be busy."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Distribute these tests over the workers in turn, because a file's slow tests are next to each other."""
-    here = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
-    for number, item in enumerate(here):
+    robustness_tests = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
+    for number, item in enumerate(robustness_tests):
         item.add_marker(pytest.mark.xdist_group(f"robustness {number % AT_ONCE}"))
-        item.add_marker(pytest.mark.timeout(LONGEST))
+        item.add_marker(pytest.mark.timeout(TEST_TIMEOUT))
 
 
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
-    """Return what the conversations come to without faults."""
+    """Return the requests and results of the conversations without faults."""
     return made_once(
         tmp_path_factory, "undisturbed", lambda: asyncio.run(watch(tmp_path_factory.mktemp("undisturbed")))
     )
@@ -41,7 +41,10 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
 def undisturbed_nightly_runs(
     bucket_server: BucketServer, bucket_aws: Aws, tmp_path_factory: pytest.TempPathFactory
 ) -> Undisturbed:
-    """Return what nightly runs come to without faults: a lab is notified of them and uploads their results."""
+    """Return the requests and results of nightly runs without faults.
+
+    A lab is notified of each run and uploads its results.
+    """
 
     def make() -> Undisturbed:
         world = World(bucket_server, bucket_aws)

@@ -105,9 +105,13 @@ class Conversation:
     @property
     def action_counts(self) -> Counter[str]:
         """Count the bot's actions for which GitHub sends webhooks."""
-        theirs = [d for d in self.place.github.webhooks.deliveries if d.repository_id == self.repository.id]
-        of_app = {d.guid: d for d in theirs if d.target is self.place.app}
-        return Counter(f"{one.event}.{one.action}" for one in of_app.values() if one.body["sender"]["login"] == BOT)
+        deliveries = [d for d in self.place.github.webhooks.deliveries if d.repository_id == self.repository.id]
+        deliveries_by_guid = {d.guid: d for d in deliveries if d.target is self.place.app}
+        return Counter(
+            f"{delivery.event}.{delivery.action}"
+            for delivery in deliveries_by_guid.values()
+            if delivery.body["sender"]["login"] == BOT
+        )
 
 
 class Reviewers(Conversation):
@@ -202,5 +206,5 @@ class NightlyMoves(Conversation):
         key, bucket = f"results/{self.repository.full_name}/nightly.json", self.place.bucket
         if bucket is None or key not in bucket.keys(key):
             return {}
-        read: dict[str, Any] = json.loads(bucket.s3.get_object(Bucket=bucket.name, Key=key)["Body"].read())
-        return read
+        document: dict[str, Any] = json.loads(bucket.s3.get_object(Bucket=bucket.name, Key=key)["Body"].read())
+        return document

@@ -14,7 +14,7 @@ from sandbox import Fault, Repository
 from sandbox.faults import Faults, When
 from tests.bucket import World
 from tests.robustness.conversation import CONVERSATIONS, Conversation, NightlyMoves
-from tests.robustness.place import PATIENCE, Place, place
+from tests.robustness.place import PATIENCE, Place, open_place
 from tests.robustness.side_by_side import SideBySide
 
 BY_THE_CLOCK = ("/contents/{path}", "/installation", "/repos/{owner}/{repo}")
@@ -37,10 +37,10 @@ class Boundary(Protocol):
     """An action of the bot in a conversation at which the bot can be held and killed."""
 
     @property
-    def talk(self) -> type[Conversation]:
-        """Hold the conversation."""
+    def conversation(self) -> type[Conversation]:
+        """Return the kind of the conversation."""
 
-    def pause(self, here: Place, repository: Repository) -> Hold:
+    def pause(self, place: Place, repository: Repository) -> Hold:
         """Hold the action if it belongs to a repository."""
 
 
@@ -48,33 +48,33 @@ class Boundary(Protocol):
 class Point:
     """The `number`-th request (from 0) of a method and route in a conversation, before or after it takes effect."""
 
-    talk: type[Conversation]
+    conversation: type[Conversation]
     server: Literal["github", "jenkins", "s3"]
     method: str
     route: str
     number: int
-    when: When = "before"
+    side: When = "before"
 
     @property
     def writes(self) -> bool:
         """Whether the request changes anything."""
         return self.method not in ("GET", "HEAD")
 
-    def at(self, when: When) -> Point:
+    def at(self, side: When) -> Point:
         """Return the same request, on the other or the same side of its effect."""
-        return replace(self, when=when)
+        return replace(self, side=side)
 
-    def faults(self, here: Place) -> Faults:
+    def faults(self, place: Place) -> Faults:
         """Return the faults of the server that receives the request."""
         if self.server == "s3":
-            assert here.gate is not None
-            return here.gate.faults
-        return here.github.faults if self.server == "github" else here.jenkins.faults
+            assert place.gate is not None
+            return place.gate.faults
+        return place.github.faults if self.server == "github" else place.jenkins.faults
 
     @property
-    def place(self) -> tuple[type[Conversation], str]:
+    def sequence(self) -> tuple[type[Conversation], str]:
         """Return the conversation and the server: requests to different servers have no defined order."""
-        return self.talk, self.server
+        return self.conversation, self.server
 
     def pattern(self, repository: Repository) -> re.Pattern[str]:
         """Return the pattern of such a request's path in a repository."""
@@ -84,13 +84,13 @@ class Point:
         route = re.sub(r"\\\{[a-z_]+\\\}", "[^/]+", route)
         return re.compile(f"^{route}$")
 
-    def pause(self, here: Place, repository: Repository) -> Fault:
+    def pause(self, place: Place, repository: Repository) -> Fault:
         """Hold the request when it is made for a repository."""
-        faults = self.faults(here)
-        return faults.pause(self.method, self.pattern(repository), when=self.when, skip=self.number)
+        faults = self.faults(place)
+        return faults.pause(self.method, self.pattern(repository), when=self.side, skip=self.number)
 
     def __str__(self) -> str:
-        return f"{self.talk.__name__}: {self.when} {self.method} {self.route} ({self.number + 1})"
+        return f"{self.conversation.__name__}: {self.side} {self.method} {self.route} ({self.number + 1})"
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Undisturbed:
     @property
     def around_writes(self) -> list[Point]:
         """Return the points on both sides of every write."""
-        return [point.at(when) for point in self.points if point.writes for when in ("before", "after")]
+        return [point.at(side) for point in self.points if point.writes for side in ("before", "after")]
 
     @property
     def at_reads(self) -> list[Point]:
@@ -112,28 +112,30 @@ class Undisturbed:
         return [point for point in self.points if not point.writes]
 
 
-def points_of(here: Place, talk: Conversation) -> list[Point]:
+def points_of(place: Place, conversation: Conversation) -> list[Point]:
     """Return every request about a conversation's repository, in order."""
-    owner = talk.repository.owner.login
-    records = here.github.requests.records
-    made = [
+    owner = conversation.repository.owner.login
+    records = place.github.requests.records
+    requests = [
         ("github", r.method, r.route)
         for r in records
         if r.path.startswith(f"/repos/{owner}/") and not r.route.endswith(BY_THE_CLOCK)
     ]
-    made += [("jenkins", how, path.replace(owner, "{owner}")) for how, path in here.jenkins.requests if owner in path]
-    made += [("s3", how, path) for how, path in _objects(here, owner)]
+    requests += [
+        ("jenkins", method, path.replace(owner, "{owner}")) for method, path in place.jenkins.requests if owner in path
+    ]
+    requests += [("s3", method, path) for method, path in _objects(place, owner)]
     seen: Counter[tuple[str, str, str]] = Counter()
-    found = []
-    for one in made:
-        found.append(Point(type(talk), *one, number=seen[one]))  # type: ignore[arg-type]
-        seen[one] += 1
-    return found
+    points = []
+    for request in requests:
+        points.append(Point(type(conversation), *request, number=seen[request]))  # type: ignore[arg-type]
+        seen[request] += 1
+    return points
 
 
-def _objects(here: Place, owner: str) -> Iterator[tuple[str, str]]:
+def _objects(place: Place, owner: str) -> Iterator[tuple[str, str]]:
     """Yield the reads of a repository's objects in the bucket, without listings, which depend on the clock."""
-    for method, path in here.gate.requests if here.gate else ():
+    for method, path in place.gate.requests if place.gate else ():
         if f"/{owner}/" in path and "list-type=" not in path:
             key = path.removeprefix("/").partition("/")[2]
             yield method, re.sub("[0-9a-f]{40}", "{sha}", f"/{{bucket}}/{key.replace(owner, '{owner}')}")
@@ -143,15 +145,21 @@ async def watch(
     folder: Path, kinds: Sequence[type[Conversation]] = (*CONVERSATIONS, NightlyMoves), bucket: World | None = None
 ) -> Undisturbed:
     """Hold each conversation once, undisturbed."""
-    async with place(folder, f"sqlite:///{folder}/nightjar.db", bucket=bucket) as here:
-        side_by_side = SideBySide(here, {kind.__name__: kind for kind in kinds})
-        await here.start()
+    async with open_place(folder, f"sqlite:///{folder}/nightjar.db", bucket=bucket) as place:
+        side_by_side = SideBySide(place, {kind.__name__: kind for kind in kinds})
+        await place.start()
         side_by_side.begin()
         deliveries = await side_by_side.end()
-        talks = side_by_side.talks.values()
-        effects = {effect["kind"] for one in deliveries for plan in one["plans"] for effect in plan["effects"]}
-        points = [point for talk in talks for point in points_of(here, talk)]
-        return Undisturbed(tuple(points), {type(talk): talk.seen() for talk in talks}, frozenset(effects))
+        conversations = side_by_side.conversations.values()
+        effects = {
+            effect["kind"] for delivery in deliveries for plan in delivery["plans"] for effect in plan["effects"]
+        }
+        points = [point for conversation in conversations for point in points_of(place, conversation)]
+        return Undisturbed(
+            tuple(points),
+            {type(conversation): conversation.seen() for conversation in conversations},
+            frozenset(effects),
+        )
 
 
 T = TypeVar("T")
@@ -170,10 +178,7 @@ def alone(points: Iterable[B]) -> list[list[B]]:
 
 
 def packed(points: Iterable[Point], trace: Sequence[Point]) -> list[list[Point]]:
-    """Return points in groups, one conversation for each group, of as many points as there are kills:
-
-    see `in_groups`.
-    """
+    """Return points in groups of at most `KILLS`, one conversation for each group; see `in_groups`."""
     return in_groups(points, trace, lambda point: point, most=KILLS, apart=APART)
 
 
@@ -186,18 +191,18 @@ def in_groups(
     request shifts the numbers of later ones, so no item of a group has the route of an earlier item, or of a read by
     that item's job.
     """
-    where = {point: number for number, point in enumerate(trace)}
+    positions = {point: number for number, point in enumerate(trace)}
 
     def position(item: T) -> int:
-        return where[point_of(item).at("before")]
+        return positions[point_of(item).at("before")]
 
     def fits(group: list[T], item: T) -> bool:
-        point, before = point_of(item), [point_of(one) for one in group]
+        point, earlier_points = point_of(item), [point_of(member) for member in group]
         return (
             len(group) < most
-            and before[0].place == point.place
+            and earlier_points[0].sequence == point.sequence
             and position(item) - position(group[-1]) >= apart
-            and not any(_route(point) in _done_again(trace, one) for one in before)
+            and not any(_route(point) in _done_again(trace, earlier_point) for earlier_point in earlier_points)
         )
 
     groups: list[list[T]] = []
@@ -216,21 +221,23 @@ def _route(point: Point) -> tuple[str, str]:
 
 def _done_again(trace: Sequence[Point], point: Point) -> set[tuple[str, str]]:
     """Return the routes that a job requests again if it is killed at a request: this one, and the reads before it."""
-    found = {_route(point)}
-    here = [one for one in trace if one.place == point.place]
-    for one in reversed(here[: here.index(point.at("before"))]):
-        if one.writes:
+    routes = {_route(point)}
+    requests = [request for request in trace if request.sequence == point.sequence]
+    for request in reversed(requests[: requests.index(point.at("before"))]):
+        if request.writes:
             break
-        found.add(_route(one))
-    return found
+        routes.add(_route(request))
+    return routes
 
 
 class Crash:
     """Parallel conversations, each held at its own points, one after another; each kill hits all of them."""
 
-    def __init__(self, here: Place, groups: Sequence[Sequence[Boundary]]) -> None:
-        self.here = here
-        self.talks = SideBySide(here, {" and ".join(map(str, group)): group[0].talk for group in groups})
+    def __init__(self, place: Place, groups: Sequence[Sequence[Boundary]]) -> None:
+        self.place = place
+        self.side_by_side = SideBySide(
+            place, {" and ".join(map(str, group)): group[0].conversation for group in groups}
+        )
         self._groups = groups
         self._ahead: list[list[tuple[Boundary, Hold]]] = []
         self._held: list[Hold] = []
@@ -241,12 +248,12 @@ class Crash:
         while True:
             # Other tests cover what the bot misses while it is down: webhooks of conversations that go on wait
             # meanwhile.
-            self.here.github.webhooks.hold()
-            await self.here.github.delivered()
-            await self.here.bot.kill()
+            self.place.github.webhooks.hold()
+            await self.place.github.delivered()
+            await self.place.bot.kill()
             self.lose_what_is_held()
-            await self.here.start()
-            self.here.github.webhooks.release()
+            await self.place.start()
+            self.place.github.webhooks.release()
             if not any(self._ahead):
                 return
             await self._reach_next_points()
@@ -254,22 +261,22 @@ class Crash:
     async def reach_points(self) -> None:
         """Begin every conversation and wait until each is held at its first point."""
         self._ahead = [
-            [(point, point.pause(self.here, talk.repository)) for point in group]
-            for group, talk in zip(self._groups, self.talks.talks.values(), strict=True)
+            [(point, point.pause(self.place, conversation.repository)) for point in group]
+            for group, conversation in zip(self._groups, self.side_by_side.conversations.values(), strict=True)
         ]
-        self.talks.begin()
+        self.side_by_side.begin()
         await self._reach_next_points()
-        await self.here.github.delivered()
+        await self.place.github.delivered()
 
     async def _reach_next_points(self) -> None:
-        coming = [ahead.pop(0) for ahead in self._ahead if ahead]
-        self._held = [pause for _, pause in coming]
+        next_points = [ahead.pop(0) for ahead in self._ahead if ahead]
+        self._held = [pause for _, pause in next_points]
         try:
             async with asyncio.timeout(PATIENCE):
                 await asyncio.gather(*(pause.reached.wait() for pause in self._held))
         except TimeoutError:
-            untouched = [str(point) for point, pause in coming if not pause.reached.is_set()]
-            raise AssertionError(f"never came to {untouched}\n{self.here.github.transcript()}") from None
+            missed_points = [str(point) for point, pause in next_points if not pause.reached.is_set()]
+            raise AssertionError(f"never came to {missed_points}\n{self.place.github.transcript()}") from None
 
     def release_held(self) -> None:
         """Release the held requests of a running process."""
@@ -283,6 +290,6 @@ class Crash:
 
 
 def spread(points: Iterable[Point], number: int) -> list[Point]:
-    """Return `most` of the points, evenly spread from first to last."""
+    """Return `number` of the points, evenly spread from first to last."""
     listed = list(points)
     return [listed[n * (len(listed) - 1) // (number - 1)] for n in range(number)]

@@ -38,24 +38,24 @@ class Gate:
         path = unquote(request.path_qs)
         self.requests.append((request.method, path))
         fault = self.faults.take(request.method, path, path)
-        if (given := await _meet(fault, request, "before")) is not None:
-            return given
+        if (fault_response := await _meet(fault, request, "before")) is not None:
+            return fault_response
         body = await request.read()
         headers = {name: value for name, value in request.headers.items() if name.lower() not in ("host", "expect")}
-        where = f"{self.server.url}{request.raw_path}"
+        url = f"{self.server.url}{request.raw_path}"
         async with (
             aiohttp.ClientSession(auto_decompress=False, skip_auto_headers=("Accept-Encoding",)) as session,
-            session.request(request.method, URL(where, encoded=True), data=body, headers=headers) as answer,
+            session.request(request.method, URL(url, encoded=True), data=body, headers=headers) as answer,
         ):
             content = await answer.read()
             headers_back = {name: value for name, value in answer.headers.items() if name.lower() in PASSED_ON}
-        if (given := await _meet(fault, request, "after")) is not None:
-            return given
+        if (fault_response := await _meet(fault, request, "after")) is not None:
+            return fault_response
         return web.Response(status=answer.status, headers=headers_back, body=content)
 
 
-async def _meet(fault: Fault | None, request: web.Request, when: When) -> web.Response | None:
-    if fault is None or not await fault.strike(when, request.transport):
+async def _meet(fault: Fault | None, request: web.Request, side: When) -> web.Response | None:
+    if fault is None or not await fault.strike(side, request.transport):
         return None
     if fault.status is None or fault.abandoned:
         return web.Response(status=500)

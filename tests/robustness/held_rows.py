@@ -14,7 +14,7 @@ import psycopg
 from sandbox import Repository
 from sandbox.faults import When
 from tests.robustness.conversation import Conversation
-from tests.robustness.place import PATIENCE, SELDOM, Place
+from tests.robustness.place import PATIENCE, POLL_INTERVAL, Place
 from tests.waiting import until
 
 RowWrite = Literal["INSERT", "UPDATE", "DELETE"]
@@ -37,7 +37,7 @@ FOR EACH ROW EXECUTE FUNCTION tests_hold();
 """
 HOLD = "INSERT INTO tests_held (number, operation, key_like, skip) VALUES (%s, %s, %s, %s)"
 WAITING = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = %s AND NOT granted"
-END = "SELECT pg_terminate_backend(%s, 10000)"
+TERMINATE = "SELECT pg_terminate_backend(%s, 10000)"
 
 
 class HeldRows:
@@ -63,7 +63,7 @@ class HeldRows:
     def release(self, number: int, *, lost: bool) -> None:
         """Let a write take effect, or drop it."""
         for pid in self.waiting(number) if lost else ():
-            self._connection.execute(END, [pid])
+            self._connection.execute(TERMINATE, [pid])
         self._connection.execute("SELECT pg_advisory_unlock(%s)", [number])
 
 
@@ -82,13 +82,13 @@ def held_rows(url: str) -> Iterator[HeldRows]:
 class HeldRow:
     """A write that is held; `reached` is set once the bot gets there."""
 
-    def __init__(self, rows: HeldRows, number: int, when: When) -> None:
+    def __init__(self, rows: HeldRows, number: int, side: When) -> None:
         self.reached = asyncio.Event()
-        self._rows, self._number, self._when = rows, number, when
+        self._rows, self._number, self._side = rows, number, side
         self._watch = asyncio.create_task(self._watched())
 
     async def _watched(self) -> None:
-        await until(lambda: self._rows.waiting(self._number), deadline=PATIENCE, pause=SELDOM)
+        await until(lambda: self._rows.waiting(self._number), deadline=PATIENCE, pause=POLL_INTERVAL)
         self.reached.set()
 
     def resume(self) -> None:
@@ -97,24 +97,24 @@ class HeldRow:
 
     def abandon(self) -> None:
         """Let the server finish the write of a dead process; a write that is held *before* it takes effect is lost."""
-        self._rows.release(self._number, lost=self._when == "before")
+        self._rows.release(self._number, lost=self._side == "before")
 
 
 @dataclass(frozen=True)
 class StoredPoint:
     """The `number`-th write (from 0) to records of a kind in a conversation, before or after it takes effect."""
 
-    talk: type[Conversation]
+    conversation: type[Conversation]
     rows: HeldRows
     operation: RowWrite
     prefix: str
     number: int
-    when: When
+    side: When
 
-    def pause(self, _here: Place, repository: Repository) -> HeldRow:
+    def pause(self, _place: Place, repository: Repository) -> HeldRow:
         """Hold the write when it belongs to a repository."""
         number = self.rows.hold(self.operation, f"{self.prefix}:{repository.id}:%", self.number)
-        return HeldRow(self.rows, number, self.when)
+        return HeldRow(self.rows, number, self.side)
 
     def __str__(self) -> str:
-        return f"{self.talk.__name__}: {self.when} {self.operation} {self.prefix} ({self.number + 1})"
+        return f"{self.conversation.__name__}: {self.side} {self.operation} {self.prefix} ({self.number + 1})"

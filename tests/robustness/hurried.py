@@ -31,11 +31,11 @@ def main() -> None:
     parser.add_argument("--config", type=Path)
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     logs.configure()
-    config, settings = load_config(given.config), Settings.from_environment()
+    config, settings = load_config(arguments.config), Settings.from_environment()
     start_logging(settings)
-    address = Address(given.host, given.port) if given.command == "serve" else None
+    address = Address(arguments.host, arguments.port) if arguments.command == "serve" else None
     run_on_fastest_loop(
         run_until_stopped(config, settings, address, WorkerPace(check_after=CHECK_AFTER), allowance=ALLOWANCE)
     )

@@ -55,9 +55,9 @@ class NightlyRuns(Conversation):
         await self.until(lambda: self._says(sha, "1 new failure, 1 still failing · 1 passed"))
         self._runs(sha)[-1].press("hubot", "ignore")
         await self.until(lambda: self._runs(sha)[-1].conclusion == "success")
-        (shown,) = self._runs(sha)
-        shown.suite.rerequest("hubot")
-        await self.until(lambda: self._runs(sha)[-1].id > shown.id)
+        (check_run,) = self._runs(sha)
+        check_run.suite.rerequest("hubot")
+        await self.until(lambda: self._runs(sha)[-1].id > check_run.id)
 
     def _nightly_run(self, name: str, files: Mapping[str, str | None]) -> str:
         # Runs are ordered by the seconds of their commits, and no nightly branch moves twice in one second.

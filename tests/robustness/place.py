@@ -42,7 +42,7 @@ UNTIL_REPORTED_AGAIN = 3
 """Seconds after which a queue delivers an unacknowledged message again."""
 HURRIED = "tests.robustness.hurried"
 """The bot with two waits shortened: after a write with an unknown outcome, and for the App's points."""
-SELDOM = 0.05
+POLL_INTERVAL = 0.05
 """Seconds between two reads of all deliveries."""
 PATIENCE = 240.0
 """The most seconds of a conversation: far more than it takes among a hundred others on a busy machine."""
@@ -74,19 +74,17 @@ class Place:
         # Scheduled half a day from now, so it never runs by itself: conversations that need the timer run it.
         nightly = {"at": f"{(time.gmtime().tm_hour + 12) % 24:02}:00", "timezone": "UTC"}
         timers = {"nightly": nightly, "last_good": {"every": "10000d", "require": ["cpu"]}}
-        each = {"rerun": {"jenkins": [{"url": self.jenkins.url}]}, **timers, **results, **keys}
-        text = json.dumps({"repositories": dict.fromkeys(names, each)})
+        repository_settings = {"rerun": {"jenkins": [{"url": self.jenkins.url}]}, **timers, **results, **keys}
+        text = json.dumps({"repositories": dict.fromkeys(names, repository_settings)})
         (self.folder / "app.yaml").write_text(text)
 
     async def run_timer(self, repository: Repository, name: str, moment: str) -> None:
         """Run a timer, once for each `moment`."""
         async with self.beside() as engine:
             await note_id(engine.records, repository.full_name, repository.id)
-            about, pending = (
-                events.Repository(repository.id, repository.full_name, None),
-                TimerEvent(name, moment, int(time.time())),
-            )
-            await announce(engine.accept, TIMER_EVENT, about, pending)
+            event_repository = events.Repository(repository.id, repository.full_name, None)
+            timer_event = TimerEvent(name, moment, int(time.time()))
+            await announce(engine.accept, TIMER_EVENT, event_repository, timer_event)
 
     async def start(self) -> None:
         """Start the bot, and let GitHub send webhooks to it."""
@@ -112,14 +110,14 @@ class Place:
 
             async def settled() -> bool:
                 await self.github.delivered(timeout=deadline)
-                before = len(self.github.webhooks.deliveries)
+                delivery_count = len(self.github.webhooks.deliveries)
                 if any((await engine.backlog()).waiting.values()):
                     return False
                 records = await engine.journal.recent(limit=10_000)
-                same = before == len(self.github.webhooks.deliveries) and self.github.webhooks.idle
-                return same and all(record.settled for record in records)
+                is_idle = delivery_count == len(self.github.webhooks.deliveries) and self.github.webhooks.idle
+                return is_idle and all(record.settled for record in records)
 
-            await until(settled, deadline=deadline, pause=SELDOM)
+            await until(settled, deadline=deadline, pause=POLL_INTERVAL)
         return await self.deliveries()
 
     def replica(self, command: str = "serve") -> BotProcess:
@@ -129,25 +127,30 @@ class Place:
 
 def failures(deliveries: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the reason of every failed job, with its delivery's event."""
-    return [f"{one['event']}: {job['text']}" for one in deliveries for job in jobs(one) if job["state"] == "failed"]
+    return [
+        f"{delivery['event']}: {job['text']}"
+        for delivery in deliveries
+        for job in jobs(delivery)
+        if job["state"] == "failed"
+    ]
 
 
 def jobs(delivery: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the jobs of a delivery as `nightjar deliveries --json` lists them."""
-    found = [delivery["job"], *delivery["replays"]]
+    listed_jobs = [delivery["job"], *delivery["replays"]]
     for plan in delivery["plans"]:
-        found += [plan["job"], *(effect["job"] for effect in plan["effects"])]
-    return found
+        listed_jobs += [plan["job"], *(effect["job"] for effect in plan["effects"])]
+    return listed_jobs
 
 
 def tracebacks(bot: BotProcess) -> list[str]:
     """Return the tracebacks of our own faults in a log."""
-    shown = [str(entry["exception"]) for entry in bot.logs if "exception" in entry]
-    return shown + [line for line in bot.output if line.startswith(("Traceback", "  File"))]
+    exceptions = [str(entry["exception"]) for entry in bot.logs if "exception" in entry]
+    return exceptions + [line for line in bot.output if line.startswith(("Traceback", "  File"))]
 
 
 @asynccontextmanager
-async def place(
+async def open_place(
     folder: Path,
     database_url: str,
     *,
@@ -163,7 +166,7 @@ async def place(
         api_url = await stack.enter_async_context(github.serve())
         await stack.enter_async_context(jenkins.serve())
         app = github.create_app("nightjar", webhook_secret=SECRET)
-        given = {
+        variables = {
             "GITHUB_APP_ID": str(app.id),
             "GITHUB_PRIVATE_KEY": app.private_key,
             "GITHUB_WEBHOOK_SECRET": SECRET,
@@ -172,14 +175,16 @@ async def place(
             "JENKINS_USER": jenkins.user,
             "JENKINS_TOKEN": jenkins.token,
         }
-        opened, results = None, None
+        opened_gate, results = None, None
         if bucket is not None:
-            opened = await stack.enter_async_context(gate(bucket.server))
-            given |= opened.environment
+            opened_gate = await stack.enter_async_context(gate(bucket.server))
+            variables |= opened_gate.environment
             results = {**RESULTS, "bucket": bucket.name, "queue": bucket.queue(visibility=UNTIL_REPORTED_AGAIN)}
-        bot = BotProcess({**given, **(environment or {})}, config=folder / "app.yaml", module=HURRIED, launch=forked)
+        bot = BotProcess(
+            {**variables, **(environment or {})}, config=folder / "app.yaml", module=HURRIED, launch=forked
+        )
         stack.push_async_callback(bot.kill)
-        yield Place(folder, github, jenkins, app, bot, opened, bucket, results)
+        yield Place(folder, github, jenkins, app, bot, opened_gate, bucket, results)
         await bot.stop()
         assert not github.violations, github.violations
 

@@ -17,19 +17,19 @@ class SideBySide:
     """Conversations, each under the key that tells it apart; app.yaml names their repositories."""
 
     def __init__(
-        self, here: Place, kinds: Mapping[str, type[Conversation]], *, beside: Sequence[Repository] = ()
+        self, place: Place, kinds: Mapping[str, type[Conversation]], *, beside: Sequence[Repository] = ()
     ) -> None:
-        self.here = here
-        self.talks = {
-            name: kind(here, here.add_repository(f"{OWNER}-{n}")) for n, (name, kind) in enumerate(kinds.items())
+        self.place = place
+        self.conversations = {
+            name: kind(place, place.add_repository(f"{OWNER}-{n}")) for n, (name, kind) in enumerate(kinds.items())
         }
         self._tasks: list[asyncio.Task[None]] = []
-        repositories = [*beside, *(talk.repository for talk in self.talks.values())]
-        here.configure([repository.full_name for repository in repositories])
+        repositories = [*beside, *(conversation.repository for conversation in self.conversations.values())]
+        place.configure([repository.full_name for repository in repositories])
 
     def begin(self) -> None:
         """Begin every conversation."""
-        self._tasks = [asyncio.create_task(talk.hold()) for talk in self.talks.values()]
+        self._tasks = [asyncio.create_task(conversation.hold()) for conversation in self.conversations.values()]
 
     async def finish(self) -> None:
         """Wait until every conversation is over."""
@@ -41,18 +41,18 @@ class SideBySide:
         No delivery may have failed, except where the conversation is about a failure.
         """
         await self.finish()
-        deliveries = await self.here.quiet()
-        refused = {talk.REFUSED for talk in self.talks.values() if talk.REFUSED}
+        deliveries = await self.place.quiet()
+        refused = {conversation.REFUSED for conversation in self.conversations.values() if conversation.REFUSED}
         assert [message for message in failures(deliveries) if not any(words in message for words in refused)] == []
-        shown = tracebacks(self.here.bot)
-        assert shown == [], "\n".join(shown)
+        traceback_texts = tracebacks(self.place.bot)
+        assert traceback_texts == [], "\n".join(traceback_texts)
         return deliveries
 
     def differences(self, undisturbed: Mapping[type[Conversation], Mapping[str, Any]]) -> dict[str, Any]:
         """Return how conversations differ from the undisturbed ones, by their keys."""
-        found = {}
-        for name, talk in self.talks.items():
-            now, then = talk.seen(), undisturbed[type(talk)]
-            if now != then:
-                found[name] = {key: (now[key], then[key]) for key in then if now[key] != then[key]}
-        return found
+        differences = {}
+        for name, conversation in self.conversations.items():
+            seen, expected = conversation.seen(), undisturbed[type(conversation)]
+            if seen != expected:
+                differences[name] = {key: (seen[key], expected[key]) for key in expected if seen[key] != expected[key]}
+        return differences

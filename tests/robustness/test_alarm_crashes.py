@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.robustness.conversation import Conversation
 from tests.robustness.crashes import Crash, Point, packed, points_of
-from tests.robustness.place import BOT, Place, place
+from tests.robustness.place import BOT, Place, open_place
 from tests.robustness.side_by_side import SideBySide
 
 KEYS: dict[str, Any] = {"slow_tests": False, "cc_reviewers": False, "main_failures": {"wait": "1s"}}
@@ -41,33 +41,33 @@ class MainBreaks(Conversation):
         }
 
 
-def configure(here: Place, talks: SideBySide) -> None:
+def configure(place: Place, side_by_side: SideBySide) -> None:
     """Switch alarms on, and everything unrelated off."""
-    here.configure([talk.repository.full_name for talk in talks.talks.values()], **KEYS)
+    place.configure([conversation.repository.full_name for conversation in side_by_side.conversations.values()], **KEYS)
 
 
 async def undisturbed(folder: Path) -> tuple[list[Point], dict[str, Any]]:
     """Return the requests of the undisturbed conversation, and what people see in the end."""
-    async with place(folder, f"sqlite:///{folder}/undisturbed.db") as here:
-        talks = SideBySide(here, {"undisturbed": MainBreaks})
-        configure(here, talks)
-        await here.start()
-        talks.begin()
-        await talks.end()
-        (talk,) = talks.talks.values()
-        return points_of(here, talk), talk.seen()
+    async with open_place(folder, f"sqlite:///{folder}/undisturbed.db") as place:
+        side_by_side = SideBySide(place, {"undisturbed": MainBreaks})
+        configure(place, side_by_side)
+        await place.start()
+        side_by_side.begin()
+        await side_by_side.end()
+        (conversation,) = side_by_side.conversations.values()
+        return points_of(place, conversation), conversation.seen()
 
 
 async def test_a_kill_around_any_request_of_an_alarm_loses_and_repeats_nothing(tmp_path: Path, sqlite_url: str) -> None:
     points, seen = await undisturbed(tmp_path)
     assert seen["issues"] == [("main is failing", "closed", [True])]
-    held = [point.at(when) for point in points if point.writes for when in ("before", "after")]
+    held = [point.at(side) for point in points if point.writes for side in ("before", "after")]
     held += [point for point in points if not point.writes]
     assert len(held) > 20
-    async with place(tmp_path, sqlite_url) as here:
-        crash = Crash(here, packed(held, points))
-        configure(here, crash.talks)
-        await here.start()
+    async with open_place(tmp_path, sqlite_url) as place:
+        crash = Crash(place, packed(held, points))
+        configure(place, crash.side_by_side)
+        await place.start()
         await crash.kill_at_every_point()
-        await crash.talks.end()
-        assert crash.talks.differences({MainBreaks: seen}) == {}
+        await crash.side_by_side.end()
+        assert crash.side_by_side.differences({MainBreaks: seen}) == {}

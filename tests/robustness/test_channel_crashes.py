@@ -13,7 +13,7 @@ from tests.bucket import World
 from tests.conversations.channels import channels
 from tests.conversations.lab import junit
 from tests.robustness.nightly_runs import BREAKS, NightlyRuns
-from tests.robustness.place import BOT, PATIENCE, Place, failures, place, tracebacks
+from tests.robustness.place import BOT, PATIENCE, Place, failures, open_place, tracebacks
 from tests.robustness.test_secrets import stored
 
 
@@ -37,14 +37,14 @@ class Regression(NightlyRuns):
         return self._says(sha, title) if title else bool(self.repository.issues)
 
 
-async def kill_at(here: Place, held: Sequence[Fault]) -> None:
+async def kill_at(place: Place, held: Sequence[Fault]) -> None:
     """Kill the bot while all these requests are held, then restart it."""
     async with asyncio.timeout(PATIENCE):
         await asyncio.gather(*(fault.reached.wait() for fault in held))
-    await here.bot.kill()
+    await place.bot.kill()
     for fault in held:
         fault.abandon()
-    await here.start()
+    await place.start()
 
 
 async def test_after_a_kill_a_message_arrives_and_says_when_it_may_be_a_repetition(
@@ -52,22 +52,22 @@ async def test_after_a_kill_a_message_arrives_and_says_when_it_may_be_a_repetiti
 ) -> None:
     async with (
         channels() as chats,
-        place(tmp_path, sqlite_url, environment=chats.environment, bucket=aws_world) as here,
+        open_place(tmp_path, sqlite_url, environment=chats.environment, bucket=aws_world) as place,
     ):
-        repository = here.add_repository("octocat")
-        here.configure([repository.full_name], regressions={"to": ["discord", "slack", "issue"]})
+        repository = place.add_repository("octocat")
+        place.configure([repository.full_name], regressions={"to": ["discord", "slack", "issue"]})
         held = [
             chats.discord.faults.pause("POST", "*", when="after"),
             chats.slack.faults.pause("POST", "*", when="before"),
-            here.github.faults.pause("POST", "/repos/{owner}/{repo}/issues", when="after"),
+            place.github.faults.pause("POST", "/repos/{owner}/{repo}/issues", when="after"),
         ]
-        await here.start()
-        nightly_runs = asyncio.create_task(Regression(here, repository).hold())
-        await kill_at(here, held)
+        await place.start()
+        nightly_runs = asyncio.create_task(Regression(place, repository).hold())
+        await kill_at(place, held)
         await nightly_runs
-        deliveries = await here.quiet()
+        deliveries = await place.quiet()
         assert failures(deliveries) == []
-        assert tracebacks(here.bot) == []
+        assert tracebacks(place.bot) == []
         first, second = chats.discord.said
         assert "began to fail" in first
         assert MAYBE_POSTED_BEFORE not in first
@@ -82,8 +82,8 @@ async def test_after_a_kill_a_message_arrives_and_says_when_it_may_be_a_repetiti
                 for plan in delivery["plans"]
                 for effect in plan["effects"]
             ):
-                code, _, err = await here.bot.run("replay", delivery["guid"], "--config", str(here.bot.config))
-                assert code == 0, err
+                code, _, stderr = await place.bot.run("replay", delivery["guid"], "--config", str(place.bot.config))
+                assert code == 0, stderr
         assert (len(chats.discord.messages), len(chats.slack.messages), len(issue.comments)) == (2, 1, 0)
-        seen = "\n".join(here.bot.output) + stored(sqlite_url)
+        seen = "\n".join(place.bot.output) + stored(sqlite_url)
         assert [path for path in (chats.discord.path, chats.slack.path) if path in seen] == []

@@ -17,7 +17,7 @@ from sandbox.faults import Fault
 from tests.engine.replica import replica
 from tests.engine.running import QUICK, opened, settled
 from tests.engine.toy import World, body
-from tests.robustness.place import BOT, place
+from tests.robustness.place import BOT, open_place
 from tests.waiting import until
 
 KILLS = 11
@@ -37,8 +37,8 @@ STATES: LiteralString = "SELECT status, count(*) AS jobs FROM procrastinate_jobs
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     """Return a world without events."""
-    with closing(World(tmp_path / "world.db")) as made:
-        yield made
+    with closing(World(tmp_path / "world.db")) as empty_world:
+        yield empty_world
 
 
 async def has_begun_what_it_can(engine: Engine, world: World, process: int) -> bool:
@@ -59,10 +59,10 @@ async def test_kills_from_outside_while_github_hangs_lose_nothing(
             script = {"a": {"effects": effects, "conclude": {}, **({"waits_for": GITHUB} if n % 2 else {})}}
             await engine.accept(guid, "issue_comment", body(script), f"pr:1#{n - n % 3}")
         for _ in range(KILLS):
-            async with replica(database_url, tmp_path / "world.db", PACE) as it:
-                await until(partial(has_begun_what_it_can, engine, world, it.pid))
-                it.kill()
-                await it.ended()
+            async with replica(database_url, tmp_path / "world.db", PACE) as process:
+                await until(partial(has_begun_what_it_can, engine, world, process.pid))
+                process.kill()
+                await process.ended()
         assert not [row for row in await states(engine) if row == "failed"]
         world.passed(GITHUB)
         async with replica(database_url, tmp_path / "world.db", PACE):
@@ -73,26 +73,26 @@ async def test_kills_from_outside_while_github_hangs_lose_nothing(
 
 
 async def test_the_bot_answers_every_command_after_kills_while_github_hangs(sqlite_url: str, tmp_path: Path) -> None:
-    async with place(tmp_path, sqlite_url) as here:
-        repository = here.add_repository("octocat")
-        here.configure([repository.full_name])
-        await here.start()
+    async with open_place(tmp_path, sqlite_url) as place:
+        repository = place.add_repository("octocat")
+        place.configure([repository.full_name])
+        await place.start()
         pull = repository.open_pull_request("hubot", "Faster")
-        await here.quiet()
-        hang = here.github.faults.pause("*", OF_PULL, when="before", times=None)
+        await place.quiet()
+        hang = place.github.faults.pause("*", OF_PULL, when="before", times=None)
         comments = [pull.comment("hubot", "@ci help") for _ in range(3)]
-        await here.github.delivered()
+        await place.github.delivered()
         hits = 0
         for _ in range(KILLS):
-            async with here.beside() as engine:
+            async with place.beside() as engine:
                 await until(partial(hangs_or_rests, engine, hang, hits))
-            await here.bot.kill()
+            await place.bot.kill()
             hits = hang.hits
-            await here.start()
+            await place.start()
         hang.times = 0
         hang.abandon()
-        await here.quiet()
-        assert await here.deliveries(failed=True) == []
+        await place.quiet()
+        assert await place.deliveries(failed=True) == []
         assert [pull.reactions(comment) for comment in comments] == [["eyes", "+1"]] * len(comments)
         assert len(pull.comments_by(BOT)) == len(comments)
 

@@ -11,7 +11,7 @@ from bot.app.features import CODEC
 from tests.bucket import World
 from tests.robustness.conversation import Rerun, SlowTests
 from tests.robustness.crashes import Crash, Point, Undisturbed, alone, packed, spread
-from tests.robustness.place import place
+from tests.robustness.place import open_place
 
 NOT_KILLED = {"UpsertSection"}
 """`welcome` plans it, for a first contribution. The same write is part of other effects, which kills hit."""
@@ -61,31 +61,31 @@ def test_the_conversations_use_every_kind_of_effect(
 ) -> None:
     """A new effect must be added to a conversation, so that kills hit it as well."""
     elsewhere = IN_CHANNELS | IN_ALARMS | IN_DEVICES | IN_MERGES | IN_SECTIONS | IN_TEAMS | IN_TIMERS
-    taken = undisturbed.kinds | undisturbed_nightly_runs.kinds | elsewhere
-    assert taken == CODEC.kinds - NOT_KILLED
+    covered = undisturbed.kinds | undisturbed_nightly_runs.kinds | elsewhere
+    assert covered == CODEC.kinds - NOT_KILLED
 
 
 async def killed_and_started_again(
     folder: Path, undisturbed: Undisturbed, points: Sequence[Point], bucket: World | None = None
 ) -> None:
-    """Kill the bot at each of these points, restart it, and return what differs from an undisturbed run."""
+    """Kill the bot at each of these points, restart it, and check that the result is that of an undisturbed run."""
     groups = packed(points, undisturbed.points)
-    places = math.ceil(len(groups) / AT_ONCE)
-    for number in range(places):
-        place_of_its_own = folder / str(number)
-        await asyncio.to_thread(place_of_its_own.mkdir)
-        await _killed(place_of_its_own, undisturbed, groups[number::places], bucket)
+    batches = math.ceil(len(groups) / AT_ONCE)
+    for number in range(batches):
+        batch_folder = folder / str(number)
+        await asyncio.to_thread(batch_folder.mkdir)
+        await _killed(batch_folder, undisturbed, groups[number::batches], bucket)
 
 
 async def _killed(
     folder: Path, undisturbed: Undisturbed, groups: Sequence[Sequence[Point]], bucket: World | None
 ) -> None:
-    async with place(folder, f"sqlite:///{folder}/nightjar.db", bucket=bucket) as here:
-        crash = Crash(here, groups)
-        await here.start()
+    async with open_place(folder, f"sqlite:///{folder}/nightjar.db", bucket=bucket) as place:
+        crash = Crash(place, groups)
+        await place.start()
         await crash.kill_at_every_point()
-        await crash.talks.end()
-        assert crash.talks.differences(undisturbed.seen) == {}
+        await crash.side_by_side.end()
+        assert crash.side_by_side.differences(undisturbed.seen) == {}
 
 
 async def test_a_kill_before_or_after_any_write_loses_and_repeats_nothing(
@@ -103,40 +103,40 @@ async def test_a_kill_while_planning_or_between_plan_and_effects_loses_and_repea
 async def test_another_replica_takes_over_from_one_that_was_killed_for_good(
     undisturbed: Undisturbed, tmp_path: Path, postgres_url: str
 ) -> None:
-    async with place(tmp_path, postgres_url) as here:
-        crash = Crash(here, alone([*spread(undisturbed.around_writes, 8), *spread(undisturbed.at_reads, 4)]))
-        await here.start()
+    async with open_place(tmp_path, postgres_url) as place:
+        crash = Crash(place, alone([*spread(undisturbed.around_writes, 8), *spread(undisturbed.at_reads, 4)]))
+        await place.start()
         await crash.reach_points()
-        other = here.replica()
-        await other.start()
-        here.app.webhook_url = f"{other.url}/webhook"
-        await here.bot.kill()
+        replica = place.replica()
+        await replica.start()
+        place.app.webhook_url = f"{replica.url}/webhook"
+        await place.bot.kill()
         crash.lose_what_is_held()
         try:
-            await crash.talks.end()
+            await crash.side_by_side.end()
         finally:
-            await other.kill()
-        assert crash.talks.differences(undisturbed.seen) == {}
+            await replica.kill()
+        assert crash.side_by_side.differences(undisturbed.seen) == {}
 
 
 async def test_rerun_skips_what_already_ran_again_while_the_bot_was_dead(
     undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
 ) -> None:
-    async with place(tmp_path, sqlite_url) as here:
-        again = [p.at("after") for p in undisturbed.points if p.writes and p.route.endswith(("/rerun", "Parameters"))]
-        crash = Crash(here, alone(again))
-        await here.start()
+    async with open_place(tmp_path, sqlite_url) as place:
+        reruns = [p.at("after") for p in undisturbed.points if p.writes and p.route.endswith(("/rerun", "Parameters"))]
+        crash = Crash(place, alone(reruns))
+        await place.start()
         await crash.reach_points()
-        await here.bot.kill()
+        await place.bot.kill()
         crash.lose_what_is_held()
-        talks = crash.talks.talks.values()
-        for talk in talks:
-            talk.let_ci_end()
-        await here.start()
-        await crash.talks.end()
+        conversations = crash.side_by_side.conversations.values()
+        for conversation in conversations:
+            conversation.let_ci_end()
+        await place.start()
+        await crash.side_by_side.end()
         ends = {
-            (type(talk), run.attempt, len(talk.job.builds) if talk.job else 0)
-            for talk in talks
-            for run in talk.repository.workflow_runs
+            (type(conversation), run.attempt, len(conversation.job.builds) if conversation.job else 0)
+            for conversation in conversations
+            for run in conversation.repository.workflow_runs
         }
         assert ends == {(SlowTests, 2, 2), (Rerun, 2, 1)}

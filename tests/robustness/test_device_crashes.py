@@ -23,12 +23,12 @@ from tests.bucket import World
 from tests.conversations.lab import junit
 from tests.robustness.conversation import Conversation
 from tests.robustness.crashes import Crash, Point, packed, points_of
-from tests.robustness.place import BOT, PATIENCE, SELDOM, Place, place
+from tests.robustness.place import BOT, PATIENCE, POLL_INTERVAL, Place, open_place
 from tests.robustness.side_by_side import SideBySide
 from tests.serving import served
 from tests.waiting import until
 
-TARGET, OTHER = "hexagon-v73", "adreno"
+TARGET, OTHER_TARGET = "hexagon-v73", "adreno"
 KINDS = {"SubmitDeviceJob", "CancelDeviceJobs", "ApproveDeviceJobs", "NoteShownStep"}
 LOG = "https://lab.example.org/log/1"
 _EXPIRE = """
@@ -52,17 +52,17 @@ class DeviceRequest(Conversation):
     async def hold(self) -> None:
         """Ask, approve, test, push."""
         await self.ask()
-        await self.until(lambda: self._states() == {TARGET: ["queued"], OTHER: ["queued"]})
+        await self.until(lambda: self._states() == {TARGET: ["queued"], OTHER_TARGET: ["queued"]})
         await self.test()
         await self.until(lambda: self._states()[TARGET] == ["success"])
         self.pull.push()
-        await self.until(lambda: self._states()[OTHER] == ["neutral"])
+        await self.until(lambda: self._states()[OTHER_TARGET] == ["neutral"])
 
     async def ask(self) -> None:
         """Ask for two targets as somebody with read access only, then approve the request."""
         self.pull = self.repository.open_pull_request("reader", "Faster")
         self.head = self.pull.head_sha
-        await self.done(self.pull.comment("reader", f"@ci test on {TARGET} {OTHER}"))
+        await self.done(self.pull.comment("reader", f"@ci test on {TARGET} {OTHER_TARGET}"))
         await self.until(lambda: len(self.pull.comments_by(BOT)) == 1)
         # GitHub does not order a push and a comment of the same second.
         self.place.github.clock.advance(seconds=1)
@@ -111,7 +111,7 @@ class DeviceRequest(Conversation):
 
         Raises ClientError where the answer is lost.
         """
-        await until(self._is_there, deadline=PATIENCE, pause=SELDOM)
+        await until(self._is_there, deadline=PATIENCE, pause=POLL_INTERVAL)
         headers = {"Authorization": f"Bearer {TOKENS[self.lab]}"}
         address = f"{url or self.place.bot.url}/api/v1/labs/{self.lab}/{path}"
         async with aiohttp.ClientSession() as client, client.post(address, json=body, headers=headers) as answer:
@@ -152,20 +152,28 @@ class DeviceRequest(Conversation):
         return [run for run in runs if run.name == f"hardware/{self.lab}/{target}"]
 
     def _states(self) -> dict[str, list[str]]:
-        return {target: [run.conclusion or run.status for run in self._runs(target)] for target in (TARGET, OTHER)}
+        return {
+            target: [run.conclusion or run.status for run in self._runs(target)] for target in (TARGET, OTHER_TARGET)
+        }
 
     def seen(self) -> dict[str, Any]:
         """Return what everybody sees, with every check run on the head."""
         seen = super().seen()
         # Jobs of the same moment are ordered by their IDs, which differ between runs.
-        one, other = (f"`lab-of-OWNER/{target}`" for target in (TARGET, OTHER))
+        first_label, second_label = (f"`lab-of-OWNER/{target}`" for target in (TARGET, OTHER_TARGET))
         comments = [
-            (login, text.replace(self.head[:12], "HEAD").replace(f"{other}, {one}", f"{one}, {other}"), by)
-            for login, text, by in seen["comments"]
+            (
+                login,
+                text.replace(self.head[:12], "HEAD").replace(
+                    f"{second_label}, {first_label}", f"{first_label}, {second_label}"
+                ),
+                reactions,
+            )
+            for login, text, reactions in seen["comments"]
         ]
         checks = {
             target: [(run.status, run.conclusion, run.title) for run in self._runs(target)]
-            for target in (TARGET, OTHER)
+            for target in (TARGET, OTHER_TARGET)
         }
         return {**seen, "comments": comments, "checks": checks}
 
@@ -174,54 +182,54 @@ TOKENS: dict[str, str] = {}
 """The token of each lab in the present test."""
 
 
-async def configure(here: Place, talks: SideBySide, **keys: object) -> None:
+async def configure(place: Place, side_by_side: SideBySide, **keys: object) -> None:
     """Give each conversation its own lab with these keys, and switch everything unrelated off."""
-    names = [talk.repository.full_name for talk in talks.talks.values()]
-    here.configure(names, slow_tests=False, cc_reviewers=False, repository_file=False)
-    path = here.folder / "app.yaml"
+    names = [conversation.repository.full_name for conversation in side_by_side.conversations.values()]
+    place.configure(names, slow_tests=False, cc_reviewers=False, repository_file=False)
+    path = place.folder / "app.yaml"
     config = json.loads(path.read_text())
-    async with here.beside() as engine:
+    async with place.beside() as engine:
         tokens = TokenStore(engine.database.connector, LAB_SCOPE)
-        for talk in talks.talks.values():
-            assert isinstance(talk, DeviceRequest)
+        for conversation in side_by_side.conversations.values():
+            assert isinstance(conversation, DeviceRequest)
             results = {
-                **(here.results or {}),
-                "labs": {talk.lab: {"targets": {TARGET: {"tier": 2}, OTHER: {"tier": 2}}, **keys}},
+                **(place.results or {}),
+                "labs": {conversation.lab: {"targets": {TARGET: {"tier": 2}, OTHER_TARGET: {"tier": 2}}, **keys}},
             }
-            repository = config["repositories"][talk.repository.full_name]
-            config["repositories"][talk.repository.full_name] = {**repository, "results": results}
-            TOKENS[talk.lab], _ = await tokens.create(talk.lab, seconds=3600.0)
+            repository = config["repositories"][conversation.repository.full_name]
+            config["repositories"][conversation.repository.full_name] = {**repository, "results": results}
+            TOKENS[conversation.lab], _ = await tokens.create(conversation.lab, seconds=3600.0)
     path.write_text(json.dumps(config))
 
 
 async def undisturbed(folder: Path, bucket: World) -> tuple[list[Point], dict[type[Conversation], dict[str, Any]]]:
     """Return the requests of the undisturbed conversation, and what people see in the end."""
-    async with place(folder, f"sqlite:///{folder}/undisturbed.db", bucket=bucket) as here:
-        talks = SideBySide(here, {"alone": DeviceRequest})
-        await configure(here, talks)
-        await here.start()
-        talks.begin()
-        deliveries = await talks.end()
-        kinds = {effect["kind"] for one in deliveries for plan in one["plans"] for effect in plan["effects"]}
+    async with open_place(folder, f"sqlite:///{folder}/undisturbed.db", bucket=bucket) as place:
+        side_by_side = SideBySide(place, {"alone": DeviceRequest})
+        await configure(place, side_by_side)
+        await place.start()
+        side_by_side.begin()
+        deliveries = await side_by_side.end()
+        kinds = {effect["kind"] for delivery in deliveries for plan in delivery["plans"] for effect in plan["effects"]}
         assert kinds >= KINDS
-        (talk,) = talks.talks.values()
-        return points_of(here, talk), {DeviceRequest: talk.seen()}
+        (conversation,) = side_by_side.conversations.values()
+        return points_of(place, conversation), {DeviceRequest: conversation.seen()}
 
 
 async def test_a_kill_around_any_write_from_the_request_to_the_results_loses_and_repeats_nothing(
     tmp_path: Path, sqlite_url: str, aws_world: World
 ) -> None:
     points, seen = await undisturbed(tmp_path, aws_world)
-    around = [point.at(when) for point in points if point.writes for when in ("before", "after")]
+    around = [point.at(side) for point in points if point.writes for side in ("before", "after")]
     checks = [point for point in around if "/check-runs" in point.route]
     assert len(checks) == 2 * (3 + 2), "queued, in progress and its results; queued and cancelled"
-    async with place(tmp_path, sqlite_url, bucket=aws_world) as here:
-        crash = Crash(here, packed(around, points))
-        await configure(here, crash.talks)
-        await here.start()
+    async with open_place(tmp_path, sqlite_url, bucket=aws_world) as place:
+        crash = Crash(place, packed(around, points))
+        await configure(place, crash.side_by_side)
+        await place.start()
         await crash.kill_at_every_point()
-        await crash.talks.end()
-        assert crash.talks.differences(seen) == {}
+        await crash.side_by_side.end()
+        assert crash.side_by_side.differences(seen) == {}
 
 
 class LabCalls(DeviceRequest):
@@ -230,7 +238,7 @@ class LabCalls(DeviceRequest):
     async def hold(self) -> None:
         """Claim, give back, claim again, report progress, and upload."""
         await self.ask()
-        await self.until(lambda: self._states() == {TARGET: ["queued"], OTHER: ["queued"]})
+        await self.until(lambda: self._states() == {TARGET: ["queued"], OTHER_TARGET: ["queued"]})
         await self.claim()
         await self._kill()
         # The lease is lost with the answer: nobody else gets the job until it expires.
@@ -261,69 +269,75 @@ class LabCalls(DeviceRequest):
 async def test_a_kill_after_any_call_of_a_lab_costs_at_most_one_lease(
     tmp_path: Path, sqlite_url: str, aws_world: World
 ) -> None:
-    async with place(tmp_path, sqlite_url, bucket=aws_world) as here:
-        talks = SideBySide(here, {"lab": LabCalls})
-        await configure(here, talks)
-        await here.start()
-        talks.begin()
-        deliveries = await talks.end()
-        (talk,) = talks.talks.values()
-        assert talk.action_counts["check_run.created"] == 2
-        ends = [one for one in deliveries if one["event"] == "nightjar.device-job"]
-        assert len({one["guid"] for one in ends}) == len(ends)
+    async with open_place(tmp_path, sqlite_url, bucket=aws_world) as place:
+        side_by_side = SideBySide(place, {"lab": LabCalls})
+        await configure(place, side_by_side)
+        await place.start()
+        side_by_side.begin()
+        deliveries = await side_by_side.end()
+        (conversation,) = side_by_side.conversations.values()
+        assert conversation.action_counts["check_run.created"] == 2
+        ends = [delivery for delivery in deliveries if delivery["event"] == "nightjar.device-job"]
+        assert len({delivery["guid"] for delivery in ends}) == len(ends)
 
 
 async def test_a_lab_is_notified_of_its_job_even_if_the_bot_is_killed_while_sending_the_webhook(
     tmp_path: Path, sqlite_url: str, aws_world: World
 ) -> None:
-    heard: list[str] = []
-    in_time = asyncio.Event()
+    delivery_ids: list[str] = []
+    answers_allowed = asyncio.Event()
 
-    async def hear(request: web.Request) -> web.Response:
-        heard.append(request.headers["X-Nightjar-Delivery"])
+    async def receive(request: web.Request) -> web.Response:
+        delivery_ids.append(request.headers["X-Nightjar-Delivery"])
         # The first message of each job gets no answer: the bot is killed while it waits for one.
-        await asyncio.wait_for(in_time.wait(), PATIENCE) if heard.count(heard[-1]) == 1 else None
+        await asyncio.wait_for(answers_allowed.wait(), PATIENCE) if delivery_ids.count(delivery_ids[-1]) == 1 else None
         return web.Response(status=204)
 
     app = web.Application()
-    app.router.add_post("/", hear)
+    app.router.add_post("/", receive)
     environment = {"LAB_SECRET": "a secret of the lab and the bot"}
-    async with served(app) as url, place(tmp_path, sqlite_url, bucket=aws_world, environment=environment) as here:
-        talks = SideBySide(here, {"lab": DeviceRequest})
+    async with served(app) as url, open_place(tmp_path, sqlite_url, bucket=aws_world, environment=environment) as place:
+        side_by_side = SideBySide(place, {"lab": DeviceRequest})
         webhook = {"url": url, "secret_env": "LAB_SECRET", "allow_private": True}
-        await configure(here, talks, webhook=webhook)
-        await here.start()
-        (talk,) = talks.talks.values()
-        assert isinstance(talk, DeviceRequest)
-        await talk.ask()
+        await configure(place, side_by_side, webhook=webhook)
+        await place.start()
+        (conversation,) = side_by_side.conversations.values()
+        assert isinstance(conversation, DeviceRequest)
+        await conversation.ask()
         for jobs in (1, 2):
-            await until(lambda jobs=jobs: len({*heard}) == jobs, deadline=PATIENCE, pause=SELDOM)  # type: ignore[misc]
-            await here.bot.kill()
-            await here.start()
-        await until(lambda: sorted(heard) == sorted([*{*heard}] * 2), deadline=PATIENCE, pause=SELDOM)
-        in_time.set()
-        claimed = await talk.claim()
-        assert (claimed["attempt"], f"{claimed['job']}-1" in heard) == (1, True)
-        assert (await talk.call("claims", {"targets": [TARGET], "wait": 0}))[0] == 204, "two messages mean one job"
+            await until(lambda jobs=jobs: len({*delivery_ids}) == jobs, deadline=PATIENCE, pause=POLL_INTERVAL)  # type: ignore[misc]
+            await place.bot.kill()
+            await place.start()
+        await until(
+            lambda: sorted(delivery_ids) == sorted([*{*delivery_ids}] * 2), deadline=PATIENCE, pause=POLL_INTERVAL
+        )
+        answers_allowed.set()
+        claimed = await conversation.claim()
+        assert (claimed["attempt"], f"{claimed['job']}-1" in delivery_ids) == (1, True)
+        assert (await conversation.call("claims", {"targets": [TARGET], "wait": 0}))[0] == 204, (
+            "two messages mean one job"
+        )
 
 
 async def test_two_replicas_hand_out_each_job_once(tmp_path: Path, postgres_url: str, aws_world: World) -> None:
-    async with place(tmp_path, postgres_url, bucket=aws_world) as here:
-        talks = SideBySide(here, {str(n): DeviceRequest for n in range(2)})
-        await configure(here, talks)
-        await here.start()
-        other = here.replica()
-        await other.start()
+    async with open_place(tmp_path, postgres_url, bucket=aws_world) as place:
+        side_by_side = SideBySide(place, {str(n): DeviceRequest for n in range(2)})
+        await configure(place, side_by_side)
+        await place.start()
+        replica = place.replica()
+        await replica.start()
         try:
-            for talk in talks.talks.values():
-                assert isinstance(talk, DeviceRequest)
-                await talk.ask()
+            for conversation in side_by_side.conversations.values():
+                assert isinstance(conversation, DeviceRequest)
+                await conversation.ask()
                 # Eight claims for two jobs, spread over both replicas.
-                bodies = [(url, {"targets": [TARGET, OTHER], "wait": 1}) for url in (here.bot.url, other.url) * 4]
-                answers = await asyncio.gather(*(talk.call("claims", body, url=url) for url, body in bodies))
+                bodies = [
+                    (url, {"targets": [TARGET, OTHER_TARGET], "wait": 1}) for url in (place.bot.url, replica.url) * 4
+                ]
+                answers = await asyncio.gather(*(conversation.call("claims", body, url=url) for url, body in bodies))
                 claimed = [job for status, job in answers if status == 200]
-                assert sorted(job["target"] for job in claimed) == sorted([TARGET, OTHER])
+                assert sorted(job["target"] for job in claimed) == sorted([TARGET, OTHER_TARGET])
                 assert len({job["job"] for job in claimed}) == len({job["lease"] for job in claimed}) == 2
                 assert [status for status, _ in answers].count(204) == len(answers) - 2
         finally:
-            await other.kill()
+            await replica.kill()

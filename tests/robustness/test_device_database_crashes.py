@@ -88,11 +88,11 @@ async def repeated(lab: DeviceLab, path: str, body: dict[str, Any]) -> tuple[int
     """Repeat a call until the bot has its database back, as the agent does."""
 
     async def answer() -> tuple[int, Any] | None:
-        status, _, found = await lab.call(path, body)
-        return None if status == 503 else (status, found)
+        status, _, reply = await lab.call(path, body)
+        return None if status == 503 else (status, reply)
 
-    found: tuple[int, Any] = await until(answer)  # type: ignore[assignment]
-    return found
+    result: tuple[int, Any] = await until(answer)  # type: ignore[assignment]
+    return result
 
 
 @pytest.mark.parametrize("side", SIDES)
@@ -104,14 +104,14 @@ async def test_a_repeated_claim_costs_at_most_one_lease(
         claim = ("claims", {"targets": [HEXAGON], "wait": 0})
         status, headers, _ = await CrashAtWrite(postgres_server, postgres_url, side)(lambda: lab.call(*claim))
         assert (status, "Retry-After" in headers) == (503, True)
-        status, got = await repeated(lab, *claim)
+        status, claimed_job = await repeated(lab, *claim)
         if side == "after":
             # The lease is lost with the answer: nobody gets the job until it expires.
             assert status == 204
             lab.time.ahead += LEASE_SECONDS + 1
             await lab.store.expire()
-            status, got = await repeated(lab, *claim)
-        assert (status, got["attempt"]) == (200, 1 if side == "before" else 2)
+            status, claimed_job = await repeated(lab, *claim)
+        assert (status, claimed_job["attempt"]) == (200, 1 if side == "before" else 2)
         assert (await repeated(lab, *claim))[0] == 204, "it is handed out once"
 
 
@@ -121,12 +121,12 @@ async def test_a_heartbeat_is_repeated_until_the_database_is_back(
 ) -> None:
     async with device_lab(postgres_url, aws_world) as lab:
         await lab.asked_for()
-        got = await lab.claim()
+        claimed_job = await lab.claim()
         lab.time.ahead += 60
-        beat = ("jobs/job/heartbeat", {"lease": got["lease"], "note": "1 of 3"})
+        beat = ("jobs/job/heartbeat", {"lease": claimed_job["lease"], "note": "1 of 3"})
         assert (await CrashAtWrite(postgres_server, postgres_url, side)(lambda: lab.call(*beat)))[0] == 503
         status, extended = await repeated(lab, *beat)
-        assert (status, extended["lease_expires_at"] > got["lease_expires_at"]) == (200, True)
+        assert (status, extended["lease_expires_at"] > claimed_job["lease_expires_at"]) == (200, True)
         job = await lab.store.find(LAB, "job")
         assert (job.state, job.attempt, job.note) == (DeviceJobState.LEASED, 1, "1 of 3")
 
@@ -137,8 +137,8 @@ async def test_a_failed_job_costs_one_attempt_even_if_the_report_is_repeated(
 ) -> None:
     async with device_lab(postgres_url, aws_world) as lab:
         await lab.asked_for()
-        got = await lab.claim()
-        failed = ("jobs/job/failed", {"lease": got["lease"], "reason": "the device does not answer"})
+        claimed_job = await lab.claim()
+        failed = ("jobs/job/failed", {"lease": claimed_job["lease"], "reason": "the device does not answer"})
         assert (await CrashAtWrite(postgres_server, postgres_url, side)(lambda: lab.call(*failed)))[0] == 503
         assert await repeated(lab, *failed) == (200, {"state": "queued"})
         assert (await lab.claim())["attempt"] == 2

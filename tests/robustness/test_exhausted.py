@@ -51,13 +51,13 @@ async def release(place: Town) -> AsyncIterator[threading.Event]:
 async def test_readiness_says_that_no_thread_is_left(place: Town, release: threading.Event) -> None:
     busy = [asyncio.create_task(asyncio.to_thread(release.wait)) for _ in range(MOST_THREADS)]
     await asyncio.sleep(0)
-    asking = asyncio.create_task(place.bot.threads.probe())
+    probe = asyncio.create_task(place.bot.threads.probe())
     await asyncio.sleep(0)
     assert await reason(place) == ""
     place.bot.threads.clock = in_an_hour
     assert "all 16 threads for blocking work have been busy for 36" in await reason(place)
     release.set()
-    await asyncio.gather(*busy, asking)
+    await asyncio.gather(*busy, probe)
     assert await reason(place) == ""
 
 

@@ -16,7 +16,7 @@ from tests.conversations.lab import FILES, junit
 from tests.robustness.crashes import Boundary, Crash, Point, alone, points_of
 from tests.robustness.held_rows import HeldRows, RowWrite, StoredPoint, held_rows, without_time_limit
 from tests.robustness.nightly_runs import BREAKS, NightlyRuns
-from tests.robustness.place import BOT, LAB, PATIENCE, SELDOM, TARGET, Place, place
+from tests.robustness.place import BOT, LAB, PATIENCE, POLL_INTERVAL, TARGET, Place, open_place
 from tests.tables import make_tables
 from tests.waiting import until
 
@@ -57,10 +57,10 @@ class BothFail(NightlyRuns):
         async with self.place.beside() as engine:
 
             async def evaluated() -> bool:
-                known = [await engine.records.get(key) for key in keys]
-                return all(one is not None and one.nightly_sha == self.commits[name] for one in known)
+                records = [await engine.records.get(key) for key in keys]
+                return all(record is not None and record.nightly_sha == self.commits[name] for record in records)
 
-            await until(evaluated, deadline=PATIENCE, pause=SELDOM)
+            await until(evaluated, deadline=PATIENCE, pause=POLL_INTERVAL)
 
     @property
     def issues(self) -> list[Issue]:
@@ -68,12 +68,12 @@ class BothFail(NightlyRuns):
         return [issue for issue in self.repository.issues.values() if issue.user.login == BOT]
 
 
-def at_every_write(rows: HeldRows, when: When) -> list[Boundary]:
+def at_every_write(rows: HeldRows, side: When) -> list[Boundary]:
     """Return one side of every write that messages about both targets need, except writes of the results themselves."""
-    sides: list[Boundary] = [Point(BothFail, "github", method, route, 0, when) for method, route in WRITES]
+    sides: list[Boundary] = [Point(BothFail, "github", method, route, 0, side) for method, route in WRITES]
     kinds = ((WAITING_NEWS, 0), (WAITING_NEWS, 1), (REGRESSION_GROUP, 0))
     stored = [
-        StoredPoint(BothFail, rows, operation, kind.prefix, number, when)
+        StoredPoint(BothFail, rows, operation, kind.prefix, number, side)
         for kind, number in kinds
         for operation in OPERATIONS
     ]
@@ -86,36 +86,47 @@ WRITES = (("POST", ISSUES), ("PATCH", ONE_ISSUE))
 OPERATIONS: tuple[RowWrite, ...] = ("INSERT", "DELETE")
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("side", ["before", "after"])
 async def test_a_kill_around_any_write_of_a_message_about_two_targets_loses_and_repeats_nothing(
-    tmp_path: Path, postgres_url: str, aws_world: World, when: When
+    tmp_path: Path, postgres_url: str, aws_world: World, side: When
 ) -> None:
     make_tables(postgres_url)
     with held_rows(postgres_url) as rows:
-        async with place(tmp_path, without_time_limit(postgres_url), bucket=aws_world) as here:
-            crash = Crash(here, alone(at_every_write(rows, when)))
-            talks = crash.talks.talks
-            here.configure([talk.repository.full_name for talk in talks.values()], regressions={"to": ["issue"]})
-            await here.start()
+        async with open_place(tmp_path, without_time_limit(postgres_url), bucket=aws_world) as place:
+            crash = Crash(place, alone(at_every_write(rows, side)))
+            conversations = crash.side_by_side.conversations
+            place.configure(
+                [conversation.repository.full_name for conversation in conversations.values()],
+                regressions={"to": ["issue"]},
+            )
+            await place.start()
             await crash.kill_at_every_point()
-            await crash.talks.end()
-            assert [(name, found) for name, talk in talks.items() if (found := _wrong(here, talk))] == []
+            await crash.side_by_side.end()
+            assert [
+                (name, differences)
+                for name, conversation in conversations.items()
+                if (differences := _differences(place, conversation))
+            ] == []
 
 
-def _wrong(here: Place, talk: object) -> list[object]:
+def _differences(place: Place, conversation: object) -> list[object]:
     """Return what differs from a run without a kill."""
-    assert isinstance(talk, BothFail)
-    issues = [(issue.title.startswith(MESSAGE), issue.state, issue.comments) for issue in talk.issues]
-    since, back = (talk.commits[name][:7] for name in ("second", "fourth"))
-    lines = [f"- `{LAB}/{target}`: 1 test, since `{since}`; recovered at `{back}`" for target in TARGETS]
-    named = [line in (issue.body or "").splitlines() for issue in talk.issues for line in lines]
+    assert isinstance(conversation, BothFail)
+    issues = [(issue.title.startswith(MESSAGE), issue.state, issue.comments) for issue in conversation.issues]
+    failing_sha, recovered_sha = (conversation.commits[name][:7] for name in ("second", "fourth"))
+    lines = [f"- `{LAB}/{target}`: 1 test, since `{failing_sha}`; recovered at `{recovered_sha}`" for target in TARGETS]
+    named = [line in (issue.body or "").splitlines() for issue in conversation.issues for line in lines]
     # The bot may also edit the issue first, if the targets recover one after the other.
     action_counts = {
-        deed: count
-        for deed, count in talk.action_counts.items()
-        if deed.startswith("issue") and deed != "issues.edited"
+        action: count
+        for action, count in conversation.action_counts.items()
+        if action.startswith("issue") and action != "issues.edited"
     }
-    written = {(one.method, one.route) for one in points_of(here, talk) if one.writes and ISSUES in one.route}
-    found = [issues, named, action_counts, written]
+    written = {
+        (point.method, point.route)
+        for point in points_of(place, conversation)
+        if point.writes and ISSUES in point.route
+    }
+    results = [issues, named, action_counts, written]
     expected = [[(True, "closed", [])], [True, True], {"issues.opened": 1, "issues.closed": 1}, set(WRITES)]
-    return [one for one, other in zip(found, expected, strict=True) if one != other]
+    return [result for result, expected_result in zip(results, expected, strict=True) if result != expected_result]

@@ -19,7 +19,9 @@ async def test_a_kill_around_any_write_of_checks_or_lab_notifications_loses_and_
     undisturbed_nightly_runs: Undisturbed, tmp_path: Path, aws_world: World
 ) -> None:
     # tests/robustness/test_crashes.py covers what the nightly branch writes on GitHub.
-    points = [p for p in undisturbed_nightly_runs.around_writes if p.talk is not NightlyMoves or p.server == "s3"]
+    points = [
+        p for p in undisturbed_nightly_runs.around_writes if p.conversation is not NightlyMoves or p.server == "s3"
+    ]
     await killed_and_started_again(tmp_path, undisturbed_nightly_runs, points, aws_world)
 
 

@@ -20,7 +20,7 @@ from tests.conversations.lab import LabTown, junit, lab_town
 from tests.gfm import rendered
 
 GOOD = {"ops.xml": junit(test_add="passed")}
-SAID_BY_GITHUB = 65_535
+TEXT_LIMIT = 65_535
 """Characters of a check run's summary or text."""
 NASTY = "@octocat #1 <script>x</script> https://example.org | `` ![](x) \x1b[31m \u202eevil\u2066 \x00 \ud800"
 ENVIRONMENT = {f"key {n}": NASTY.replace("\ud800", "") * 60 for n in range(100)}
@@ -40,12 +40,12 @@ def refusals(place: LabTown) -> list[tuple[str, str]]:
 
 
 async def test_a_manifest_of_another_commit_is_refused(place: LabTown) -> None:
-    sha, other = place.nightly_run(), place.nightly_run()
+    sha, other_sha = place.nightly_run(), place.nightly_run()
     folder = place.upload(sha, GOOD, manifest=False)
-    document = {"schema": 1, "sha": other, "suite": "operators", "files": []}
+    document = {"schema": 1, "sha": other_sha, "suite": "operators", "files": []}
     place.bucket.put(f"{folder}manifest.json", json.dumps(document).encode())
     await place.settle()
-    assert place.town.repo.check_runs(sha) == place.town.repo.check_runs(other) == []
+    assert place.town.repo.check_runs(sha) == place.town.repo.check_runs(other_sha) == []
     ((state, reason),) = refusals(place)
     assert state == "refused"
     assert "upload to the folder of the commit" in reason
@@ -55,10 +55,10 @@ async def test_results_for_a_fork_commit_count_only_at_the_head_of_the_pull_requ
     place: LabTown,
 ) -> None:
     fork = place.town.repo.fork("stranger")
-    lone = fork.push("main", {"evil.txt": "x"}, by="stranger").sha
+    fork_sha = fork.push("main", {"evil.txt": "x"}, by="stranger").sha
     pull = place.town.repo.open_pull_request("stranger", "Mine", fork=True)
-    place.upload(lone, GOOD)
-    place.upload(lone, GOOD, pull_request=pull.number)
+    place.upload(fork_sha, GOOD)
+    place.upload(fork_sha, GOOD, pull_request=pull.number)
     place.upload(pull.head_sha, GOOD)
     await place.settle()
     assert [state for state, _ in refusals(place)] == ["refused"] * 3
@@ -91,7 +91,7 @@ async def test_what_a_lab_says_about_itself_is_shown_as_plain_text(database_url:
         check = place.check(sha)
         assert len(str(check.title)) <= TITLE_LIMIT
         for text in (str(check.summary), str(check.text)):
-            assert len(text) <= SAID_BY_GITHUB
+            assert len(text) <= TEXT_LIMIT
             assert not set("\x00\x1b\u202e\u2066\ud800") & set(text)
             html = rendered(text)
             assert "<script" not in html
@@ -114,7 +114,7 @@ async def test_a_bomb_is_reported_as_the_labs_fault_while_the_bot_still_answers(
     sha = place.nightly_run()
     place.upload(sha, {name: BOMBS[name]()})
     place.upload(sha, GOOD, suite="others")
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak_memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     place.time.ahead += 60
     await place.town.bot.services.part(WATCH).tick()
 
@@ -133,4 +133,4 @@ async def test_a_bomb_is_reported_as_the_labs_fault_while_the_bot_still_answers(
     assert check.conclusion == "neutral"
     assert name in str(check.summary), check.summary
     assert await place.town.failures() == []
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak_memory < 100 << 10

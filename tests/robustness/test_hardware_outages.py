@@ -65,25 +65,25 @@ async def test_a_listing_that_fails_is_repeated_by_the_next_scan(
     sqlite_url: str, aws_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with lab_behind_a_gate(sqlite_url, aws_world, monkeypatch) as (place, s3):
-        away = s3.faults.add("GET", LISTING, status=503, message="ServiceUnavailable", times=None)
+        outage = s3.faults.add("GET", LISTING, status=503, message="ServiceUnavailable", times=None)
         sha = place.nightly_run()
         place.upload(sha, GOOD)
         await place.scan()
-        assert away.hits >= 1
+        assert outage.hits >= 1
         s3.faults.clear()
         await place.settle()
         assert place.check(sha).title == FIRST
         assert await place.town.failures() == []
 
 
-@pytest.mark.parametrize("what", [MANIFESTS, FILES], ids=["manifest", "file"])
-@pytest.mark.parametrize("how", ["503", "lost"])
+@pytest.mark.parametrize("path", [MANIFESTS, FILES], ids=["manifest", "file"])
+@pytest.mark.parametrize("failure", ["503", "lost"])
 async def test_a_read_that_fails_is_tried_again(
-    what: re.Pattern[str], how: str, sqlite_url: str, aws_world: World, monkeypatch: pytest.MonkeyPatch
+    path: re.Pattern[str], failure: str, sqlite_url: str, aws_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with lab_behind_a_gate(sqlite_url, aws_world, monkeypatch) as (place, s3):
-        drop = "before" if how == "lost" else None
-        s3.faults.add("GET", what, status=503, message="SlowDown", drop=drop, times=None)  # type: ignore[arg-type]
+        drop = "before" if failure == "lost" else None
+        s3.faults.add("GET", path, status=503, message="SlowDown", drop=drop, times=None)  # type: ignore[arg-type]
         sha = await start_of_nightly_run(place)
         await retried(place)
         s3.faults.clear()
@@ -136,9 +136,9 @@ async def test_after_an_outage_the_queue_is_read_again_and_the_listing_finds_wha
     queue = aws_world.queue(visibility=1)
     async with lab_behind_a_gate(sqlite_url, aws_world, monkeypatch, queue=queue) as (place, s3):
         await place.scan()  # with a queue, the bucket is listed every ten minutes
-        away = s3.faults.add("POST", re.compile("."), status=503, message="ServiceUnavailable", times=None)
+        outage = s3.faults.add("POST", re.compile("."), status=503, message="ServiceUnavailable", times=None)
         aws_world.send(queue, "nothing that anybody reads")  # it ends the poll that is open
-        await until(lambda: away.hits)
+        await until(lambda: outage.hits)
         sha = place.nightly_run()
         place.upload(sha, GOOD)
         await place.settle()
@@ -186,16 +186,16 @@ async def test_trouble_with_github_at_every_request_of_two_nightly_runs_is_overc
 ) -> None:
     async with lab_town(sqlite_url, aws_world) as place:
         first, second = place.nightly_run(), place.nightly_run()
-        befallen: list[Fault] = []
+        faults: list[Fault] = []
         routes = ("git/commits/{commit_sha}", "compare/{basehead}", "git/trees/{tree_sha}")
         for route in (*routes, "commits/{ref}/check-runs"):
-            befallen.append(place.town.github.faults.add("GET", f"{REPO}/{route}", **TROUBLES[trouble]))
-        befallen.append(place.town.github.faults.add("POST", f"{REPO}/check-runs", **TROUBLES[trouble]))
+            faults.append(place.town.github.faults.add("GET", f"{REPO}/{route}", **TROUBLES[trouble]))
+        faults.append(place.town.github.faults.add("POST", f"{REPO}/check-runs", **TROUBLES[trouble]))
         place.upload(first, GOOD)
         await place.settle()
         place.upload(second, {"ops.xml": junit(test_add="AssertionError")})
         await place.settle()
-        assert [fault.hits for fault in befallen] == [1] * len(befallen)
+        assert [fault.hits for fault in faults] == [1] * len(faults)
         assert (place.check(first).title, place.check(second).title) == (FIRST, "1 new failure · 0 passed")
         assert await place.town.failures() == []
 
@@ -217,11 +217,11 @@ async def test_the_bot_waits_for_a_database_that_another_process_is_writing_to(
     sqlite_url: str, aws_world: World
 ) -> None:
     async with lab_town(sqlite_url, aws_world) as place, held_before_it_is_stored(place):
-        with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
+        with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)) as writer:
+            writer.execute("BEGIN IMMEDIATE")
             place.town.github.faults.clear()
             await asyncio.sleep(BUSY_TIMEOUT + 1)  # The database is locked for longer than SQLite itself waits.
-            other.execute("ROLLBACK")
+            writer.execute("ROLLBACK")
 
 
 async def test_results_arrive_although_postgresql_restarts_while_they_are_read(

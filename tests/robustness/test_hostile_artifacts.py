@@ -24,28 +24,28 @@ async def test_commands_and_health_checks_are_answered_while_hostile_artifacts_a
         f'<testcase classname="d{n}.test_ops.T{n}" name="test_{n}"><skipped/></testcase>' for n in range(CASES)
     )
     report = f"<testsuite>{cases}</testsuite>"
-    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=CONFIG) as here:
-        here.repo.push("main", {f"d{n}/e{n}/test_ops.py": "" for n in range(FILES)}, by="octocat")
-        hostile = [here.repo.open_pull_request("hubot", f"Faster {n}") for n in range(PULLS)]
-        other = here.repo.open_pull_request("hubot", "Ask")
-        await here.quiet()
-        for pull in hostile:
-            run = here.repo.add_workflow_run(pull.head_sha, "CI", event="pull_request")
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=CONFIG) as place:
+        place.repo.push("main", {f"d{n}/e{n}/test_ops.py": "" for n in range(FILES)}, by="octocat")
+        hostile_pulls = [place.repo.open_pull_request("hubot", f"Faster {n}") for n in range(PULLS)]
+        ordinary_pull = place.repo.open_pull_request("hubot", "Ask")
+        await place.quiet()
+        for pull in hostile_pulls:
+            run = place.repo.add_workflow_run(pull.head_sha, "CI", event="pull_request")
             run.upload("tests", {"junit.xml": report})
             run.finish("success")
-        await here.github.delivered()
+        await place.github.delivered()
 
         def sections() -> int:
-            comments = [comment.body for pull in hostile for comment in pull.comments_by(BOT)]
+            comments = [comment.body for pull in hostile_pulls for comment in pull.comments_by(BOT)]
             return sum("skipped-tests" in sticky.sections_of(body) for body in comments)
 
-        comment = other.comment("hubot", "@ci help")
+        comment = ordinary_pull.comment("hubot", "@ci help")
 
         async def answered() -> bool:
-            assert (await here.ask("/healthz"))[0] == 200
-            return other.reactions(comment, by=BOT) == ["eyes", "+1"]
+            assert (await place.ask("/healthz"))[0] == 200
+            return ordinary_pull.reactions(comment, by=BOT) == ["eyes", "+1"]
 
         await until(answered)
-        await here.quiet()
+        await place.quiet()
         assert sections() == PULLS
-        assert await here.failures() == []
+        assert await place.failures() == []

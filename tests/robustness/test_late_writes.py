@@ -36,7 +36,7 @@ class Case:
     route: str
     scan: str
     cause: Callable[[Works], PullRequest]
-    there: Callable[[Works, PullRequest], int]
+    count: Callable[[Works, PullRequest], int]
 
     def __str__(self) -> str:
         return self.name
@@ -46,7 +46,7 @@ def opened(site: Works, body: str = "") -> PullRequest:
     return site.town.repo.open_pull_request("hubot", "Faster", body)
 
 
-def asked(site: Works, text: str) -> PullRequest:
+def commented(site: Works, text: str) -> PullRequest:
     pull = opened(site)
     pull.comment("hubot", text)
     return pull
@@ -70,7 +70,7 @@ def config_checks(site: Works, _: PullRequest) -> int:
     return sum(run.title != "Superseded" for run in runs)
 
 
-def reviews_asked(site: Works, pull: PullRequest) -> int:
+def review_requests(site: Works, pull: PullRequest) -> int:
     guids = {d.guid for d in site.town.github.webhooks.find("pull_request", "review_requested")}
     return len(guids)
 
@@ -80,7 +80,7 @@ def answers(site: Works, pull: PullRequest) -> int:
 
 
 CASES = [
-    Case("an answer", COMMENTS, COMMENTS, lambda site: asked(site, "@ci reruun"), answers),
+    Case("an answer", COMMENTS, COMMENTS, lambda site: commented(site, "@ci reruun"), answers),
     Case("the sticky comment", COMMENTS, COMMENTS, lambda site: opened(site, "cc @stranger"), answers),
     Case(
         "a status",
@@ -89,7 +89,7 @@ CASES = [
         opened,
         lambda site, pull: len(site.town.repo.all_statuses(pull.head_sha)),
     ),
-    Case("a request for review", REVIEWERS, REVIEWERS, lambda site: opened(site, "cc @triager"), reviews_asked),
+    Case("a request for review", REVIEWERS, REVIEWERS, lambda site: opened(site, "cc @triager"), review_requests),
     Case(
         "a check run",
         CHECK_RUNS,
@@ -115,15 +115,15 @@ async def site(tmp_path: Path) -> AsyncIterator[Works]:
         yield place
 
 
-def scans(here: Town, case: Case, fault: Fault) -> int:
+def scans(town: Town, case: Case, fault: Fault) -> int:
     """Count the checks since the write was lost."""
-    records = here.github.requests.records
+    records = town.github.requests.records
     lost = next(n for n, r in enumerate(records) if r.method == "POST" and r.route == case.route)
     return sum(r.method == "GET" and r.route == case.scan for r in records[lost + 1 :]) if fault.hits else 0
 
 
-def sent(here: Town, case: Case) -> int:
-    return here.github.requests.count("POST", case.route)
+def sent(town: Town, case: Case) -> int:
+    return town.github.requests.count("POST", case.route)
 
 
 @pytest.mark.parametrize("status", [502, None], ids=["502", "cut"])
@@ -131,47 +131,47 @@ def sent(here: Town, case: Case) -> int:
 async def test_a_write_that_takes_effect_after_the_first_check_is_found_and_not_sent_again(
     site: Works, case: Case, status: int | None
 ) -> None:
-    here = site.town
-    fault = here.github.faults.add("POST", case.route, status=status, late=LATE)
+    town = site.town
+    fault = town.github.faults.add("POST", case.route, status=status, late=LATE)
     pull = case.cause(site)
-    await here.github.until(lambda: fault.hits and scans(here, case, fault))
-    here.github.clock.advance(seconds=LATE)
-    await here.quiet()
-    assert (case.there(site, pull), sent(here, case)) == (1, 1)
-    assert await here.failures() == []
+    await town.github.until(lambda: fault.hits and scans(town, case, fault))
+    town.github.clock.advance(seconds=LATE)
+    await town.quiet()
+    assert (case.count(site, pull), sent(town, case)) == (1, 1)
+    assert await town.failures() == []
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.route in (COMMENTS, CHECK_RUNS)], ids=str)
 async def test_a_write_that_takes_effect_after_it_was_sent_again_leaves_no_duplicate(site: Works, case: Case) -> None:
-    here = site.town
-    fault = here.github.faults.add("POST", case.route, status=502, late=LATE)
+    town = site.town
+    fault = town.github.faults.add("POST", case.route, status=502, late=LATE)
     pull = case.cause(site)
-    await here.github.until(lambda: sent(here, case) == 2)
-    assert scans(here, case, fault) >= 2
-    here.github.clock.advance(seconds=LATE)
-    assert case.there(site, pull) == 2
-    await here.quiet()
-    assert case.there(site, pull) == 1
-    assert await here.failures() == []
+    await town.github.until(lambda: sent(town, case) == 2)
+    assert scans(town, case, fault) >= 2
+    town.github.clock.advance(seconds=LATE)
+    assert case.count(site, pull) == 2
+    await town.quiet()
+    assert case.count(site, pull) == 1
+    assert await town.failures() == []
 
 
 async def test_a_write_that_never_took_effect_is_sent_again_after_two_checks(site: Works) -> None:
-    here, (answer, *_) = site.town, CASES
-    fault = here.github.faults.add("POST", COMMENTS, status=500)
+    town, (answer, *_) = site.town, CASES
+    fault = town.github.faults.add("POST", COMMENTS, status=500)
     pull = answer.cause(site)
-    await here.github.until(lambda: sent(here, answer) == 2)
-    assert scans(here, answer, fault) == 2
-    await here.quiet()
+    await town.github.until(lambda: sent(town, answer) == 2)
+    assert scans(town, answer, fault) == 2
+    await town.quiet()
     assert answers(site, pull) == 1
 
 
 async def test_a_request_that_never_left_is_sent_again_without_waiting(site: Works) -> None:
     """GitHub refused it, or there was no connection: it cannot take effect later."""
-    here, (answer, *_) = site.town, CASES
-    fault = here.github.faults.add("POST", COMMENTS, status=429, headers={"Retry-After": "1"})
+    town, (answer, *_) = site.town, CASES
+    fault = town.github.faults.add("POST", COMMENTS, status=429, headers={"Retry-After": "1"})
     pull = answer.cause(site)
-    await here.quiet()
-    assert scans(here, answer, fault) == 0
+    await town.quiet()
+    assert scans(town, answer, fault) == 0
     assert answers(site, pull) == 1
 
 
@@ -185,8 +185,8 @@ async def test_a_build_that_starts_late_is_not_started_twice(site: Works) -> Non
     await site.town.github.until(lambda: pull.reactions(pull.comments[0], by=BOT))
 
     def scanned() -> bool:
-        made = [method for method, path in site.jenkins.requests if not path.startswith("/crumb")]
-        return bool(fault.hits) and made[-1] == "GET"
+        methods = [method for method, path in site.jenkins.requests if not path.startswith("/crumb")]
+        return bool(fault.hits) and methods[-1] == "GET"
 
     await until(scanned)
     site.jenkins.clock.advance(seconds=LATE)
@@ -195,16 +195,16 @@ async def test_a_build_that_starts_late_is_not_started_twice(site: Works) -> Non
 
 
 async def test_a_lagging_list_hides_neither_our_comment_nor_our_check_from_the_next_job(site: Works) -> None:
-    here = site.town
+    town = site.town
     pull = opened(site)
-    await here.quiet()
-    here.github.lists_lag = 3600
+    await town.quiet()
+    town.github.lists_lag = 3600
     for body in ("cc @stranger", "cc @stranger and @nobody-here"):
         pull.edit("hubot", body=body)
-        await here.quiet()
+        await town.quiet()
     for text in ("help: maybe\n", "help: perhaps\n"):
         pull.push({PATH: text})
-        await here.quiet()
+        await town.quiet()
     assert len(pull.comments_by(BOT)) == 1
     assert "nobody-here" in pull.comments_by(BOT)[0].body
-    assert await here.failures() == []
+    assert await town.failures() == []

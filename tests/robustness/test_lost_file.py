@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests.robustness.place import place
+from tests.robustness.place import open_place
 
 REMOVED = "was removed or replaced while the server ran: nothing more is stored"
 
@@ -37,20 +37,20 @@ async def test_a_bot_that_lost_its_file_acknowledges_nothing_and_says_why(
     lose: Callable[[Path], None], tmp_path: Path, sqlite_url: str
 ) -> None:
     """It used to answer 202, and 200 at `/readyz`, and lost 10 of 20 deliveries at the next start."""
-    async with place(tmp_path, sqlite_url) as here:
-        repository = here.add_repository("octocat")
-        here.configure([repository.full_name])
-        await here.start()
+    async with open_place(tmp_path, sqlite_url) as place:
+        repository = place.add_repository("octocat")
+        place.configure([repository.full_name])
+        await place.start()
         pull = repository.open_pull_request("hubot", "Faster")
-        await here.quiet()
-        assert await ready(here.bot.url) == (200, "")
+        await place.quiet()
+        assert await ready(place.bot.url) == (200, "")
         await asyncio.to_thread(lose, tmp_path / "nightjar.db")
-        status, reason = await ready(here.bot.url)
+        status, reason = await ready(place.bot.url)
         assert status == 503
         assert REMOVED in reason
         pull.comment("hubot", "@ci help")
-        await here.github.delivered()
-        assert here.github.webhooks.deliveries[-1].status_code == 503
+        await place.github.delivered()
+        assert place.github.webhooks.deliveries[-1].status_code == 503
 
 
 async def ready(url: str) -> tuple[int, str]:

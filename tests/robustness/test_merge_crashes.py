@@ -8,7 +8,7 @@ from typing import Any
 from sandbox import PullRequest
 from tests.robustness.conversation import Conversation
 from tests.robustness.crashes import Crash, Point, packed, points_of, spread
-from tests.robustness.place import BOT, Place, place, plain
+from tests.robustness.place import BOT, Place, open_place, plain
 from tests.robustness.side_by_side import SideBySide
 
 CPU, QUEUED = "cpu/pr-head", "queued"
@@ -58,7 +58,9 @@ class Merging(Conversation):
         return {
             "main": [commit.message for commit in repository.git.ancestry(repository.branch("main"))],
             "pull": (pull.state, [label.name for label in pull.labels], pull.queued is not None),
-            "comments": [(plain(one.body, repository), sorted(pull.reactions(one))) for one in pull.comments],
+            "comments": [
+                (plain(comment.body, repository), sorted(pull.reactions(comment))) for comment in pull.comments
+            ],
             "head": len(repository.git.commits[pull.head_sha].parents),
             "runs": [(run.status, run.conclusion, run.attempt) for run in repository.workflow_runs],
             "action_counts": dict(self.action_counts),
@@ -124,25 +126,29 @@ class Approved(Merging):
         await self.say("@ci approve ci")
 
 
-TALKS = (WhenGreen, Pushed, Queued, Behind, Approved)
+CONVERSATIONS = (WhenGreen, Pushed, Queued, Behind, Approved)
 
 
-def configure(here: Place, talks: SideBySide) -> None:
+def configure(place: Place, side_by_side: SideBySide) -> None:
     """Switch merging on, and everything unrelated off."""
-    here.configure([talk.repository.full_name for talk in talks.talks.values()], **KEYS)
+    place.configure([conversation.repository.full_name for conversation in side_by_side.conversations.values()], **KEYS)
 
 
 async def undisturbed(folder: Path) -> tuple[list[Point], dict[type[Conversation], dict[str, Any]], set[str]]:
     """Return the requests of the undisturbed conversations, what people see in the end, and the effects used."""
-    async with place(folder, f"sqlite:///{folder}/undisturbed.db") as here:
-        side_by_side = SideBySide(here, {kind.__name__: kind for kind in TALKS})
-        configure(here, side_by_side)
-        await here.start()
+    async with open_place(folder, f"sqlite:///{folder}/undisturbed.db") as place:
+        side_by_side = SideBySide(place, {kind.__name__: kind for kind in CONVERSATIONS})
+        configure(place, side_by_side)
+        await place.start()
         side_by_side.begin()
         deliveries = await side_by_side.end()
-        kinds = {effect["kind"] for one in deliveries for plan in one["plans"] for effect in plan["effects"]}
-        talks = side_by_side.talks.values()
-        return [p for talk in talks for p in points_of(here, talk)], {type(talk): talk.seen() for talk in talks}, kinds
+        kinds = {effect["kind"] for delivery in deliveries for plan in delivery["plans"] for effect in plan["effects"]}
+        conversations = side_by_side.conversations.values()
+        return (
+            [p for conversation in conversations for p in points_of(place, conversation)],
+            {type(conversation): conversation.seen() for conversation in conversations},
+            kinds,
+        )
 
 
 async def test_a_kill_around_any_write_of_a_merge_merges_once_and_says_so_once(tmp_path: Path, sqlite_url: str) -> None:
@@ -156,14 +162,14 @@ async def test_a_kill_around_any_write_of_a_merge_merges_once_and_says_so_once(t
         == seen[Queued]["action_counts"]["pull_request.dequeued"]
         == 1
     )
-    around = [point.at(when) for point in points if point.writes for when in ("before", "after")]
+    around = [point.at(side) for point in points if point.writes for side in ("before", "after")]
     assert any(point.route.endswith("/merge") for point in around)
     # The number of refreshes depends on how they coincide; that one happens does not.
     reads = spread([point for point in points if not point.writes and point.number == 0], 8)
-    async with place(tmp_path, sqlite_url) as here:
-        crash = Crash(here, packed([*around, *reads], points))
-        configure(here, crash.talks)
-        await here.start()
+    async with open_place(tmp_path, sqlite_url) as place:
+        crash = Crash(place, packed([*around, *reads], points))
+        configure(place, crash.side_by_side)
+        await place.start()
         await crash.kill_at_every_point()
-        await crash.talks.end()
-        assert crash.talks.differences(seen) == {}
+        await crash.side_by_side.end()
+        assert crash.side_by_side.differences(seen) == {}

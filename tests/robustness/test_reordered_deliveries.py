@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbox import PullRequest, Repository, SentDelivery
-from tests.robustness.place import BOT, Place, failures, place, tracebacks
+from tests.robustness.place import BOT, Place, failures, open_place, tracebacks
 
 REPORTED = {"pull_request", "issue_comment"}
 STATUS = "ci/slow-tests"
@@ -22,11 +22,11 @@ class Story:
     steps: tuple[Callable[[PullRequest], object], ...]
     body: str = ""
 
-    def happen(self, repositories: Iterable[Repository], here: Place) -> None:
-        """Let it happen in every repository, in steps of a moment each."""
+    def happen(self, repositories: Iterable[Repository], place: Place) -> None:
+        """Let the story happen in every repository, with two seconds between its steps."""
         pulls = [repository.open_pull_request("hubot", "Faster", self.body) for repository in repositories]
         for step in self.steps:
-            here.github.clock.advance(seconds=2)
+            place.github.clock.advance(seconds=2)
             for pull in pulls:
                 step(pull)
 
@@ -51,22 +51,22 @@ SWITCHED_ON_AND_OFF = Story(
 async def end_of(story: Story, folder: Path, url: str) -> dict[tuple[int, ...], dict[str, Any]]:
     """Send the bot a story in every order, each in its own repository; return what people see in the end."""
     orders = list(permutations(range(len(story.steps) + 1)))
-    async with place(folder, url) as here:
-        repositories = [here.add_repository(f"example-lab-{n}") for n in range(len(orders))]
-        here.configure([repository.full_name for repository in repositories])
-        await here.start()
-        here.github.webhooks.hold()
-        story.happen(repositories, here)
+    async with open_place(folder, url) as place:
+        repositories = [place.add_repository(f"example-lab-{n}") for n in range(len(orders))]
+        place.configure([repository.full_name for repository in repositories])
+        await place.start()
+        place.github.webhooks.hold()
+        story.happen(repositories, place)
 
         def reordered(held: list[SentDelivery]) -> Iterable[SentDelivery]:
             for repository, order in zip(repositories, orders, strict=True):
-                message = [d for d in held if d.repository_id == repository.id and d.event in REPORTED]
-                assert len(message) == len(order)
-                yield from (message[n] for n in order)
+                deliveries = [d for d in held if d.repository_id == repository.id and d.event in REPORTED]
+                assert len(deliveries) == len(order)
+                yield from (deliveries[n] for n in order)
 
-        here.github.webhooks.release(reordered)
-        assert failures(await here.quiet()) == []
-        assert tracebacks(here.bot) == []
+        place.github.webhooks.release(reordered)
+        assert failures(await place.quiet()) == []
+        assert tracebacks(place.bot) == []
         return {order: seen(repository) for repository, order in zip(repositories, orders, strict=True)}
 
 

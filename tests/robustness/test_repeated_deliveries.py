@@ -13,18 +13,18 @@ from sandbox import SentDelivery
 from sandbox.webhooks import headers_of
 from tests.robustness.conversation import CONVERSATIONS
 from tests.robustness.crashes import Undisturbed
-from tests.robustness.place import BOT, SECRET, Place, place
+from tests.robustness.place import BOT, SECRET, Place, open_place
 from tests.robustness.side_by_side import SideBySide
 
 COPIES = 10
 
 
-async def post(here: Place, delivery: SentDelivery, copies: int) -> Counter[int]:
+async def post(place: Place, delivery: SentDelivery, copies: int) -> Counter[int]:
     """Post a delivery several times at once, and count the answers."""
     async with aiohttp.ClientSession() as session:
 
         async def once() -> int:
-            url, headers = f"{here.bot.url}/webhook", headers_of(delivery)
+            url, headers = f"{place.bot.url}/webhook", headers_of(delivery)
             async with session.post(url, data=delivery.payload, headers=headers) as answer:
                 return answer.status
 
@@ -34,28 +34,28 @@ async def post(here: Place, delivery: SentDelivery, copies: int) -> Counter[int]
 async def test_every_delivery_three_times_has_the_effect_of_one(
     undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
 ) -> None:
-    async with place(tmp_path, sqlite_url) as here:
-        talks = SideBySide(here, {kind.__name__: kind for kind in CONVERSATIONS})
-        await here.start()
-        here.github.webhooks.duplicate(3)
-        talks.begin()
-        await talks.end()
-        assert talks.differences(undisturbed.seen) == {}
+    async with open_place(tmp_path, sqlite_url) as place:
+        side_by_side = SideBySide(place, {kind.__name__: kind for kind in CONVERSATIONS})
+        await place.start()
+        place.github.webhooks.duplicate(3)
+        side_by_side.begin()
+        await side_by_side.end()
+        assert side_by_side.differences(undisturbed.seen) == {}
 
 
 async def test_an_event_that_two_hooks_deliver_is_handled_once(
     undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
 ) -> None:
-    async with place(tmp_path, sqlite_url) as here:
-        talks = SideBySide(here, {kind.__name__: kind for kind in CONVERSATIONS})
-        await here.start()
-        for talk in talks.talks.values():
-            talk.repository.add_webhook(f"{here.bot.url}/webhook", SECRET, "*")
-        talks.begin()
-        deliveries = await talks.end()
-        assert talks.differences(undisturbed.seen) == {}
-        said = [one["job"]["text"] for one in deliveries if one["event"] == "issue_comment"]
-        assert any("reported this first, and was handled: issue_comment:created:" in text for text in said)
+    async with open_place(tmp_path, sqlite_url) as place:
+        side_by_side = SideBySide(place, {kind.__name__: kind for kind in CONVERSATIONS})
+        await place.start()
+        for conversation in side_by_side.conversations.values():
+            conversation.repository.add_webhook(f"{place.bot.url}/webhook", SECRET, "*")
+        side_by_side.begin()
+        deliveries = await side_by_side.end()
+        assert side_by_side.differences(undisturbed.seen) == {}
+        texts = [delivery["job"]["text"] for delivery in deliveries if delivery["event"] == "issue_comment"]
+        assert any("reported this first, and was handled: issue_comment:created:" in text for text in texts)
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
@@ -63,24 +63,24 @@ async def test_a_delivery_posted_many_times_at_once_and_again_later_is_handled_o
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     url = request.getfixturevalue("sqlite_url" if kind == "sqlite" else "postgres_url")
-    async with place(tmp_path, url) as here:
-        repository = here.add_repository("octocat")
-        here.configure([repository.full_name])
-        await here.start()
+    async with open_place(tmp_path, url) as place:
+        repository = place.add_repository("octocat")
+        place.configure([repository.full_name])
+        await place.start()
         pull = repository.open_pull_request("hubot")
         repository.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure"})
-        await here.quiet()
-        here.github.webhooks.hold()
+        await place.quiet()
+        place.github.webhooks.hold()
         comment = pull.comment("hubot", "@ci rerun")
-        (message,) = here.github.webhooks.held
-        here.github.webhooks.held.clear()
-        here.github.webhooks.release()
-        assert await post(here, message, COPIES) == {202: COPIES}
-        await here.quiet()
-        assert await post(here, message, COPIES) == {202: COPIES}
-        here.github.webhooks.send_under_new_guid(message)
-        deliveries = await here.quiet()
-        assert sum(one["guid"] == message.guid for one in deliveries) == 1
+        (delivery,) = place.github.webhooks.held
+        place.github.webhooks.held.clear()
+        place.github.webhooks.release()
+        assert await post(place, delivery, COPIES) == {202: COPIES}
+        await place.quiet()
+        assert await post(place, delivery, COPIES) == {202: COPIES}
+        place.github.webhooks.send_under_new_guid(delivery)
+        deliveries = await place.quiet()
+        assert sum(record["guid"] == delivery.guid for record in deliveries) == 1
         assert pull.reactions(comment, by=BOT) == ["eyes", "+1"]
         assert len(pull.comments_by(BOT)) == 1
         assert [run.attempt for run in repository.workflow_runs] == [2]

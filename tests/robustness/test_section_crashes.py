@@ -11,10 +11,10 @@ from sandbox.model.issues import Comment
 from tests.handlers.ci_reports.test_artifacts import junit
 from tests.robustness.conversation import Conversation
 from tests.robustness.crashes import Crash, Point, alone
-from tests.robustness.place import BOT, place
+from tests.robustness.place import BOT, open_place
 
 COMMENTS = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
-ONE = "/repos/{owner}/{repo}/issues/comments/{comment_id}"
+COMMENT = "/repos/{owner}/{repo}/issues/comments/{comment_id}"
 KEYS = {
     "docs": {"context": "docs/pr-head", "link": "https://docs.example.org/{number}/{build}"},
     "skipped_tests": {"workflow": "Tests", "artifacts": ["*"]},
@@ -56,24 +56,28 @@ class Pushed(Conversation):
 
 
 def around(method: str, route: str, number: int) -> list[Point]:
-    return [Point(Pushed, "github", method, route, number, when) for when in ("before", "after")]
+    return [Point(Pushed, "github", method, route, number, side) for side in ("before", "after")]
 
 
 async def test_a_kill_around_any_write_loses_and_repeats_no_section(tmp_path: Path, sqlite_url: str) -> None:
-    points = around("POST", COMMENTS, 0) + [point for n in range(EDITS) for point in around("PATCH", ONE, n)]
-    async with place(tmp_path, sqlite_url) as here:
-        crash = Crash(here, alone(points))
-        talks = crash.talks.talks.values()
-        here.configure([talk.repository.full_name for talk in talks], **KEYS)
-        await here.start()
+    points = around("POST", COMMENTS, 0) + [point for n in range(EDITS) for point in around("PATCH", COMMENT, n)]
+    async with open_place(tmp_path, sqlite_url) as place:
+        crash = Crash(place, alone(points))
+        conversations = crash.side_by_side.conversations.values()
+        place.configure([conversation.repository.full_name for conversation in conversations], **KEYS)
+        await place.start()
         await crash.kill_at_every_point()
-        await crash.talks.end()
-        for name, talk in crash.talks.talks.items():
-            assert isinstance(talk, Pushed)
-            (comment,) = talk.comments
+        await crash.side_by_side.end()
+        for name, conversation in crash.side_by_side.conversations.items():
+            assert isinstance(conversation, Pushed)
+            (comment,) = conversation.comments
             assert sticky.sections_of(comment.body).keys() == {"docs-link", "skipped-tests"}, name
             assert OUT_OF_DATE not in comment.body, name
-            message = Counter(
-                {deed: count for deed, count in talk.action_counts.items() if deed.startswith("issue_comment")}
+            comment_actions = Counter(
+                {
+                    action: count
+                    for action, count in conversation.action_counts.items()
+                    if action.startswith("issue_comment")
+                }
             )
-            assert message == {"issue_comment.created": 1, "issue_comment.edited": EDITS}, name
+            assert comment_actions == {"issue_comment.created": 1, "issue_comment.edited": EDITS}, name

@@ -13,7 +13,7 @@ import pytest
 from sandbox.registry import RegistrySandbox
 from tests.robustness.conversation import Conversation
 from tests.robustness.crashes import Crash, Point, packed, points_of, spread
-from tests.robustness.place import BOT, Place, place, plain
+from tests.robustness.place import BOT, Place, open_place, plain
 from tests.robustness.side_by_side import SideBySide
 
 IN_TIMERS = {"EnsurePull", "Remind"}
@@ -37,7 +37,7 @@ class Reminded(Conversation):
     def seen(self) -> dict[str, Any]:
         """Return the messages that people read."""
         return {
-            "comments": [plain(one.body, self.repository) for one in self.pull.comments],
+            "comments": [plain(comment.body, self.repository) for comment in self.pull.comments],
             "action_counts": dict(self.action_counts),
         }
 
@@ -84,16 +84,16 @@ async def hub() -> AsyncIterator[RegistrySandbox]:
         yield Images.hub
 
 
-def configure(here: Place, talks: SideBySide, hub: RegistrySandbox) -> None:
+def configure(place: Place, side_by_side: SideBySide, hub: RegistrySandbox) -> None:
     """Switch the timers on, but never scheduled, and everything unrelated off."""
-    at = f"{(time.gmtime().tm_hour + 12) % 24:02}:00"
-    here.configure(
-        [talk.repository.full_name for talk in talks.talks.values()],
+    time_of_day = f"{(time.gmtime().tm_hour + 12) % 24:02}:00"
+    place.configure(
+        [conversation.repository.full_name for conversation in side_by_side.conversations.values()],
         slow_tests=False,
         cc_reviewers=False,
         repository_file=False,
         stale_reviews={"every": "10000d"},
-        docker_update={"registry": hub.url, "at": at},
+        docker_update={"registry": hub.url, "at": time_of_day},
     )
 
 
@@ -101,15 +101,19 @@ async def undisturbed(
     folder: Path, hub: RegistrySandbox
 ) -> tuple[list[Point], dict[type[Conversation], dict[str, Any]], set[str]]:
     """Return the requests of the undisturbed conversations, what people see in the end, and the effects used."""
-    async with place(folder, f"sqlite:///{folder}/undisturbed.db") as here:
-        side_by_side = SideBySide(here, {kind.__name__: kind for kind in (Reminded, Images)})
-        configure(here, side_by_side, hub)
-        await here.start()
+    async with open_place(folder, f"sqlite:///{folder}/undisturbed.db") as place:
+        side_by_side = SideBySide(place, {kind.__name__: kind for kind in (Reminded, Images)})
+        configure(place, side_by_side, hub)
+        await place.start()
         side_by_side.begin()
         deliveries = await side_by_side.end()
-        kinds = {effect["kind"] for one in deliveries for plan in one["plans"] for effect in plan["effects"]}
-        talks = side_by_side.talks.values()
-        return [p for talk in talks for p in points_of(here, talk)], {type(talk): talk.seen() for talk in talks}, kinds
+        kinds = {effect["kind"] for delivery in deliveries for plan in delivery["plans"] for effect in plan["effects"]}
+        conversations = side_by_side.conversations.values()
+        return (
+            [p for conversation in conversations for p in points_of(place, conversation)],
+            {type(conversation): conversation.seen() for conversation in conversations},
+            kinds,
+        )
 
 
 async def test_a_kill_around_any_write_of_a_timer_loses_and_repeats_nothing(
@@ -119,13 +123,13 @@ async def test_a_kill_around_any_write_of_a_timer_loses_and_repeats_nothing(
     assert kinds == IN_TIMERS
     assert len(seen[Reminded]["comments"]) == 1
     assert [(state, changed) for state, _, changed in seen[Images]["pulls"]] == [("closed", [1])]
-    around = [point.at(when) for point in points if point.writes for when in ("before", "after")]
+    around = [point.at(side) for point in points if point.writes for side in ("before", "after")]
     assert len(around) == 2 * (1 + 4 + 4 + 2), "a comment; a branch and its pull request made, changed and closed"
     reads = spread([point for point in points if not point.writes], 4)
-    async with place(tmp_path, sqlite_url) as here:
-        crash = Crash(here, packed([*around, *reads], points))
-        configure(here, crash.talks, hub)
-        await here.start()
+    async with open_place(tmp_path, sqlite_url) as place:
+        crash = Crash(place, packed([*around, *reads], points))
+        configure(place, crash.side_by_side, hub)
+        await place.start()
         await crash.kill_at_every_point()
-        await crash.talks.end()
-        assert crash.talks.differences(seen) == {}
+        await crash.side_by_side.end()
+        assert crash.side_by_side.differences(seen) == {}

@@ -17,7 +17,7 @@ import aiohttp
 from handlers.main_failures.effects import SCAN_EVENT
 from sandbox import App, Repository, SentDelivery
 from sandbox.webhooks import headers_of
-from tests.robustness.place import Place, failures, place, tracebacks
+from tests.robustness.place import Place, failures, open_place, tracebacks
 
 EXAMPLES = Path(__file__).parents[1] / "data" / "webhook-examples.json.xz"
 AT_ONCE = 8
@@ -37,12 +37,12 @@ def examples() -> list[tuple[str, dict[str, Any]]]:
     recreated under their old names, so each gets the number from the last example of its name.
     """
     listed = json.loads(lzma.decompress(EXAMPLES.read_bytes()))
-    found = [(event["name"], body) for event in listed for body in event["examples"]]
-    named = [body["repository"] for _, body in found if body.get("repository")]
-    numbers = {repository["full_name"]: repository["id"] for repository in named}
-    for repository in named:
+    all_examples = [(event["name"], body) for event in listed for body in event["examples"]]
+    repositories = [body["repository"] for _, body in all_examples if body.get("repository")]
+    numbers = {repository["full_name"]: repository["id"] for repository in repositories}
+    for repository in repositories:
         repository["id"] = numbers[repository["full_name"]]
-    return found
+    return all_examples
 
 
 def as_delivery(app: App, event: str, body: dict[str, Any]) -> SentDelivery:
@@ -51,15 +51,15 @@ def as_delivery(app: App, event: str, body: dict[str, Any]) -> SentDelivery:
     return SentDelivery(0, str(uuid.uuid4()), event, None, payload, app, None, None, app.created_at)
 
 
-async def post_all(here: Place) -> Counter[int]:
+async def post_all(place: Place) -> Counter[int]:
     """Post every example, some at once, and count the answers."""
     limit = asyncio.Semaphore(AT_ONCE)
 
     async def post(session: aiohttp.ClientSession, event: str, body: dict[str, Any]) -> int:
-        delivery = as_delivery(here.app, event, body)
+        delivery = as_delivery(place.app, event, body)
         async with (
             limit,
-            session.post(f"{here.bot.url}/webhook", data=delivery.payload, headers=headers_of(delivery)) as answer,
+            session.post(f"{place.bot.url}/webhook", data=delivery.payload, headers=headers_of(delivery)) as answer,
         ):
             return answer.status
 
@@ -67,24 +67,24 @@ async def post_all(here: Place) -> Counter[int]:
         return Counter(await asyncio.gather(*(post(session, event, body) for event, body in examples())))
 
 
-async def ready(here: Place) -> int:
+async def ready(place: Place) -> int:
     """Return what `GET /readyz` answers."""
-    async with aiohttp.ClientSession() as session, session.get(f"{here.bot.url}/readyz") as answer:
+    async with aiohttp.ClientSession() as session, session.get(f"{place.bot.url}/readyz") as answer:
         return answer.status
 
 
 def handlers(deliveries: Sequence[Mapping[str, Any]]) -> set[str]:
     """Return which handlers ran."""
-    return {plan["handler"] for one in deliveries for plan in one["plans"]}
+    return {plan["handler"] for delivery in deliveries for plan in delivery["plans"]}
 
 
 def repositories() -> list[str]:
     """Return the name of every repository that an example is about."""
-    found = {body["repository"]["full_name"] for _, body in examples() if body.get("repository")}
-    return sorted(found)
+    names = {body["repository"]["full_name"] for _, body in examples() if body.get("repository")}
+    return sorted(names)
 
 
-def know(repository: Repository, body: dict[str, Any]) -> None:
+def adopt_example(repository: Repository, body: dict[str, Any]) -> None:
     """Give the sandbox's repository what an example says about it: its number and the commits it names."""
     repository.id = body["repository"]["id"]
     first = next(commit for commit in repository.git.commits.values() if not commit.parents)
@@ -95,54 +95,54 @@ def know(repository: Repository, body: dict[str, Any]) -> None:
 
 
 async def test_all_examples_are_accepted_and_their_commands_are_carried_out(tmp_path: Path, sqlite_url: str) -> None:
-    async with place(tmp_path, sqlite_url) as here:
-        known = {name: here.add_repository(*name.split("/")) for name in repositories()}
+    async with open_place(tmp_path, sqlite_url) as place:
+        repositories_by_name = {name: place.add_repository(*name.split("/")) for name in repositories()}
         for _, body in examples():
             if body.get("repository"):
-                know(known[body["repository"]["full_name"]], body)
-        (theirs,) = [i for i in here.app.installations.values() if i.account.login == "Codertocat"]
-        here.app.installations[OWNERS_INSTALLATION], theirs.id = theirs, OWNERS_INSTALLATION
+                adopt_example(repositories_by_name[body["repository"]["full_name"]], body)
+        (installation,) = [i for i in place.app.installations.values() if i.account.login == "Codertocat"]
+        place.app.installations[OWNERS_INSTALLATION], installation.id = installation, OWNERS_INSTALLATION
         # Examples of other owners name this installation too.
-        theirs.repositories[:] = known.values()
-        for repository in known.values():
+        installation.repositories[:] = repositories_by_name.values()
+        for repository in repositories_by_name.values():
             repository.refs["refs/heads/changes"] = repository.branch("main")
-        here.configure(repositories(), slow_tests={"branches": ["*"]}, main_failures=ALARMS)
-        await here.start()
-        assert await post_all(here) == {202: 329}
-        deliveries = await here.quiet()
-        scans = [one for one in deliveries if one["event"] == SCAN_EVENT.name]
-        assert len(deliveries) == 329 + len(here.github.webhooks.deliveries) + len(scans)
+        place.configure(repositories(), slow_tests={"branches": ["*"]}, main_failures=ALARMS)
+        await place.start()
+        assert await post_all(place) == {202: 329}
+        deliveries = await place.quiet()
+        scans = [delivery for delivery in deliveries if delivery["event"] == SCAN_EVENT.name]
+        assert len(deliveries) == 329 + len(place.github.webhooks.deliveries) + len(scans)
         assert failures(deliveries) == []
         expected = {"slow-tests", "slow-tests-branches", "cc-reviewers", "main-failures-scan"}
         assert expected <= handlers(deliveries)
-        assert known["Codertocat/Hello-World"].status(OPENED_HEAD, "ci/slow-tests") is not None
-        assert tracebacks(here.bot) == []
-        assert await ready(here) == 200
+        assert repositories_by_name["Codertocat/Hello-World"].status(OPENED_HEAD, "ci/slow-tests") is not None
+        assert tracebacks(place.bot) == []
+        assert await ready(place) == 200
 
 
 async def test_all_examples_are_accepted_and_logged_where_the_app_is_not_installed(
     tmp_path: Path, sqlite_url: str
 ) -> None:
-    async with place(tmp_path, sqlite_url) as here:
-        here.add_repository("example-lab")
-        here.configure(repositories(), slow_tests={"branches": ["*"]})
-        await here.start()
-        assert await post_all(here) == {202: 329}
-        said = {text.partition(": ")[2] for text in failures(await here.quiet())}
-        assert said
-        assert all(text.startswith("NotInstalled: ") for text in said), said
-        assert tracebacks(here.bot) == []
-        assert await ready(here) == 200
+    async with open_place(tmp_path, sqlite_url) as place:
+        place.add_repository("example-lab")
+        place.configure(repositories(), slow_tests={"branches": ["*"]})
+        await place.start()
+        assert await post_all(place) == {202: 329}
+        reasons = {text.partition(": ")[2] for text in failures(await place.quiet())}
+        assert reasons
+        assert all(text.startswith("NotInstalled: ") for text in reasons), reasons
+        assert tracebacks(place.bot) == []
+        assert await ready(place) == 200
 
 
 async def test_all_examples_are_accepted_and_ignored_where_their_repositories_are_not_configured(
     tmp_path: Path, sqlite_url: str
 ) -> None:
-    async with place(tmp_path, sqlite_url) as here:
-        here.configure([here.add_repository("example-lab").full_name])
-        await here.start()
-        assert await post_all(here) == {202: 329}
-        deliveries = await here.quiet()
-        assert {one["state"] for one in deliveries} == {"ignored"}
-        assert all(one["job"]["text"] for one in deliveries)
-        assert tracebacks(here.bot) == []
+    async with open_place(tmp_path, sqlite_url) as place:
+        place.configure([place.add_repository("example-lab").full_name])
+        await place.start()
+        assert await post_all(place) == {202: 329}
+        deliveries = await place.quiet()
+        assert {delivery["state"] for delivery in deliveries} == {"ignored"}
+        assert all(delivery["job"]["text"] for delivery in deliveries)
+        assert tracebacks(place.bot) == []
