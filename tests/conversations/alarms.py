@@ -52,11 +52,11 @@ class AlarmTown:
     async def news(self) -> list[str]:
         """Wait until all is quiet, then return the lines posted to the chats and clear them there."""
         await self.town.quiet()
-        said, same = list(self.channels.discord.said), list(self.channels.slack.said)
-        assert said == same
+        discord_messages, slack_messages = list(self.channels.discord.said), list(self.channels.slack.said)
+        assert discord_messages == slack_messages
         self.channels.discord.messages.clear()
         self.channels.slack.messages.clear()
-        return said
+        return discord_messages
 
     @property
     def issues(self) -> list[Issue]:
@@ -65,7 +65,9 @@ class AlarmTown:
 
     async def scans(self) -> list[DeliveryRecord]:
         """Return the bot's scans, newest first."""
-        return [one for one in await self.town.bot.engine.journal.recent(limit=500) if one.event == SCAN_EVENT.name]
+        return [
+            record for record in await self.town.bot.engine.journal.recent(limit=500) if record.event == SCAN_EVENT.name
+        ]
 
 
 @asynccontextmanager

@@ -51,7 +51,8 @@ class BranchTown:
         """Return the API's answer about the scanned commits: title, verdict and blockers."""
         listed = (await self.branch_state())["why_not_newer"]
         return [
-            (one["title"], one["verdict"], [f"{b['name']} {b['state']}" for b in one["blockers"]]) for one in listed
+            (commit["title"], commit["verdict"], [f"{b['name']} {b['state']}" for b in commit["blockers"]])
+            for commit in listed
         ]
 
     @property
@@ -61,7 +62,11 @@ class BranchTown:
 
     async def runs(self) -> list[DeliveryRecord]:
         """Return the timer's runs, newest first."""
-        return [one for one in await self.town.bot.engine.journal.recent(limit=500) if one.event == TIMER_EVENT.name]
+        return [
+            record
+            for record in await self.town.bot.engine.journal.recent(limit=500)
+            if record.event == TIMER_EVENT.name
+        ]
 
     def writes(self) -> list[str]:
         """Return the bot's writes to the branch, in order."""

@@ -47,7 +47,7 @@ class LabNews:
     @property
     def titles(self) -> list[str]:
         """Return the first lines of all messages in the channel."""
-        return [said.splitlines()[0] for said in self.channels.discord.said]
+        return [message.splitlines()[0] for message in self.channels.discord.said]
 
     @property
     def issues(self) -> list[Issue]:

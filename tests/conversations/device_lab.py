@@ -114,18 +114,18 @@ class Issuer:
         **changes: Any,
     ) -> str:
         """Return a token issued `age` seconds ago; a claim whose value is None is left out."""
-        now = time.time() - age
-        said = {
+        issued_at = time.time() - age
+        token_claims = {
             "iss": self.url + path,
             "aud": PUBLIC_URL,
-            "iat": now,
-            "nbf": now,
-            "exp": now + 300,
+            "iat": issued_at,
+            "nbf": issued_at,
+            "exp": issued_at + 300,
             **claims,
             **changes,
         }
-        said = {name: value for name, value in said.items() if value is not None}
-        return jwt.encode(said, rsa_key(key), algorithm="RS256", headers={"kid": key})
+        token_claims = {name: value for name, value in token_claims.items() if value is not None}
+        return jwt.encode(token_claims, rsa_key(key), algorithm="RS256", headers={"kid": key})
 
 
 def unsigned(claims: Mapping[str, Any], **header: str) -> str:
@@ -163,7 +163,7 @@ class DeviceLab:
         return self.town.bot.services.part(JOBS)
 
     async def asked_for(self, name: str = "job", *, approval_needed: bool = False, **changes: Any) -> DeviceJob:
-        """Store a job as if somebody had asked for it."""
+        """Store a job as if somebody had requested it."""
         fields = {
             "repository_id": self.town.repo.id,
             "pull_request": self.pull.number,
@@ -209,12 +209,12 @@ async def device_lab(
             presigned=str(presigned).lower(),
             extra=extra,
         )
-        async with town(database_url, config=text, now=moments) as here:
+        async with town(database_url, config=text, now=moments) as place:
             # On a slow machine the limits would allow more calls during a flood.
-            here.bot.services.part(LAB_CALLS).clock = lambda: 0.0
-            tokens = TokenStore(here.bot.engine.database.connector, LAB_SCOPE)
-            ours, _ = await tokens.create(LAB, seconds=3600.0)
-            others, _ = await tokens.create("other-lab", seconds=3600.0)
-            pull = here.repo.open_pull_request("hubot", "Faster")
-            await here.quiet()
-            yield DeviceLab(here, issuer, moments, ours, others, pull, client)
+            place.bot.services.part(LAB_CALLS).clock = lambda: 0.0
+            tokens = TokenStore(place.bot.engine.database.connector, LAB_SCOPE)
+            lab_token, _ = await tokens.create(LAB, seconds=3600.0)
+            other_lab_token, _ = await tokens.create("other-lab", seconds=3600.0)
+            pull = place.repo.open_pull_request("hubot", "Faster")
+            await place.quiet()
+            yield DeviceLab(place, issuer, moments, lab_token, other_lab_token, pull, client)

@@ -34,16 +34,16 @@ class Devices:
     def store(self) -> JobStore:
         return self.place.town.bot.services.part(JOBS)
 
-    def pull(self, by: str = "hubot") -> PullRequest:
-        """Open a pull request: from the repository for people with write access, else from a fork."""
-        return self.place.town.repo.open_pull_request(by, "Faster", fork=by not in ("hubot", "octocat"))
+    def pull(self, author: str = "hubot") -> PullRequest:
+        """Open a pull request: from the repository if its author has write access, else from a fork."""
+        return self.place.town.repo.open_pull_request(author, "Faster", fork=author not in ("hubot", "octocat"))
 
-    async def says(self, pull: PullRequest, by: str, text: str) -> tuple[list[str], str]:
+    async def says(self, pull: PullRequest, author: str, text: str) -> tuple[list[str], str]:
         """Comment; return the bot's reactions and its last answer."""
-        before = len(self.place.town.answers(pull))
-        comment = pull.comment(by, text)
+        earlier_count = len(self.place.town.answers(pull))
+        comment = pull.comment(author, text)
         await self.place.town.quiet()
-        answers = self.place.town.answers(pull)[before:]
+        answers = self.place.town.answers(pull)[earlier_count:]
         return pull.reactions(comment), answers[-1] if answers else ""
 
     async def jobs(self, pull: PullRequest) -> list[DeviceJob]:

@@ -44,13 +44,13 @@ class DryFirst:
         handlers = bot.pipeline.router.handlers
         handlers[:] = [self._compared(handler, bot) for handler in handlers]
 
-    async def quiet(self, here: Town, *, failed: int = 0) -> None:
+    async def quiet(self, town: Town, *, failed: int = 0) -> None:
         """Wait until the bot is idle, and check that it applied its plans and that the dry runs showed them.
 
         `failed` is how many jobs had failed before.
         """
-        await here.quiet()
-        failures = await here.failures()
+        await town.quiet()
+        failures = await town.failures()
         assert len(failures) == failed, failures
         assert not self.differences, self.differences
 
@@ -64,8 +64,8 @@ class DryFirst:
             assert stage is not None
             plan = await stage.decide(context, basis, outcomes)
             if not _DRY.get():
-                shown = self._conclusions[context.delivery.guid, handler.name]
-                self._compare(handler.name, shown, _written(plan.effects))
+                dry_effects = self._conclusions[context.delivery.guid, handler.name]
+                self._compare(handler.name, dry_effects, _written(plan.effects))
             return plan
 
         stage = handler.conclude
@@ -73,30 +73,30 @@ class DryFirst:
 
     async def _plan(self, handler: Handler, bot: Bot, context: Context) -> Plan:
         for _ in range(TRIES):
-            shown = await _dry_run(bot, context, handler.name)
+            dry_plan = await _dry_run(bot, context, handler.name)
             plan = await handler.plan(context)
             written = _written(plan.effects)
-            if _compared_part(shown["effects"]) == _compared_part(written):
+            if _compared_part(dry_plan["effects"]) == _compared_part(written):
                 break
         self.handlers.add(handler.name)
-        self._compare(handler.name, shown["effects"], written)
+        self._compare(handler.name, dry_plan["effects"], written)
         if plan.conclusion_basis is not None:
-            self._conclusions[context.delivery.guid, handler.name] = shown["conclusion"]["effects"]
+            self._conclusions[context.delivery.guid, handler.name] = dry_plan["conclusion"]["effects"]
         return plan
 
-    def _compare(self, handler: str, shown: list[dict[str, Any]], written: list[dict[str, Any]]) -> None:
+    def _compare(self, handler: str, dry_effects: list[dict[str, Any]], written: list[dict[str, Any]]) -> None:
         self.kinds |= {effect["kind"] for effect in written}
-        if _compared_part(shown) != _compared_part(written):
-            self.differences.append(f"{handler} plans {written}, its dry run showed {shown}")
+        if _compared_part(dry_effects) != _compared_part(written):
+            self.differences.append(f"{handler} plans {written}, its dry run showed {dry_effects}")
 
 
 async def _dry_run(bot: Bot, context: Context, handler: str) -> dict[str, Any]:
     token = _DRY.set(True)
     try:
-        shown = await planned_by(bot.pipeline, context.delivery, handler)
+        dry_plan = await planned_by(bot.pipeline, context.delivery, handler)
     finally:
         _DRY.reset(token)
-    return shown if "error" not in shown else {"effects": [shown], "conclusion": None}
+    return dry_plan if "error" not in dry_plan else {"effects": [dry_plan], "conclusion": None}
 
 
 def _written(effects: Sequence[Effect]) -> list[dict[str, Any]]:

@@ -71,7 +71,7 @@ class GoodTown(BranchTown):
 
 def routes(requests: Sequence[Request]) -> Counter[str]:
     """Return how many requests each route got, without the repository's name."""
-    return Counter(f"{one.method} {one.route.removeprefix('/repos/{owner}/{repo}')}" for one in requests)
+    return Counter(f"{request.method} {request.route.removeprefix('/repos/{owner}/{repo}')}" for request in requests)
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sandbox.model.repository import Repository
 
 ELSEWHERE = frozenset({"StartLabWorkflow"})
-"""What they do is in another repository, whose pages the story does not link."""
+"""Effects on another repository, whose pages the story does not link."""
 WRITERS = {kind.__name__ for feature in ALL_FEATURES for kind in feature.effects if kind.permissions} - ELSEWHERE
 EFFECTS: LiteralString = """
 SELECT job.args, note.outcome, note.text AS note
@@ -28,19 +28,21 @@ SELECT job.args, note.outcome, note.text AS note
 async def unlinked_effects(connector: BaseAsyncConnector, github: GitHubSandbox) -> list[str]:
     """Return the effects that wrote something on GitHub but link no existing page."""
     rows = await connector.execute_query_all_async(EFFECTS)
-    return [f"{row['args']['effect']['kind']} {page!r}" for row in rows if (page := _lost(row, github)) is not None]
+    return [
+        f"{row['args']['effect']['kind']} {page!r}" for row in rows if (page := _missing_page(row, github)) is not None
+    ]
 
 
-def _lost(row: Any, github: GitHubSandbox) -> str | None:
+def _missing_page(row: Any, github: GitHubSandbox) -> str | None:
     """Return the page of an effect if it does not exist; None if all is well."""
     note = Note.read(row["outcome"], row["note"])
     if row["args"]["effect"]["kind"] not in WRITERS or note.outcome != APPLIED:
         return None
-    about = repository_of(row["args"]).id
-    repository = next((one for one in github.repositories.values() if one.id == about), None)
+    repository_id = repository_of(row["args"]).id
+    repository = next((repo for repo in github.repositories.values() if repo.id == repository_id), None)
     page = note.about.get("page", "")
-    known = stored_page(page) and (repository is None or is_there(page, repository))  # it may have been deleted since
-    return None if known else str(page)
+    exists = stored_page(page) and (repository is None or is_there(page, repository))  # it may have been deleted since
+    return None if exists else str(page)
 
 
 def is_there(page: str, repository: Repository) -> bool:

@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from sandbox import PullRequest
-from tests.conversations.town import Town, town
+from tests.conversations.town import Town
+from tests.conversations.town import town as start_town
 
 CONFIG = """
 repositories:
@@ -23,13 +24,13 @@ BODY = "Saves a pass.\n\ncc @octocat"
 @asynccontextmanager
 async def merge_town(database_url: str, keys: str = KEYS, also: str = "", **options: Any) -> AsyncIterator[Town]:
     """Start a town where `@ci merge` is on; `keys` are added below `merge`, `also` to the repository."""
-    async with town(database_url, config=CONFIG % keys + also, **options) as place:
-        yield place
+    async with start_town(database_url, config=CONFIG % keys + also, **options) as town:
+        yield town
 
 
-def report(here: Town, pull: PullRequest, state: str = "success", context: str = CPU) -> None:
+def report(town: Town, pull: PullRequest, state: str = "success", context: str = CPU) -> None:
     """Let CI report on the head, with a link."""
-    here.repo.set_status("octocat", pull.head_sha, context, state, target_url="https://ci.example.org/job/1")
+    town.repo.set_status("octocat", pull.head_sha, context, state, target_url="https://ci.example.org/job/1")
 
 
 def approve(pull: PullRequest, by: str = "octocat") -> None:
@@ -37,22 +38,22 @@ def approve(pull: PullRequest, by: str = "octocat") -> None:
     pull.review(by, "Looks good.", "APPROVED")
 
 
-def ready(here: Town, author: str = "hubot", **values: Any) -> PullRequest:
+def ready(town: Town, author: str = "hubot", **values: Any) -> PullRequest:
     """Open a pull request whose checks passed and that is approved."""
-    pull = here.repo.open_pull_request(author, "Faster", BODY, **values)
-    report(here, pull)
+    pull = town.repo.open_pull_request(author, "Faster", BODY, **values)
+    report(town, pull)
     approve(pull)
     return pull
 
 
-async def says(here: Town, pull: PullRequest, text: str, by: str = "octocat") -> str:
+async def says(town: Town, pull: PullRequest, text: str, by: str = "octocat") -> str:
     """Let somebody comment; return the bot's reactions and its answer, without the link at the top."""
     # GitHub's times are in full seconds: a comment in the same second as a push would count as older than it.
-    here.github.clock.advance(seconds=1)
+    town.github.clock.advance(seconds=1)
     comment = pull.comment(by, text)
-    await here.quiet()
-    known = [answer.split("\n\n", 1)[-1] for answer in here.answers(pull) if f"issuecomment-{comment.id})" in answer]
-    return "\n".join([" ".join(pull.reactions(comment)), *known])
+    await town.quiet()
+    replies = [answer.split("\n\n", 1)[-1] for answer in town.answers(pull) if f"issuecomment-{comment.id})" in answer]
+    return "\n".join([" ".join(pull.reactions(comment)), *replies])
 
 
 def short(pull: PullRequest) -> str:
@@ -60,6 +61,6 @@ def short(pull: PullRequest) -> str:
     return f"`{pull.head_sha[:7]}`"
 
 
-def message(here: Town) -> str:
+def message(town: Town) -> str:
     """Return the message of the newest commit on the base branch."""
-    return here.repo.git.commits[here.repo.branch("main")].message
+    return town.repo.git.commits[town.repo.branch("main")].message

@@ -39,18 +39,18 @@ class StaleTown:
         yield
         self.town.github.clock.advance(days=apart)
 
-    def opened(self, days: float, *asked: str, by: str = "octocat", **more: Any) -> PullRequest:
+    def opened(self, days: float, *reviewers: str, by: str = "octocat", **options: Any) -> PullRequest:
         """Open a pull request so many days ago, and request reviews."""
         with self.days_ago(days):
-            pull = self.town.repo.open_pull_request(by, **more)
-            if asked:
-                pull.request_review(by, *asked)
+            pull = self.town.repo.open_pull_request(by, **options)
+            if reviewers:
+                pull.request_review(by, *reviewers)
         return pull
 
     async def scan(self, days: float = 0) -> None:
         """Advance the clock by some days and then to the next scan; wait until the bot has finished it."""
-        at = EVERY.next_time(self.time() + days * DAY) + 1
-        self.time.ahead += at - self.time()
+        next_scan = EVERY.next_time(self.time() + days * DAY) + 1
+        self.time.ahead += next_scan - self.time()
         await self.town.bot.timers.tick()
         await self.town.quiet()
 

@@ -84,9 +84,9 @@ async def test_a_push_marks_both_sections_as_outdated_in_one_write(place: LabTow
     place.town.github.requests.clear()
     pull.push()
     await place.town.quiet()
-    said = sections(pull)
-    assert all(text.startswith("> **Out of date:** ") for text in said.values())
-    assert len(said) == 2
+    outdated_sections = sections(pull)
+    assert all(text.startswith("> **Out of date:** ") for text in outdated_sections.values())
+    assert len(outdated_sections) == 2
     assert place.town.github.requests.count("PATCH", EDIT.removeprefix("PATCH ")) == 1
 
 
@@ -136,8 +136,8 @@ async def test_results_of_a_head_cost_one_listing_of_its_ancestors_and_one_write
     many: dict[str, Any] = {f"t{number}": "passed" for number in range(2_000)}
     uploaded(place, pull.head_sha, pull, **many)
     await place.settle()
-    asked = Counter(f"{r.method} {r.route}" for r in place.town.github.requests.of_installation)
+    requests = Counter(f"{r.method} {r.route}" for r in place.town.github.requests.of_installation)
     # Is the commit on the branch, and is its baseline its ancestor: the check run and the two sections may ask both at
     # the same time.
-    assert asked[COMPARE] in (2, 3, 4)
-    assert {route: asked[route] for route in (COMMENTS, COMMENT, EDIT)} == {COMMENTS: 1, COMMENT: 1, EDIT: 0}
+    assert requests[COMPARE] in (2, 3, 4)
+    assert {route: requests[route] for route in (COMMENTS, COMMENT, EDIT)} == {COMMENTS: 1, COMMENT: 1, EDIT: 0}

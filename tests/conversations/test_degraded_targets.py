@@ -39,7 +39,7 @@ class Targets:
     place: LabTown
 
     async def nightly_run(self, hexagon: bytes | None = GOOD, mali: bytes | None = GOOD) -> str:
-        """Let the lab test a nightly commit on all targets, except those `without` a file."""
+        """Let the lab test a nightly commit on all targets; a target whose file is None uploads nothing."""
         sha = self.place.nightly_run()
         for target, content in ((HEXAGON, hexagon), (MALI, mali), (ADRENO, GOOD)):
             if content is not None:
@@ -90,7 +90,7 @@ class Targets:
         """Return the API's answer about the lab's targets."""
         address = f"{self.place.town.url}/api/v1/repos/{REPOSITORY}/labs/{LAB}"
         async with aiohttp.ClientSession() as session, session.get(address) as answer:
-            return {one["target"]: one for one in (await answer.json())["targets"]}
+            return {row["target"]: row for row in (await answer.json())["targets"]}
 
 
 @pytest.fixture
@@ -107,11 +107,11 @@ async def test_a_target_without_nightly_runs_accepts_no_requests_until_two_are_g
     await targets.later(2)
     issue = targets.issue
     assert (issue.title, issue.state) == (f"Target {LAB}/{HEXAGON} is degraded", "open")
-    said = str(issue.body)
-    assert f"No nightly run of target `{HEXAGON}` of lab `{LAB}` has had usable results since 20" in said
-    assert "Until then the target accepts no requests." in said
-    assert "I'll close this issue after 2 good nightly runs in a row." in said
-    assert "`@example-lab-ci`" in said
+    issue_text = str(issue.body)
+    assert f"No nightly run of target `{HEXAGON}` of lab `{LAB}` has had usable results since 20" in issue_text
+    assert "Until then the target accepts no requests." in issue_text
+    assert "I'll close this issue after 2 good nightly runs in a row." in issue_text
+    assert "`@example-lab-ci`" in issue_text
     pull, answer = await targets.ask(HEXAGON, MALI)
     assert f"`{LAB}/{HEXAGON}` accepts no requests now: no nightly run has had usable results since 20" in answer
     assert ("UTC (1 is missing). It will accept requests again after 2 good nightly runs in a row.") in answer
@@ -124,10 +124,10 @@ async def test_a_target_without_nightly_runs_accepts_no_requests_until_two_are_g
     (check,) = targets.place.checks(pull.head_sha, f"hardware/{LAB}/{HEXAGON}")
     assert (check.conclusion, check.title) == ("neutral", "Not requested: the target is degraded")
     assert "This target is degraded: no nightly run has had usable results since 20" in str(check.summary)
-    of_api = (await targets.page())[HEXAGON]
-    assert (of_api["tier"], of_api["degraded"]["sha"]) == (3, missing)
-    assert (of_api["degraded"]["infra"], of_api["degraded"]["missing"]) == (0, 1)
-    assert {name: one["degraded"] for name, one in (await targets.page()).items() if name != HEXAGON} == {
+    row = (await targets.page())[HEXAGON]
+    assert (row["tier"], row["degraded"]["sha"]) == (3, missing)
+    assert (row["degraded"]["infra"], row["degraded"]["missing"]) == (0, 1)
+    assert {name: row["degraded"] for name, row in (await targets.page()).items() if name != HEXAGON} == {
         MALI: None,
         ADRENO: None,
     }
@@ -195,16 +195,16 @@ async def test_an_outage_of_the_bot_degrades_no_target(targets: Targets) -> None
     assert targets.issues == []
 
 
-@pytest.mark.parametrize("now", ["{hexagon-v73: nightly, mali: {tier: 1}}", "[mali, adreno]"])
-async def test_a_target_that_loses_its_requests_is_no_longer_degraded(targets: Targets, now: str) -> None:
+@pytest.mark.parametrize("new_targets", ["{hexagon-v73: nightly, mali: {tier: 1}}", "[mali, adreno]"])
+async def test_a_target_that_loses_its_requests_is_no_longer_degraded(targets: Targets, new_targets: str) -> None:
     await targets.nightly_run()
     await targets.nightly_run(hexagon=None)
     await targets.later(24)
     place, services = targets.place, targets.place.town.bot.services
-    settings = f"{{bucket: {place.bucket.name}, labs: {{{LAB}: {{targets: {now}}}}}}}"
+    settings = f"{{bucket: {place.bucket.name}, labs: {{{LAB}: {{targets: {new_targets}}}}}}}"
     config = parse_config(f"repositories: {{{REPOSITORY}: {{results: {settings}}}}}".encode(), "app.yaml")
-    store, about = services.part(RESULTS).store, (REPOSITORY, place.town.repo.id)
-    judgements = await judge_targets(config, services.records, store, *about, place.time())
+    store, repository = services.part(RESULTS).store, (REPOSITORY, place.town.repo.id)
+    judgements = await judge_targets(config, services.records, store, *repository, place.time())
     (judgement,) = [judgement for judgement in judgements if judgement.must_report]
     assert judgement.new_state is not None
     issue = issue_of_target(judgement.target, judgement.new_state, None, ())

@@ -21,18 +21,18 @@ async def devices(tmp_path: Path, aws_world: World) -> AsyncIterator[Devices]:
         yield place
 
 
-def reopen(pull: PullRequest, by: str) -> None:
-    pull.close(by)
-    pull.reopen(by)
+def reopen(pull: PullRequest, person: str) -> None:
+    pull.close(person)
+    pull.reopen(person)
 
 
-def update_branch(pull: PullRequest, by: str) -> None:
+def update_branch(pull: PullRequest, person: str) -> None:
     pull.repository.push("main", {"NEWS.md": "x"}, by="octocat")
-    pull.update_branch(by)
+    pull.update_branch(person)
 
 
-def commit_suggestion(pull: PullRequest, by: str) -> None:
-    pull.push({"README.md": "x"}, by=by, message="Apply suggestion")
+def commit_suggestion(pull: PullRequest, person: str) -> None:
+    pull.push({"README.md": "x"}, by=person, message="Apply suggestion")
 
 
 MOVES = (reopen, update_branch, commit_suggestion)
@@ -57,7 +57,7 @@ async def test_a_strangers_code_waits_for_approval_whatever_somebody_with_write_
 
 
 @pytest.mark.parametrize(
-    ("fork", "moves", "by", "state"),
+    ("fork", "moves", "person", "state"),
     [
         (False, MOVES, "octocat", DeviceJobState.QUEUED),
         (True, (update_branch, commit_suggestion), "hubot", DeviceJobState.QUEUED),
@@ -66,14 +66,14 @@ async def test_a_strangers_code_waits_for_approval_whatever_somebody_with_write_
     ],
 )
 async def test_the_code_of_somebody_with_write_access_waits_only_if_others_move_their_forks_head(
-    devices: Devices, fork: bool, moves: Sequence[Move], by: str, state: DeviceJobState
+    devices: Devices, fork: bool, moves: Sequence[Move], person: str, state: DeviceJobState
 ) -> None:
     for move in moves:
         files = {"src/mali/tile.cc": move.__name__}
         pull = devices.place.town.repo.open_pull_request("hubot", "Faster", fork=fork, files=files)
         await devices.place.town.quiet()
         assert await devices.states(pull) == {MALI: DeviceJobState.QUEUED}
-        move(pull, by)
+        move(pull, person)
         await devices.place.town.quiet()
         assert await devices.states(pull) == {MALI: state}
 

@@ -34,7 +34,7 @@ async def test_a_request_is_queued_runs_and_gets_the_comparison_of_a_nightly_run
     await place.settle()
     place.town.repo.push("main", onto=place.town.repo.branch("nightly"), by="octocat")
     pull = devices.pull()
-    before = devices.writes()
+    writes_before = devices.writes()
     assert await devices.says(pull, "hubot", "@ci test on hexagon-v73") == (["eyes", "+1"], "")
     check = devices.check(pull.head_sha)
     assert (check.status, check.title) == ("queued", "Queued: next in line")
@@ -54,10 +54,10 @@ async def test_a_request_is_queued_runs_and_gets_the_comparison_of_a_nightly_run
     assert (check.status, check.conclusion) == ("completed", "neutral")
     assert "1 new failure" in str(check.title)
     assert await devices.states(pull) == {HEXAGON: DeviceJobState.DONE}
-    assert devices.writes() - before == 3
+    assert devices.writes() - writes_before == 3
     # All three are for the same head, and yield to checks of newer heads while GitHub's limits leave little.
     deliveries = await place.town.bot.engine.journal.recent(limit=500)
-    effects = [effect for one in deliveries for plan in one.plans for effect in plan.effects]
+    effects = [effect for delivery in deliveries for plan in delivery.plans for effect in plan.effects]
     since = {e.effect["head_since"] for e in effects if e.target == f"check:{pull.head_sha}:{check.name}"}
     assert since == {claimed.job.requested_at}
 
@@ -321,7 +321,7 @@ async def test_cancelling_a_test_restores_the_earlier_result(devices: Devices) -
 @pytest.mark.parametrize("target", [HEXAGON, MALI])
 async def test_late_results_after_three_writes_get_a_fourth_one(devices: Devices, target: str) -> None:
     """See docs/decisions/results-after-the-end.md. The test of a push has no check run while it is queued."""
-    pull, place, before = devices.pull(), devices.place, devices.writes()
+    pull, place, writes_before = devices.pull(), devices.place, devices.writes()
     if target == HEXAGON:
         await devices.says(pull, "hubot", f"@ci test on {target}")
     else:
@@ -332,12 +332,16 @@ async def test_late_results_after_three_writes_get_a_fourth_one(devices: Devices
     await devices.sweep()
     await devices.says(pull, "hubot", "@ci cancel tests")
     check = devices.check(pull.head_sha, target)
-    assert (check.title, check.conclusion, devices.writes() - before) == ("Cancelled", "neutral", 3 - (target == MALI))
+    assert (check.title, check.conclusion, devices.writes() - writes_before) == (
+        "Cancelled",
+        "neutral",
+        3 - (target == MALI),
+    )
     place.upload(pull.head_sha, {"a.xml": junit(**GOOD)}, target=target, job=claimed.job.id)
     await place.settle()
     await devices.sweep(later=3600)
     assert devices.check(pull.head_sha, target).conclusion == "success", "results win, however late they arrive"
-    assert devices.writes() - before == 4 - (target == MALI)
+    assert devices.writes() - writes_before == 4 - (target == MALI)
 
 
 async def test_help_lists_the_targets(devices: Devices) -> None:
@@ -348,10 +352,10 @@ async def test_help_lists_the_targets(devices: Devices) -> None:
 
 
 async def test_a_labs_report_about_another_job_is_ignored(devices: Devices) -> None:
-    pull, other = devices.pull(), devices.pull()
+    pull, other_pull = devices.pull(), devices.pull()
     await devices.says(pull, "hubot", "@ci test on hexagon-v73")
     claimed = await devices.claim()
-    devices.place.upload(other.head_sha, {"a.xml": junit(**GOOD)}, job=claimed.job.id)
+    devices.place.upload(other_pull.head_sha, {"a.xml": junit(**GOOD)}, job=claimed.job.id)
     devices.place.upload(pull.head_sha, {"a.xml": junit(**GOOD)}, target=ADRENO, job=claimed.job.id)
     await devices.place.settle()
     assert await devices.states(pull) == {HEXAGON: DeviceJobState.LEASED}

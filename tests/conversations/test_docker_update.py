@@ -69,7 +69,11 @@ class ImageTown:
 
     async def last_run(self) -> tuple[str, str]:
         """Return how the last run ended, and why."""
-        runs = [one for one in await self.town.bot.engine.journal.recent(limit=500) if one.event == TIMER_EVENT.name]
+        runs = [
+            record
+            for record in await self.town.bot.engine.journal.recent(limit=500)
+            if record.event == TIMER_EVENT.name
+        ]
         return runs[0].state, runs[0].reason
 
 
@@ -78,12 +82,12 @@ async def image_town(url: str, text: str = EACH, **options: object) -> AsyncIter
     hub, moments = RegistrySandbox(), Moments()
     async with hub.serve() as address:
         config = CONFIG % address
-        async with town(url, config=config, now=moments, files={FILE: text}, **options) as place:  # type: ignore[arg-type]
-            await place.bot.timers.tick()
-            await place.quiet()
-            here = ImageTown(place, moments, hub)
-            here.release("ci-arm", "ci-cpu", tag=OLD)
-            yield here
+        async with town(url, config=config, now=moments, files={FILE: text}, **options) as plain_town:  # type: ignore[arg-type]
+            await plain_town.bot.timers.tick()
+            await plain_town.quiet()
+            place = ImageTown(plain_town, moments, hub)
+            place.release("ci-arm", "ci-cpu", tag=OLD)
+            yield place
 
 
 @pytest.fixture
@@ -93,8 +97,8 @@ def url(tmp_path: Path) -> str:
 
 @pytest.fixture
 async def place(url: str) -> AsyncIterator[ImageTown]:
-    async with image_town(url) as here:
-        yield here
+    async with image_town(url) as place:
+        yield place
 
 
 async def test_newer_tags_are_proposed_updated_in_place_and_closed_once_main_has_them(place: ImageTown) -> None:
@@ -166,20 +170,20 @@ async def test_the_bot_does_not_undo_pushes_or_closings_by_people(place: ImageTo
     (pull,) = place.pulls
     pull.close("octocat")
     await place.nightly_run()
-    assert [(one.number, one.state) for one in place.pulls] == [(pull.number, "closed")]
+    assert [(pull_request.number, pull_request.state) for pull_request in place.pulls] == [(pull.number, "closed")]
     place.release("ci-arm", tag=NEWER)
     await place.nightly_run()
     newer = place.pulls[-1]
     assert newer.state == "open"
-    theirs = newer.push({FILE: "[jenkins]\n"}, by="octocat").sha
+    pushed_sha = newer.push({FILE: "[jenkins]\n"}, by="octocat").sha
     place.release("ci-cpu", tag=NEWER)
     await place.nightly_run()
-    assert place.town.repo.branch(BRANCH) == theirs
+    assert place.town.repo.branch(BRANCH) == pushed_sha
     assert "Somebody else pushed to `nightly-docker-update`, so I no longer change it" in (newer.body or "")
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "reason"),
     [
         (None, f"there is no file `{FILE}` on `main`; set docker_update.file in app.yaml to the file that CI reads"),
         ("[other]\n", "the file of images has no section [jenkins]"),
@@ -187,22 +191,22 @@ async def test_the_bot_does_not_undo_pushes_or_closings_by_people(place: ImageTo
     ],
     ids=["no file", "no section", "too long"],
 )
-async def test_the_run_reports_what_prevents_an_update(url: str, text: str | None, why: str) -> None:
+async def test_the_run_reports_what_prevents_an_update(url: str, text: str | None, reason: str) -> None:
     async with image_town(url) as place:
         place.town.repo.push("main", {FILE: text}, by="octocat")
         await place.nightly_run()
-        assert await place.last_run() == ("failed", why)
+        assert await place.last_run() == ("failed", reason)
         (timer,) = (await place.town.ask("/api/v1/repos/octocat/compiler/timers"))[2]["timers"]
-        assert (timer["name"], timer["outcome"], timer["reason"]) == ("docker-update", "failed", why)
+        assert (timer["name"], timer["outcome"], timer["reason"]) == ("docker-update", "failed", reason)
 
 
 async def test_a_registry_that_refuses_is_not_taken_for_one_without_tags(place: ImageTown) -> None:
     place.release("ci-arm", tag=NEW)
     place.hub.faults.add("GET", "*", status=403, skip=1)
     await place.nightly_run()
-    state, why = await place.last_run()
+    state, reason = await place.last_run()
     assert (state, place.pulls) == ("failed", [])
-    assert "127.0.0.1 answered 403 to GET /v2/repositories/" in why
+    assert "127.0.0.1 answered 403 to GET /v2/repositories/" in reason
 
 
 async def test_a_missing_permission_fails_the_run(url: str) -> None:
@@ -228,16 +232,16 @@ async def test_the_cost_of_an_update_is_fixed(place: ImageTown) -> None:
         place.town.github.requests.clear()
         place.hub.requests.clear()
         await place.nightly_run()
-        made = place.town.github.requests.of_installation
-        of_ours = [one for one in made if "/contents/" not in one.path or FILE in one.path]
-        counts.append(Counter(f"{one.method} {one.route.removeprefix(REPO)}" for one in of_ours))
+        requests = place.town.github.requests.of_installation
+        file_requests = [request for request in requests if "/contents/" not in request.path or FILE in request.path]
+        counts.append(Counter(f"{request.method} {request.route.removeprefix(REPO)}" for request in file_requests))
         assert len(place.hub.requests) == 4, "each image in both namespaces"
     unchanged = {"GET /git/ref/{ref}": 2, "GET /contents/{path}": 1, "GET /pulls": 1}
     commit = {"GET /git/commits/{commit_sha}": 1, "POST /git/trees": 1, "POST /git/commits": 1}
-    again = {"GET /git/ref/{ref}": 3, "GET /contents/{path}": 2, "GET /pulls": 1}
+    second_read = {"GET /git/ref/{ref}": 3, "GET /contents/{path}": 2, "GET /pulls": 1}
     assert counts == [
         unchanged,
         {**unchanged, "GET /git/ref/{ref}": 3, **commit, "POST /git/refs": 1, "POST /pulls": 1},
         {**unchanged, "GET /contents/{path}": 2},
-        {**again, **commit, "PATCH /git/refs/{ref}": 1, "PATCH /pulls/{pull_number}": 1},
+        {**second_read, **commit, "PATCH /git/refs/{ref}": 1, "PATCH /pulls/{pull_number}": 1},
     ]

@@ -25,7 +25,7 @@ from tests.conversations.lab import LAB, junit, lab_town
 from tests.conversations.merges import CPU, KEYS, approve, merge_town, ready, report, says
 from tests.conversations.nightly_runs import nightly_town
 from tests.conversations.stale import stale_town
-from tests.conversations.test_ci_artifacts import ADD_SKIPPED, ALL_PASS, BOTH, REQUIRED, on_main, ran
+from tests.conversations.test_ci_artifacts import ADD_SKIPPED, ALL_PASS, BOTH, REQUIRED, on_main, run_ci
 from tests.conversations.test_ci_uploads import FEATURES as UPLOADED
 from tests.conversations.test_ci_uploads import based, sections, uploaded
 from tests.conversations.test_degraded_targets import TARGETS, Targets
@@ -33,13 +33,14 @@ from tests.conversations.test_docker_update import NEW, image_town
 from tests.conversations.test_lab_webhook import SECRET, listening, ticked, webhook
 from tests.conversations.test_lab_workflow import town_with_workflow
 from tests.conversations.test_team_tags import CONFIG as TEAMS
-from tests.conversations.town import town, works
+from tests.conversations.town import town as start_town
+from tests.conversations.town import works
 from tests.handlers.test_dry_run import SCENES as DRIVEN_SCENES
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a scene keeps its files, and the pytest fixtures that it needs."""
+class SceneFixtures:
+    """The folder where a scene keeps its files, and the pytest fixtures that it needs."""
 
     folder: Path
     bucket: World
@@ -51,21 +52,23 @@ class Place:
         return f"sqlite:///{self.folder}/nightjar.db"
 
 
-async def nightly_runs_fail_on_several_targets(at: Place) -> DryFirst:
+async def nightly_runs_fail_on_several_targets(fixtures: SceneFixtures) -> DryFirst:
     """Labs upload: two targets fail in the same tests, a third in another one, and all of them recover."""
-    async with town_with_channels(at.folder, at.bucket, "lab-2: {targets: [a]}") as (place, channels):
+    async with town_with_channels(fixtures.folder, fixtures.bucket, "lab-2: {targets: [a]}") as (place, channels):
         dry = DryFirst.attached(place.town.bot)
         for failed in ("", "ab", "ab", ""):
             sha = place.nightly_run()
             targets = (LAB, "hexagon-v73", failed), (LAB, "adreno", failed), ("lab-2", "a", failed.replace("ab", "c"))
             for lab, target, broken in targets:
-                verdicts = {f"test_{one}": "AssertionError: 3 != 4" if one in broken else "passed" for one in "abcd"}
+                verdicts = {
+                    f"test_{letter}": "AssertionError: 3 != 4" if letter in broken else "passed" for letter in "abcd"
+                }
                 place.upload(sha, {"ops.xml": junit(**verdicts)}, lab=lab, target=target)
             await place.settle()
             await place.scan()
             await dry.quiet(place.town)
         assert {"❌ 2 tests failing on 2 targets", "❌ 1 test began to fail on lab-2/a"} <= {
-            said.partition(" since ")[0].partition(" at ")[0] for said in channels.discord.said
+            message.partition(" since ")[0].partition(" at ")[0] for message in channels.discord.said
         }
         (suite,) = (suite for suite in place.town.repo.suites if suite.head_sha == sha)
         suite.rerequest("hubot")
@@ -73,11 +76,11 @@ async def nightly_runs_fail_on_several_targets(at: Place) -> DryFirst:
     return dry
 
 
-async def people_request_device_tests(at: Place) -> DryFirst:
+async def people_request_device_tests(fixtures: SceneFixtures) -> DryFirst:
     """A contributor's request is approved and a lab runs it; a push, a command and a closing cancel others."""
-    async with device_town(at.database, at.bucket) as devices:
-        here = devices.place.town
-        dry = DryFirst.attached(here.bot)
+    async with device_town(fixtures.database, fixtures.bucket) as devices:
+        town = devices.place.town
+        dry = DryFirst.attached(town.bot)
         pull = devices.pull("somebody")
         await devices.says(pull, "somebody", "@ci test on hexagon-v73 adreno")
         await devices.says(pull, "triager", "@ci approve tests")
@@ -87,18 +90,18 @@ async def people_request_device_tests(at: Place) -> DryFirst:
         devices.place.upload(pull.head_sha, {"a.xml": junit(test_add="passed")}, job=claimed.job.id)
         await devices.place.settle()
         pull.label("hubot", "test: hexagon")
-        await dry.quiet(here)
+        await dry.quiet(town)
         pull.push()
-        await dry.quiet(here)
+        await dry.quiet(town)
         await devices.says(pull, "hubot", "@ci cancel tests")
         pull.close("octocat")
-        await dry.quiet(here)
+        await dry.quiet(town)
     return dry
 
 
-async def a_target_is_degraded_and_restored(at: Place) -> DryFirst:
+async def a_target_is_degraded_and_restored(fixtures: SceneFixtures) -> DryFirst:
     """A target has no nightly run for a day, then two good ones."""
-    async with lab_town(at.database, at.bucket, targets=TARGETS) as place:
+    async with lab_town(fixtures.database, fixtures.bucket, targets=TARGETS) as place:
         dry, targets = DryFirst.attached(place.town.bot), Targets(place)
         await targets.nightly_run()
         await targets.nightly_run(hexagon=None)
@@ -113,19 +116,21 @@ async def a_target_is_degraded_and_restored(at: Place) -> DryFirst:
     return dry
 
 
-async def a_lab_is_notified_of_a_job(at: Place) -> DryFirst:
+async def a_lab_is_notified_of_a_job(fixtures: SceneFixtures) -> DryFirst:
     """The bot calls the webhook of one lab, and starts the workflow of another."""
-    at.monkeypatch.setenv("LAB_SECRET", SECRET)
+    fixtures.monkeypatch.setenv("LAB_SECRET", SECRET)
     dry = DryFirst()
     async with listening() as listener:
-        async with device_lab(at.database, at.bucket, extra=webhook(listener.url, allow_private=True)) as lab:
+        async with device_lab(
+            fixtures.database, fixtures.bucket, extra=webhook(listener.url, allow_private=True)
+        ) as lab:
             dry.attach(lab.town.bot)
             await lab.asked_for()
             await ticked(lab)
             await dry.quiet(lab.town)
         assert len(listener.heard) == 1
-    (at.folder / "workflow").mkdir()
-    async with town_with_workflow(at.folder / "workflow", at.bucket) as (lab, devices):
+    (fixtures.folder / "workflow").mkdir()
+    async with town_with_workflow(fixtures.folder / "workflow", fixtures.bucket) as (lab, devices):
         dry.attach(lab.town.bot)
         await lab.asked_for()
         await ticked(lab)
@@ -134,36 +139,36 @@ async def a_lab_is_notified_of_a_job(at: Place) -> DryFirst:
     return dry
 
 
-async def the_nightly_branch_moves(at: Place) -> DryFirst:
+async def the_nightly_branch_moves(fixtures: SceneFixtures) -> DryFirst:
     """The bot moves the branch, and writes its state to the bucket of a lab."""
-    async with nightly_town(at.database, bucket=at.bucket) as place:
+    async with nightly_town(fixtures.database, bucket=fixtures.bucket) as place:
         dry = DryFirst.attached(place.town.bot)
         place.push()
         await place.nightly_run()
-        assert at.bucket.keys("")
+        assert fixtures.bucket.keys("")
         await dry.quiet(place.town)
     return dry
 
 
-async def ci_uploads_artifacts(at: Place) -> DryFirst:
+async def ci_uploads_artifacts(fixtures: SceneFixtures) -> DryFirst:
     """CI uploads reports for a base and a head, and the head moves on."""
-    async with town(at.database, config=BOTH) as here:
-        here.repo.push("main", REQUIRED, by="octocat")
-        dry = DryFirst.attached(here.bot)
-        on_main(here, ALL_PASS)
-        pull = here.repo.open_pull_request("hubot", "Faster")
-        await dry.quiet(here)
-        ran(here, pull.head_sha, ADD_SKIPPED)
-        await dry.quiet(here)
+    async with start_town(fixtures.database, config=BOTH) as town:
+        town.repo.push("main", REQUIRED, by="octocat")
+        dry = DryFirst.attached(town.bot)
+        on_main(town, ALL_PASS)
+        pull = town.repo.open_pull_request("hubot", "Faster")
+        await dry.quiet(town)
+        run_ci(town, pull.head_sha, ADD_SKIPPED)
+        await dry.quiet(town)
         pull.push()
-        await dry.quiet(here)
-        assert "Out of date" in here.answers(pull)[0]
+        await dry.quiet(town)
+        assert "Out of date" in town.answers(pull)[0]
     return dry
 
 
-async def ci_uploads_to_the_bucket(at: Place) -> DryFirst:
+async def ci_uploads_to_the_bucket(fixtures: SceneFixtures) -> DryFirst:
     """CI uploads as a lab of its own: results of a base, and of a head."""
-    async with lab_town(at.database, at.bucket, features=UPLOADED) as place:
+    async with lab_town(fixtures.database, fixtures.bucket, features=UPLOADED) as place:
         dry = DryFirst.attached(place.town.bot)
         _, pull = await based(place, add="passed 100", mul="skipped")
         uploaded(place, pull.head_sha, pull, add="skipped", mul="passed 20")
@@ -173,9 +178,9 @@ async def ci_uploads_to_the_bucket(at: Place) -> DryFirst:
     return dry
 
 
-async def images_have_newer_tags(at: Place) -> DryFirst:
+async def images_have_newer_tags(fixtures: SceneFixtures) -> DryFirst:
     """Docker Hub has a newer tag of an image."""
-    async with image_town(at.database) as place:
+    async with image_town(fixtures.database) as place:
         dry = DryFirst.attached(place.town.bot)
         place.release("ci-arm", tag=NEW)
         await place.nightly_run()
@@ -184,9 +189,9 @@ async def images_have_newer_tags(at: Place) -> DryFirst:
     return dry
 
 
-async def main_fails_and_recovers(at: Place) -> DryFirst:
+async def main_fails_and_recovers(fixtures: SceneFixtures) -> DryFirst:
     """Checks fail on main, and the next commit fixes them."""
-    async with alarm_town(at.database) as place:
+    async with alarm_town(fixtures.database) as place:
         dry = DryFirst.attached(place.town.bot)
         for state in ("success", "failure", "success"):
             place.push("Change it", cpu=state)
@@ -198,75 +203,75 @@ async def main_fails_and_recovers(at: Place) -> DryFirst:
     return dry
 
 
-async def pull_requests_wait_and_merge(at: Place) -> DryFirst:
+async def pull_requests_wait_and_merge(fixtures: SceneFixtures) -> DryFirst:
     """A branch is updated and merged, a push ends a merge, and another pull request leaves the merge queue."""
-    async with merge_town(at.database, f"required: [{CPU}], label: ready") as here:
-        dry = DryFirst.attached(here.bot)
-        here.repo.rules["main"] = Rules(strict=True)
-        pull = ready(here)
-        here.repo.push("main", {"README.md": "# Moved on\n"}, by="octocat")
-        await says(here, pull, "@ci merge when green")
-        await says(here, pull, "@ci update")
-        report(here, pull)
-        await dry.quiet(here)
+    async with merge_town(fixtures.database, f"required: [{CPU}], label: ready") as town:
+        dry = DryFirst.attached(town.bot)
+        town.repo.rules["main"] = Rules(strict=True)
+        pull = ready(town)
+        town.repo.push("main", {"README.md": "# Moved on\n"}, by="octocat")
+        await says(town, pull, "@ci merge when green")
+        await says(town, pull, "@ci update")
+        report(town, pull)
+        await dry.quiet(town)
         approve(pull)
-        await dry.quiet(here)
+        await dry.quiet(town)
         assert pull.merged_at
-        pushed = here.repo.open_pull_request("hubot", "Slower")
-        await says(here, pushed, "@ci merge when green")
+        pushed = town.repo.open_pull_request("hubot", "Slower")
+        await says(town, pushed, "@ci merge when green")
         pushed.push()
-        await dry.quiet(here)
-    (at.folder / "queue").mkdir()
-    async with merge_town(f"sqlite:///{at.folder}/queue/nightjar.db", KEYS) as here:
-        here.repo.rules["main"] = Rules(queue=True, methods=("rebase",))
-        pull = ready(here)
-        await says(here, pull, "@ci merge")
+        await dry.quiet(town)
+    (fixtures.folder / "queue").mkdir()
+    async with merge_town(f"sqlite:///{fixtures.folder}/queue/nightjar.db", KEYS) as town:
+        town.repo.rules["main"] = Rules(queue=True, methods=("rebase",))
+        pull = ready(town)
+        await says(town, pull, "@ci merge")
         assert pull.queued is not None
         # This comes last: a dry run cannot show that a merge goes into a queue
         # (docs/decisions/conclusions-are-plans.md).
-        dry.attach(here.bot)
-        await says(here, pull, "@ci cancel")
+        dry.attach(town.bot)
+        await says(town, pull, "@ci cancel")
         assert pull.queue == []
-        await dry.quiet(here)
+        await dry.quiet(town)
     return dry
 
 
-async def people_restart_and_approve_ci(at: Place) -> DryFirst:
+async def people_restart_and_approve_ci(fixtures: SceneFixtures) -> DryFirst:
     """Workflows, one of their jobs and a Jenkins job run again, and the workflow of a fork is approved."""
-    async with works(at.database) as site:
-        here, dry = site.town, DryFirst.attached(site.town.bot)
-        pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
-        here.repo.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure", "docs": "success"})
+    async with works(fixtures.database) as site:
+        town, dry = site.town, DryFirst.attached(site.town.bot)
+        pull = town.repo.open_pull_request("somebody", "Faster", fork=True)
+        town.repo.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure", "docs": "success"})
         site.job(pull, "gpu", "FAILURE")
-        await says(here, pull, "@ci rerun unit")
-        await says(here, pull, "@ci rerun")
-        here.repo.add_workflow_run(pull.head_sha, "Docs", "action_required")
-        await says(here, pull, "@ci approve ci")
+        await says(town, pull, "@ci rerun unit")
+        await says(town, pull, "@ci rerun")
+        town.repo.add_workflow_run(pull.head_sha, "Docs", "action_required")
+        await says(town, pull, "@ci approve ci")
         wrong = pull.comment("octocat", "@ci hlep")
-        await dry.quiet(here)
+        await dry.quiet(town)
         pull.edit_comment(wrong, "@ci help")
-        await dry.quiet(here)
+        await dry.quiet(town)
     return dry
 
 
-async def people_are_mentioned(at: Place) -> DryFirst:
+async def people_are_mentioned(fixtures: SceneFixtures) -> DryFirst:
     """An edit removes a refused name, a title names a topic, and reviewers wait for a week."""
-    async with town(at.database, config=TEAMS) as here:
-        here.github.faults.add("GET", "/repos/{owner}/{repo}/pulls/{pull_number}/reviews", status=422, times=1)
-        asking = here.repo.open_pull_request("hubot", "Faster", "cc @octocat")
-        await here.quiet()
-        (report_on_reviewers,) = here.answers(asking)
+    async with start_town(fixtures.database, config=TEAMS) as town:
+        town.github.faults.add("GET", "/repos/{owner}/{repo}/pulls/{pull_number}/reviews", status=422, times=1)
+        asking = town.repo.open_pull_request("hubot", "Faster", "cc @octocat")
+        await town.quiet()
+        (report_on_reviewers,) = town.answers(asking)
         assert "couldn't request reviews" in report_on_reviewers
         # This comes last: a dry run cannot show that GitHub refuses a request
         # (docs/decisions/conclusions-are-plans.md).
-        dry = DryFirst.attached(here.bot)
+        dry = DryFirst.attached(town.bot)
         asking.edit("hubot", body="Never mind.")
-        await dry.quiet(here, failed=1)
-        assert here.answers(asking) == []
-        here.repo.open_pull_request("hubot", "[hexagon] Faster")
-        await dry.quiet(here, failed=1)
-    (at.folder / "stale").mkdir()
-    async with stale_town(f"sqlite:///{at.folder}/stale/nightjar.db") as place:
+        await dry.quiet(town, failed=1)
+        assert town.answers(asking) == []
+        town.repo.open_pull_request("hubot", "[hexagon] Faster")
+        await dry.quiet(town, failed=1)
+    (fixtures.folder / "stale").mkdir()
+    async with stale_town(f"sqlite:///{fixtures.folder}/stale/nightjar.db") as place:
         dry.attach(place.town.bot)
         pull = place.opened(7.1, "hubot")
         await place.scan()
@@ -275,7 +280,7 @@ async def people_are_mentioned(at: Place) -> DryFirst:
     return dry
 
 
-Scene = Callable[[Place], Awaitable[DryFirst]]
+Scene = Callable[[SceneFixtures], Awaitable[DryFirst]]
 SCENES: dict[Scene, str] = {
     nightly_runs_fail_on_several_targets: """
         hardware-runs hardware-results hardware-results-all regressions nightly-news news
@@ -310,7 +315,7 @@ NO_SCENE = (
 async def test_a_dry_run_shows_exactly_what_the_bot_plans_and_applies(
     scene: Scene, tmp_path: Path, aws_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dry = await scene(Place(tmp_path, aws_world, monkeypatch))
+    dry = await scene(SceneFixtures(tmp_path, aws_world, monkeypatch))
     assert set(SCENES[scene].split()) - dry.handlers - dry.kinds == set()
 
 

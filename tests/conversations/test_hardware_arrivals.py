@@ -44,8 +44,8 @@ async def test_missing_shards_are_reported_and_never_green(place: LabTown) -> No
     assert GIVEN_UP in str(place.check(sha).summary)
     place.upload(sha, {"b.xml": junit(test_mul="passed")}, shard={"index": 2, "total": 2})
     await place.settle()
-    whole = place.checks(sha)[-1]
-    assert (whole.conclusion, whole.title) == ("success", f"{FIRST} · 2 passed")
+    complete = place.checks(sha)[-1]
+    assert (complete.conclusion, complete.title) == ("success", f"{FIRST} · 2 passed")
 
 
 async def test_the_run_waits_for_a_late_file(place: LabTown) -> None:
@@ -74,9 +74,9 @@ async def test_a_waiting_run_ends_although_the_bucket_was_down_at_its_deadline(p
     sha = place.nightly_run()
     folder = place.upload(sha, {"ops.xml": junit(**GOOD)}, without=("ops.xml",))
     await place.settle()
-    here = {"Bucket": place.bucket.name, "Key": f"{folder}manifest.json"}
-    manifest = place.bucket.s3.get_object(**here)["Body"].read()
-    place.bucket.s3.delete_object(**here)
+    manifest_object = {"Bucket": place.bucket.name, "Key": f"{folder}manifest.json"}
+    manifest = place.bucket.s3.get_object(**manifest_object)["Body"].read()
+    place.bucket.s3.delete_object(**manifest_object)
     place.bucket.s3.delete_bucket(Bucket=place.bucket.name)
     await place.scan(later=7 * 3600)
     place.bucket.create()
@@ -137,8 +137,10 @@ async def test_a_run_of_a_repository_missing_in_app_yaml_is_in_the_journal(place
     for _ in range(2):
         await place.town.bot.services.part(WATCH).announce_arrival(Arrival(place.bucket.name, key, "etag"))
     await place.town.quiet()
-    records = [one for one in await place.town.bot.engine.journal.recent(50) if one.repository == "octocat/other"]
-    assert [one.job.text for one in records] == ["octocat/other is not in app.yaml"]
+    records = [
+        record for record in await place.town.bot.engine.journal.recent(50) if record.repository == "octocat/other"
+    ]
+    assert [record.job.text for record in records] == ["octocat/other is not in app.yaml"]
 
 
 async def test_a_corrected_manifest_is_read_again(place: LabTown) -> None:

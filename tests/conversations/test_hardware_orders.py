@@ -28,7 +28,8 @@ from handlers.results.watch import WATCH
 from sandbox import Repository
 from tests.bucket import World
 from tests.conversations.lab import CHECK, FILES, LAB, TARGET, Moments, junit
-from tests.conversations.town import PEOPLE, Town, town
+from tests.conversations.town import PEOPLE, Town
+from tests.conversations.town import town as start_town
 from tests.waiting import until
 
 FIRST_RUN, SECOND_RUN, THIRD_RUN, HEAD = "first nightly run", "second nightly run", "third nightly run", "a head"
@@ -96,7 +97,7 @@ STORY: Sequence[Run] = (
 )  # fmt: skip
 
 
-class Said(NamedTuple):
+class ShownCheck(NamedTuple):
     """The contents of a check run, without what differs between repositories."""
 
     conclusion: str
@@ -142,15 +143,15 @@ class Lane:
             text = text.replace(sha, name).replace(sha[:10], name)
         return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "THEN", re.sub(r"127\.0\.0\.1:\d+", "HOST", text))
 
-    def checks(self) -> dict[str, Said]:
+    def checks(self) -> dict[str, ShownCheck]:
         """Return the newest check run of each name on each commit, as people see them."""
-        seen: dict[str, Said] = {}
+        seen: dict[str, ShownCheck] = {}
         for name, sha in self.commits.items():
             for run in sorted(self.repository.check_runs(sha), key=lambda run: run.id):
                 title, summary, text = (self.plain(text or "") for text in (run.title, run.summary, run.text))
                 notes = sorted(self.plain(json.dumps(note, sort_keys=True)) for note in run.annotations)
                 buttons = [action["identifier"] for action in run.actions]
-                seen[f"{run.name} at {name}"] = Said(
+                seen[f"{run.name} at {name}"] = ShownCheck(
                     str(run.conclusion), run.external_id, title, summary, text, notes, buttons
                 )
         return seen
@@ -158,19 +159,19 @@ class Lane:
     def snapshot(self, store: ResultsStore) -> dict[str, Any]:
         """Return the contents of a store, without the hashes of manifests, which contain the SHA."""
         text = json.dumps(store.snapshot(self.repository.full_name), sort_keys=True, default=str)
-        known: dict[str, Any] = json.loads(self.plain(text))
-        for run in known["runs"].values():
+        contents: dict[str, Any] = json.loads(self.plain(text))
+        for run in contents["runs"].values():
             del run["version"]
-        known["checks"].sort()  # by name, because they were sorted by SHA
-        return known
+        contents["checks"].sort()  # by name, because they were sorted by SHA
+        return contents
 
 
-def begin(lanes: Sequence[Lane], here: Town) -> None:
+def begin(lanes: Sequence[Lane], town: Town) -> None:
     """Create the same commits in every repository, each within the same second in all of them."""
 
     def everywhere(name: str, commit: Callable[[Repository], str]) -> None:
-        here.github.clock.advance(seconds=20)
-        with here.github.clock.stopped():
+        town.github.clock.advance(seconds=20)
+        with town.github.clock.stopped():
             for lane in lanes:
                 lane.commits[name] = commit(lane.repository)
 
@@ -187,7 +188,7 @@ def _nightly_run(name: str, repository: Repository) -> str:
     return repository.push("nightly", {"nightly_run": name}, by="octocat").sha
 
 
-async def report(lanes: Sequence[Lane], here: Town, moments: Moments, queue: str | None) -> None:
+async def report(lanes: Sequence[Lane], town: Town, moments: Moments, queue: str | None) -> None:
     """Upload every round of every lane, with a scan by the bot after each, and let each lane finish."""
     bucket = lanes[0].bucket
 
@@ -195,12 +196,12 @@ async def report(lanes: Sequence[Lane], here: Town, moments: Moments, queue: str
         if queue is not None:
             await until(lambda: bucket.waiting(queue) == 0)
         moments.ahead += later
-        await here.bot.services.part(WATCH).tick()
+        await town.bot.services.part(WATCH).tick()
         await until(idle)  # cheaper than reading every delivery again and again
-        await here.quiet()
+        await town.quiet()
 
     async def idle() -> bool:
-        return not any((await here.bot.engine.backlog()).waiting.values())
+        return not any((await town.bot.engine.backlog()).waiting.values())
 
     for steps in zip_longest(*(lane.rounds for lane in lanes), fillvalue=()):
         for lane, uploaded in zip(lanes, steps, strict=True):
@@ -220,17 +221,17 @@ async def labs_with(
     results = {"bucket": bucket.name, "poll": poll, "labs": {LAB: LAB_CONFIG}, **({"queue": queue} if queue else {})}
     config = json.dumps({"repositories": {name: {"results": results} for name in names}})
     moments = Moments()
-    async with town(f"sqlite:///{folder}/nightjar.db", config=config, now=moments) as here:
+    async with start_town(f"sqlite:///{folder}/nightjar.db", config=config, now=moments) as town:
         lanes = []
         for name, rounds in zip(names, orders, strict=True):
-            repository = here.github.create_repository(name, people=PEOPLE)
-            here.app.install(repository)
+            repository = town.github.create_repository(name, people=PEOPLE)
+            town.app.install(repository)
             lanes.append(Lane(repository, rounds, bucket))
-        begin(lanes, here)
-        await here.quiet()
-        await report(lanes, here, moments, queue)
-        assert await here.failures() == []
-        yield here, lanes
+        begin(lanes, town)
+        await town.quiet()
+        await report(lanes, town, moments, queue)
+        assert await town.failures() == []
+        yield town, lanes
 
 
 def any_order(seed: int, story: Sequence[Run] = STORY) -> Order:
@@ -251,29 +252,29 @@ def last_first(story: Sequence[Run] = STORY) -> Order:
     return [steps[::-1] for steps in one_after_the_other(story)[::-1]]
 
 
-def differences(here: Town, lanes: Sequence[Lane]) -> dict[str, Any]:
+def differences(town: Town, lanes: Sequence[Lane]) -> dict[str, Any]:
     """Return what differs from the first lane, by lane."""
     first = lanes[0]
-    found: dict[str, Any] = {}
+    unequal_values: dict[str, Any] = {}
     for lane in lanes[1:]:
-        found |= unlike(lane.repository.owner.login, lane.checks(), first.checks())
-        found |= unlike(
+        unequal_values |= unlike(lane.repository.owner.login, lane.checks(), first.checks())
+        unequal_values |= unlike(
             lane.repository.owner.login,
-            lane.snapshot(here.bot.services.part(RESULTS).store),
-            first.snapshot(here.bot.services.part(RESULTS).store),
+            lane.snapshot(town.bot.services.part(RESULTS).store),
+            first.snapshot(town.bot.services.part(RESULTS).store),
         )
-    return found
+    return unequal_values
 
 
-def unlike(place: str, left: Any, right: Any) -> dict[str, Any]:
+def unlike(path: str, actual: Any, expected: Any) -> dict[str, Any]:
     """Return the innermost values that differ, by their path."""
-    if isinstance(left, dict) and isinstance(right, dict):
-        keys = sorted({*left, *right})
-        return {k: v for key in keys for k, v in unlike(f"{place} {key}", left.get(key), right.get(key)).items()}
-    if isinstance(left, list | tuple) and isinstance(right, list | tuple) and len(left) == len(right):
-        pairs = enumerate(zip(left, right, strict=True))
-        return {k: v for n, (one, other) in pairs for k, v in unlike(f"{place} {n}", one, other).items()}
-    return {} if left == right else {place: (left, right)}
+    if isinstance(actual, dict) and isinstance(expected, dict):
+        keys = sorted({*actual, *expected})
+        return {k: v for key in keys for k, v in unlike(f"{path} {key}", actual.get(key), expected.get(key)).items()}
+    if isinstance(actual, list | tuple) and isinstance(expected, list | tuple) and len(actual) == len(expected):
+        pairs = enumerate(zip(actual, expected, strict=True))
+        return {k: v for n, pair in pairs for k, v in unlike(f"{path} {n}", *pair).items()}
+    return {} if actual == expected else {path: (actual, expected)}
 
 
 TITLES = {
@@ -292,11 +293,11 @@ async def test_every_order_of_uploads_has_the_same_result(how: str, tmp_path: Pa
     queue = None if how == "listing" else aws_world.queue()
     poll = "10d" if how == "queue" else "30s"
     orders = [one_after_the_other(), last_first(), *(any_order(seed) for seed in range(3 if how == "listing" else 1))]
-    async with labs_with(orders, tmp_path, aws_world, queue=queue, poll=poll) as (here, lanes):
-        assert {name: said.title for name, said in lanes[0].checks().items()} == TITLES
-        points = lanes[0].snapshot(here.bot.services.part(RESULTS).store)["series"][OPERATORS][f"{LAB}/{TARGET}"]
+    async with labs_with(orders, tmp_path, aws_world, queue=queue, poll=poll) as (town, lanes):
+        assert {name: check.title for name, check in lanes[0].checks().items()} == TITLES
+        points = lanes[0].snapshot(town.bot.services.part(RESULTS).store)["series"][OPERATORS][f"{LAB}/{TARGET}"]
         assert [len(point["renames"]) for point in points] == [0, 12, 0, 0]
-        assert differences(here, lanes) == {}
+        assert differences(town, lanes) == {}
 
 
 def in_shards(story: Sequence[Run]) -> list[Run]:
@@ -319,26 +320,26 @@ async def test_splitting_a_run_into_shards_changes_only_the_list_of_runs(tmp_pat
     ]
     split = in_shards(story)
     orders = [one_after_the_other(story), one_after_the_other(split), any_order(5, split), any_order(6, split)]
-    async with labs_with(orders, tmp_path, aws_world) as (here, lanes):
-        seen = [
-            {name: (said.conclusion, said.title, said.summary, said.notes) for name, said in lane.checks().items()}
+    async with labs_with(orders, tmp_path, aws_world) as (town, lanes):
+        shown_checks = [
+            {name: (check.conclusion, check.title, check.summary, check.notes) for name, check in lane.checks().items()}
             for lane in lanes
         ]
-        series = [lane.snapshot(here.bot.services.part(RESULTS).store)["series"] for lane in lanes]
+        series = [lane.snapshot(town.bot.services.part(RESULTS).store)["series"] for lane in lanes]
         for n in range(1, len(lanes)):
-            assert unlike(f"lane {n}", seen[n], seen[0]) == {}
+            assert unlike(f"lane {n}", shown_checks[n], shown_checks[0]) == {}
             assert unlike(f"lane {n}", series[n], series[0]) == {}
-        assert len(seen[0]) == len(story)
+        assert len(shown_checks[0]) == len(story)
 
 
 async def test_reading_the_bucket_again_restores_the_same_records(tmp_path: Path, aws_world: World) -> None:
-    async with labs_with([any_order(99)], tmp_path, aws_world) as (here, (lane,)):
-        before = lane.snapshot(here.bot.services.part(RESULTS).store)
-        services, name = here.bot.services, lane.repository.full_name
+    async with labs_with([any_order(99)], tmp_path, aws_world) as (town, (lane,)):
+        original = lane.snapshot(town.bot.services.part(RESULTS).store)
+        services, name = town.bot.services, lane.repository.full_name
         results, watch = services.part(RESULTS), services.part(WATCH)
-        github = await here.bot.github.reader(name)
+        github = await town.bot.github.reader(name)
         repository = Known(lane.repository.id, name, None)
-        config, config_of_all = here.bot.config.repositories[name], here.bot.config
+        config, config_of_all = town.bot.config.repositories[name], town.bot.config
         rebuilt = ResultsStore(f"sqlite:///{tmp_path}/rebuilt.db")
         rebuilt.open()
         for store, times in ((results.store, 1), (rebuilt, 2)):
@@ -354,5 +355,5 @@ async def test_reading_the_bucket_again_restores_the_same_records(tmp_path: Path
                 for arrival in arrivals:
                     await service.ingest(arrival, github, repository, config, reread=True)
                 later.ahead += FOR_EVER  # without a record of the first wait, a missing file is waited for again
-            assert unlike("", lane.snapshot(store), before) == {}
+            assert unlike("", lane.snapshot(store), original) == {}
         rebuilt.close()

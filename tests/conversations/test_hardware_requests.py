@@ -59,14 +59,14 @@ class Counted:
         began = time.monotonic()
         step()
         await self.place.settle()
-        asked = Counter(f"{r.method} {r.route}" for r in self.place.town.github.requests.of_installation)
+        github_requests = Counter(f"{r.method} {r.route}" for r in self.place.town.github.requests.of_installation)
         # The repository's own number is looked up once.
-        del asked[f"GET {REPO}"], asked["GET /users/{username}"]
-        of_s3 = Counter(kind_of(path) for _, path in self.s3.requests)
+        del github_requests[f"GET {REPO}"], github_requests["GET /users/{username}"]
+        s3_requests = Counter(kind_of(path) for _, path in self.s3.requests)
         # Two scans list twice; the bot's own timer, which ticks every minute, may add listings between them.
         ticks = 1 + (time.monotonic() - began) // 60
-        assert SCANS <= of_s3[LIST] <= SCANS + ticks
-        return dict(asked), {**of_s3, LIST: SCANS}
+        assert SCANS <= s3_requests[LIST] <= SCANS + ticks
+        return dict(github_requests), {**s3_requests, LIST: SCANS}
 
     def nightly_run(self, suites: tuple[str, ...] = SUITES, content: bytes = GOOD) -> Callable[[], object]:
         """Return a step in which a lab uploads some suites of a new nightly run."""
@@ -109,12 +109,12 @@ async def test_results_of_a_pull_request_cost_one_read_of_its_head(counted: Coun
     await counted.cost(counted.nightly_run(SUITES[:1]))
     place = counted.place
     place.town.repo.push("main", onto=place.town.repo.branch("nightly"), by="octocat")
-    claimed, found = (place.town.repo.open_pull_request("octocat", title) for title in ("Faster", "Slower"))
-    says: dict[str, Any] = {"pull_request": claimed.number}
-    for pull, claims in ((claimed, says), (found, {})):
+    claimed, unclaimed = (place.town.repo.open_pull_request("octocat", title) for title in ("Faster", "Slower"))
+    claim: dict[str, Any] = {"pull_request": claimed.number}
+    for pull, claims in ((claimed, claim), (unclaimed, {})):
         upload = partial(place.upload, pull.head_sha, {"a.xml": BAD}, suite="arith", **claims)
-        asks = {} if claims else {HEADS_PULLS: 1}
-        assert await counted.cost(upload) == (TAKEN | ANSWERED | COMPARED | asks, read(1))
+        lookups = {} if claims else {HEADS_PULLS: 1}
+        assert await counted.cost(upload) == (TAKEN | ANSWERED | COMPARED | lookups, read(1))
 
 
 async def test_rewriting_a_check_reads_nothing_from_the_bucket(counted: Counted) -> None:
@@ -167,9 +167,9 @@ async def test_many_runs_of_an_unauthorized_commit_cost_one_request(counted: Cou
         for _ in range(FLOOD):
             counted.place.upload(sha, {"a.xml": GOOD})
 
-    asked, of_s3 = await counted.cost(flood)
-    assert asked == ({COMMIT: 1} if sha == "f" * 40 else {COMMIT: 1, ON_BRANCH: 1, HEADS_PULLS: 1})
-    assert of_s3 == {LIST: SCANS, MANIFEST: FLOOD}
+    github_requests, s3_requests = await counted.cost(flood)
+    assert github_requests == ({COMMIT: 1} if sha == "f" * 40 else {COMMIT: 1, ON_BRANCH: 1, HEADS_PULLS: 1})
+    assert s3_requests == {LIST: SCANS, MANIFEST: FLOOD}
 
 
 @pytest.mark.parametrize("suite", ["arith", "arith-{n}"])
@@ -183,10 +183,10 @@ async def test_many_runs_at_once_cost_one_set_of_reads_and_a_write_at_begin_and_
         for n in range(FLOOD):
             counted.place.upload(sha, {"a.xml": GOOD}, suite=suite.format(n=n) if n else "arith")
 
-    asked, of_s3 = await counted.cost(flood)
-    assert of_s3 == read(FLOOD)
+    github_requests, s3_requests = await counted.cost(flood)
+    assert s3_requests == read(FLOOD)
     taken = TAKEN | COMPARED
-    assert {route: asked.pop(route) for route in taken} == taken
+    assert {route: github_requests.pop(route) for route in taken} == taken
     # The second scan may find that the first one already reported everything.
-    assert asked.pop(UPDATE, 0) <= 1
-    assert asked == {CHECKS: 2, CHECK: 1}
+    assert github_requests.pop(UPDATE, 0) <= 1
+    assert github_requests == {CHECKS: 2, CHECK: 1}

@@ -34,13 +34,15 @@ async def test_the_second_nightly_run_reports_what_changed_since_the_first(place
     place.upload(second, {"ops.xml": junit(**BAD)})
     await place.scan()
 
-    before, now = place.check(first), place.check(second)
-    assert (before.conclusion, now.conclusion) == ("success", "neutral")
-    assert now.title == "1 new failure · 1 passed"
-    assert first[:10] in str(now.summary)
-    assert now.external_id == "run-2"
-    assert [(a["path"], a["start_line"], a["annotation_level"]) for a in now.annotations] == [(TEST_FILE, 1, "warning")]
-    assert "@example-lab-ci" not in str(now.summary).replace("`@example-lab-ci`", "")
+    first_check, second_check = place.check(first), place.check(second)
+    assert (first_check.conclusion, second_check.conclusion) == ("success", "neutral")
+    assert second_check.title == "1 new failure · 1 passed"
+    assert first[:10] in str(second_check.summary)
+    assert second_check.external_id == "run-2"
+    assert [(a["path"], a["start_line"], a["annotation_level"]) for a in second_check.annotations] == [
+        (TEST_FILE, 1, "warning")
+    ]
+    assert "@example-lab-ci" not in str(second_check.summary).replace("`@example-lab-ci`", "")
 
 
 async def test_a_check_is_written_once_even_if_a_lab_sends_five_suites(place: LabTown) -> None:
@@ -130,13 +132,13 @@ async def test_a_button_works_although_app_yaml_writes_the_repository_in_other_l
     place: LabTown, tmp_path: Path
 ) -> None:
     name = "Octocat/Compiler"
-    async with lab_town(f"sqlite:///{tmp_path}/other.db", place.bucket, repository=name) as other:
-        sha = other.nightly_run()
-        other.upload(sha, {"ops.xml": junit(**GOOD)})
-        await other.settle()
-        other.check(sha).press("hubot", "re-check")
-        await other.town.quiet()
-        writes = [str(request) for request in other.town.github.requests.writes if "/check-runs" in str(request)]
+    async with lab_town(f"sqlite:///{tmp_path}/other.db", place.bucket, repository=name) as other_place:
+        sha = other_place.nightly_run()
+        other_place.upload(sha, {"ops.xml": junit(**GOOD)})
+        await other_place.settle()
+        other_place.check(sha).press("hubot", "re-check")
+        await other_place.town.quiet()
+        writes = [str(request) for request in other_place.town.github.requests.writes if "/check-runs" in str(request)]
         assert len(writes) == 2
 
 
@@ -170,15 +172,15 @@ async def test_nobody_can_ignore_failures_that_they_have_not_seen(place: LabTown
     pull = place.town.repo.open_pull_request("octocat")
     place.upload(pull.head_sha, {"a.xml": junit(**BAD)}, shard={"index": 1, "total": 2})
     await place.settle()
-    seen = place.check(pull.head_sha)
+    old_check = place.check(pull.head_sha)
     place.upload(pull.head_sha, {"b.xml": junit(test_div="AssertionError")}, shard={"index": 2, "total": 2})
     await place.scan()
-    seen.press("hubot", "ignore")
+    old_check.press("hubot", "ignore")
     await place.town.quiet()
-    now = place.checks(pull.head_sha)[-1]
-    assert (now.conclusion, now.title) == ("neutral", "2 new failures · 1 passed")
-    assert "Press the button again" in str(now.summary)
-    now.press("hubot", "ignore")
+    new_check = place.checks(pull.head_sha)[-1]
+    assert (new_check.conclusion, new_check.title) == ("neutral", "2 new failures · 1 passed")
+    assert "Press the button again" in str(new_check.summary)
+    new_check.press("hubot", "ignore")
     await place.town.quiet()
     assert place.checks(pull.head_sha)[-1].conclusion == "success"
 
@@ -230,9 +232,9 @@ async def test_operators_see_the_age_of_the_newest_results(place: LabTown) -> No
         metrics = dict(
             line.rsplit(" ", 1) for line in (await response.text()).splitlines() if "nightjar_results" in line
         )
-    where = '{repository="octocat/compiler"}'
-    assert 0 <= float(metrics[f"nightjar_results_listed_age_seconds{where}"]) < 60
-    assert metrics[f"nightjar_results_waiting_runs{where}"] == "1.0"
+    repository_label = '{repository="octocat/compiler"}'
+    assert 0 <= float(metrics[f"nightjar_results_listed_age_seconds{repository_label}"]) < 60
+    assert metrics[f"nightjar_results_waiting_runs{repository_label}"] == "1.0"
     for target in ("hexagon-v73", "adreno"):  # no run of the second target has ever arrived
         labels = f'{{lab="example-lab",repository="octocat/compiler",target="{target}"}}'
         assert 0 <= float(metrics[f"nightjar_results_newest_run_age_seconds{labels}"]) < 600
@@ -289,8 +291,8 @@ async def test_control_characters_in_a_report_are_reported_and_lose_no_run(place
 
 
 async def test_a_target_with_an_at_sign_and_a_colon_has_a_check_run(tmp_path: Path, aws_world: World) -> None:
-    more = 'board-lab: {targets: ["rpi-4@lab:1"]}'
-    async with lab_town(f"sqlite:///{tmp_path}/nightjar.db", aws_world, more_labs=more) as place:
+    more_labs = 'board-lab: {targets: ["rpi-4@lab:1"]}'
+    async with lab_town(f"sqlite:///{tmp_path}/nightjar.db", aws_world, more_labs=more_labs) as place:
         sha = place.nightly_run()
         place.upload(sha, {"ops.xml": junit(**BAD)}, lab="board-lab", target="rpi-4%40lab%3A1")
         await place.settle()
@@ -307,10 +309,10 @@ async def test_each_failure_shows_since_when_and_how_often_it_failed_and_where_e
             await place.settle()
     _, _, third, fourth, fifth = nightly_runs
     mul = f"| `{TEST_FILE}::test_mul` | failed | `AssertionError: 3 != 4` |"
-    before = f"last passed at `{third[:10]}`; failed in 1 of 3 earlier runs"
+    earlier_runs = f"last passed at `{third[:10]}`; failed in 1 of 3 earlier runs"
     also = f"also fails on `{LAB}/adreno`"
-    assert f"{mul} {before}; {also} |" in str(place.check(fourth).summary)
-    row = f"| by this run | `AssertionError: 3 != 4` | since `{fourth[:10]}`; {before}; {also} |"
+    assert f"{mul} {earlier_runs}; {also} |" in str(place.check(fourth).summary)
+    row = f"| by this run | `AssertionError: 3 != 4` | since `{fourth[:10]}`; {earlier_runs}; {also} |"
     assert row in str(place.check(fifth).text)
     path = f"{place.town.url}/api/v1/repos/octocat/compiler/results/failures"
     async with aiohttp.ClientSession() as session:

@@ -183,13 +183,13 @@ async def works(database_url: str) -> AsyncIterator[Works]:
     jenkins = JenkinsSandbox()
     async with jenkins.serve() as url:
         environment = {"JENKINS_USER": jenkins.user, "JENKINS_TOKEN": jenkins.token}
-        async with town(database_url, config=JENKINS_CONFIG % url, environment=environment) as here:
-            yield Works(here, jenkins)
+        async with town(database_url, config=JENKINS_CONFIG % url, environment=environment) as place:
+            yield Works(place, jenkins)
 
 
 @asynccontextmanager
-async def replica_of(town: Town, config: str, now: Callable[[], float]) -> AsyncIterator[Bot]:
+async def replica_of(town: Town, config: str, clock: Callable[[], float]) -> AsyncIterator[Bot]:
     """Run a second bot on the database of a town."""
     parsed, settings = parse_config(config.encode(), "app.yaml"), town.bot.settings
-    async with lent_pool() as pool, running(parsed, settings, None, UNHURRIED, now, pool=pool) as other:
-        yield other.bot
+    async with lent_pool() as pool, running(parsed, settings, None, UNHURRIED, clock, pool=pool) as replica:
+        yield replica.bot
