@@ -196,7 +196,7 @@ async def read_pages(place: Place) -> Outputs:
         assert guid in outputs[source], source
     assert "serve" in outputs["argv"]
     assert "nightjar_" in outputs["/metrics"]
-    assert "queue is not heard" in outputs["log"]
+    assert "cannot receive from queue" in outputs["log"]
     return outputs
 
 
