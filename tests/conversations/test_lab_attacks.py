@@ -30,8 +30,8 @@ OTHER_LAB = "other-lab: {targets: [adreno]}"
 
 @pytest.fixture
 async def lab(tmp_path: Path, aws_world: World) -> AsyncIterator[DeviceLab]:
-    async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world) as here:
-        yield here
+    async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world) as lab:
+        yield lab
 
 
 @pytest.fixture
@@ -42,18 +42,19 @@ async def devices(tmp_path: Path, aws_world: World) -> AsyncIterator[Devices]:
 
 @pytest.fixture
 def logs() -> Iterator[Logs]:
-    with capture_logs() as found:
-        yield found
+    with capture_logs() as captured:
+        yield captured
 
 
 def counted(town: Town, call: str, outcome: str, lab: str = LAB) -> float:
     """Return how often a call of a lab had an outcome, as operators see it."""
-    line = f'nightjar_lab_calls_total{{call="{call}",lab="{lab}",outcome="{outcome}"}} '
-    found = [one for one in town.bot.metrics.exposition()[0].decode().splitlines() if one.startswith(line)]
-    return float(found[0].removeprefix(line)) if found else 0.0
+    series = f'nightjar_lab_calls_total{{call="{call}",lab="{lab}",outcome="{outcome}"}} '
+    lines = [line for line in town.bot.metrics.exposition()[0].decode().splitlines() if line.startswith(series)]
+    return float(lines[0].removeprefix(series)) if lines else 0.0
 
 
-def said(logs: Logs, event: str) -> list[MutableMapping[str, Any]]:
+def entries_of(logs: Logs, event: str) -> list[MutableMapping[str, Any]]:
+    """Return the log entries of an event."""
     return [entry for entry in logs if entry["event"] == event]
 
 
@@ -73,58 +74,58 @@ ATTACKS: dict[str, tuple[Callable[[DeviceLab], str | None], int, str]] = {
 
 @pytest.mark.parametrize("attack", ATTACKS)
 async def test_a_caller_without_the_labs_token_is_refused_and_recorded(lab: DeviceLab, logs: Logs, attack: str) -> None:
-    token_of, status, why = ATTACKS[attack]
+    token_of, status, reason = ATTACKS[attack]
     await lab.asked_for()
-    got = await lab.claim()
-    token, lease = token_of(lab), {"lease": got["lease"]}
+    claimed_job = await lab.claim()
+    token, lease = token_of(lab), {"lease": claimed_job["lease"]}
     calls = {"claims": CLAIM, "jobs/job/heartbeat": lease, "jobs/job/failed": {**lease, "reason": "x"}}
     for path, body in calls.items():
         assert (await lab.call(path, body, token=token))[0] == status
         assert counted(lab.town, path.rpartition("/")[2], "refused") == 1
-    recorded = [(entry["lab"], entry["call"], entry["why"]) for entry in said(logs, "lab call refused")]
-    assert recorded == [(LAB, path.rpartition("/")[2], why) for path in calls]
-    assert all(entry["client"] for entry in said(logs, "lab call refused"))
+    recorded = [(entry["lab"], entry["call"], entry["why"]) for entry in entries_of(logs, "lab call refused")]
+    assert recorded == [(LAB, path.rpartition("/")[2], reason) for path in calls]
+    assert all(entry["client"] for entry in entries_of(logs, "lab call refused"))
     job = await lab.store.find(LAB, "job")
     assert (job.state, job.attempt, job.note) == (DeviceJobState.LEASED, 1, "")
 
 
 async def test_a_call_for_another_labs_job_is_refused_and_recorded(lab: DeviceLab, logs: Logs) -> None:
     await lab.asked_for()
-    got = await lab.claim()
-    for call, more in (("heartbeat", {}), ("failed", {"reason": "x"})):
-        body = {"lease": got["lease"], **more}
+    claimed_job = await lab.claim()
+    for call, fields in (("heartbeat", {}), ("failed", {"reason": "x"})):
+        body = {"lease": claimed_job["lease"], **fields}
         assert (await lab.call(f"jobs/job/{call}", body, token=lab.other_token, lab="other-lab"))[0] == 404
         assert counted(lab.town, call, "refused", "other-lab") == 1
-    recorded = [(one["lab"], one["call"], one["why"]) for one in said(logs, "lab call refused")]
+    recorded = [(entry["lab"], entry["call"], entry["why"]) for entry in entries_of(logs, "lab call refused")]
     assert recorded == [("other-lab", call, "not a job of this lab") for call in ("heartbeat", "failed")]
 
 
 async def test_a_replayed_lease_is_refused_and_recorded(lab: DeviceLab, logs: Logs) -> None:
-    """However the lease ended: given back, expired, cancelled, or completed by results."""
+    """A lease ends when the lab gives the job back, it expires, the job is cancelled, or results complete the job."""
     store, expected = lab.store, 0.0
-    for number, lost in enumerate(("given back", "expired", "cancelled", "done")):
+    for number, ending in enumerate(("given back", "expired", "cancelled", "done")):
         job = await lab.asked_for(f"job-{number}", sha=str(number) * 40)
-        old = (await lab.claim())["lease"]
-        if lost == "given back":
-            await store.fail(LAB, job.id, old, "x")
+        old_lease = (await lab.claim())["lease"]
+        if ending == "given back":
+            await store.fail(LAB, job.id, old_lease, "x")
             assert (await lab.claim())["attempt"] == 2
-        elif lost == "expired":
+        elif ending == "expired":
             lab.time.ahead += LEASE_SECONDS + 1
             await store.expire()
             assert (await lab.claim())["attempt"] == 2
-        elif lost == "cancelled":
+        elif ending == "cancelled":
             await store.cancel(await store.find(LAB, job.id), JobEnd.BY_PERSON, also_running=True)
         else:
             await store.complete(LAB, job.id, "operators")
-        before, expected = await store.find(LAB, job.id), expected + 1
-        beat = {"lease": old, "log_url": "https://lab.example.org/forged", "note": "forged"}
+        stored_job, expected = await store.find(LAB, job.id), expected + 1
+        beat = {"lease": old_lease, "log_url": "https://lab.example.org/forged", "note": "forged"}
         assert (await lab.call(f"jobs/{job.id}/heartbeat", beat))[0] == 409
         assert counted(lab.town, "heartbeat", "lease lost") == expected
-        if lost != "given back":  # repeating the same failure report is no error, and changes nothing
-            assert (await lab.call(f"jobs/{job.id}/failed", {"lease": old, "reason": "forged"}))[0] == 409
-        recorded = said(logs, "lease is lost")[-1]
+        if ending != "given back":  # repeating the same failure report is no error, and changes nothing
+            assert (await lab.call(f"jobs/{job.id}/failed", {"lease": old_lease, "reason": "forged"}))[0] == 409
+        recorded = entries_of(logs, "lease is lost")[-1]
         assert (recorded["lab"], recorded["job"], recorded["by"].partition(" ")[0]) == (LAB, job.id, "token")
-        assert await store.find(LAB, job.id) == before
+        assert await store.find(LAB, job.id) == stored_job
         await store.complete(LAB, job.id, "operators")
     assert counted(lab.town, "failed", "lease lost") == 3
 
@@ -133,31 +134,31 @@ async def test_results_that_do_not_match_the_job_complete_nothing_and_are_record
     devices: Devices, logs: Logs
 ) -> None:
     """Results of another commit or target, for another lab's job, for an unleased job, and for no job at all."""
-    pull, other = devices.pull(), devices.pull()
+    pull, other_pull = devices.pull(), devices.pull()
     await devices.says(pull, "hubot", f"@ci test on {HEXAGON} {ADRENO}")
     claimed = await devices.claim()
-    (waits,) = [job for job in await devices.jobs(pull) if job.target == ADRENO]
-    assert waits.state is DeviceJobState.QUEUED
+    (queued_job,) = [job for job in await devices.jobs(pull) if job.target == ADRENO]
+    assert queued_job.state is DeviceJobState.QUEUED
     job, good, place = claimed.job.id, {"a.xml": junit(**GOOD)}, devices.place
     attacks: list[tuple[dict[str, Any], str]] = [
-        ({"sha": other.head_sha, "job": job}, f"of {LAB}/{HEXAGON} {other.head_sha}"),
+        ({"sha": other_pull.head_sha, "job": job}, f"of {LAB}/{HEXAGON} {other_pull.head_sha}"),
         ({"sha": pull.head_sha, "target": ADRENO, "job": job}, f"of {LAB}/{ADRENO} {pull.head_sha}"),
         ({"sha": pull.head_sha, "lab": "other-lab", "target": ADRENO, "job": job}, "not a job of this lab"),
-        ({"sha": pull.head_sha, "target": ADRENO, "job": waits.id}, "not handed out"),
+        ({"sha": pull.head_sha, "target": ADRENO, "job": queued_job.id}, "not handed out"),
         ({"sha": pull.head_sha, "job": "never-there"}, "not a job of this lab"),
     ]
-    for attack, why in attacks:
+    for attack, reason in attacks:
         # The log gets at most one such line a second; the metric counts all of them.
         logs.clear()
         await devices.store.heartbeat(LAB, job, claimed.lease)  # each attack takes two minutes, and a lease lasts three
-        lab, before = attack.get("lab", LAB), counted(place.town, "results", "refused", attack.get("lab", LAB))
+        lab, refusals = attack.get("lab", LAB), counted(place.town, "results", "refused", attack.get("lab", LAB))
         place.upload(attack.pop("sha"), good, **attack)
         await place.settle()
-        assert counted(place.town, "results", "refused", lab) == before + 1, why
-        recorded = [(entry["lab"], entry["job"], entry["why"]) for entry in said(logs, "results refused")]
-        assert recorded in ([(lab, attack["job"], why)], []), recorded
+        assert counted(place.town, "results", "refused", lab) == refusals + 1, reason
+        recorded = [(entry["lab"], entry["job"], entry["why"]) for entry in entries_of(logs, "results refused")]
+        assert recorded in ([(lab, attack["job"], reason)], []), recorded
         assert (await devices.store.find(LAB, job)).state is DeviceJobState.LEASED
-        assert (await devices.store.find(LAB, waits.id)).state is DeviceJobState.QUEUED
+        assert (await devices.store.find(LAB, queued_job.id)).state is DeviceJobState.QUEUED
     place.upload(pull.head_sha, good, job=job)
     await place.settle()
     assert (await devices.store.find(LAB, job)).state is DeviceJobState.DONE
@@ -193,11 +194,15 @@ async def test_a_claim_before_the_webhook_of_a_push_gets_the_approved_commit(dev
     token, _ = await tokens.create(LAB, seconds=3600.0)
     town.github.webhooks.hold()
     pull.push()
-    got = await claimed_by_http(town, token, ADRENO)
-    assert got is not None
-    assert (got["sha"], got["requested_by"], got["approved_by"]) == (approved, "somebody", "triager")
-    (recorded,) = said(logs, "job is handed out")
-    assert (recorded["sha"], recorded["approved_by"], recorded["job"]) == (approved, "triager", got["job"])
+    claimed_job = await claimed_by_http(town, token, ADRENO)
+    assert claimed_job is not None
+    assert (claimed_job["sha"], claimed_job["requested_by"], claimed_job["approved_by"]) == (
+        approved,
+        "somebody",
+        "triager",
+    )
+    (recorded,) = entries_of(logs, "job is handed out")
+    assert (recorded["sha"], recorded["approved_by"], recorded["job"]) == (approved, "triager", claimed_job["job"])
     town.github.webhooks.release()
     await town.quiet()
     assert await claimed_by_http(town, token, ADRENO) is None, "the new head needs its own approval"
@@ -216,7 +221,7 @@ async def claimed_by_http(town: Town, token: str, target: str) -> dict[str, Any]
 async def audited(town: Town) -> list[str]:
     """Return the effects in the audit log."""
     deliveries = await town.bot.engine.journal.recent(limit=500)
-    return [effect.job.text for one in deliveries for plan in one.plans for effect in plan.effects]
+    return [effect.job.text for delivery in deliveries for plan in delivery.plans for effect in plan.effects]
 
 
 async def test_floods_of_calls_are_limited_and_recorded(lab: DeviceLab) -> None:
@@ -224,8 +229,8 @@ async def test_floods_of_calls_are_limited_and_recorded(lab: DeviceLab) -> None:
     await until(lambda: lab.store.bell.waiting(LAB) == MOST_WAITING)
     assert (await lab.call("claims", {**CLAIM, "wait": 60}))[0] == 429
     assert counted(lab.town, "claims", "too many") == 1
-    for one in waiting:
-        one.cancel()
+    for claim in waiting:
+        claim.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
     flood = await asyncio.gather(*(lab.call("claims", CLAIM) for _ in range(2 * CALLS_PER_MINUTE)))
     answers = [status for status, _, _ in flood]
@@ -235,7 +240,7 @@ async def test_floods_of_calls_are_limited_and_recorded(lab: DeviceLab) -> None:
 
 
 async def block_the_address(lab: DeviceLab) -> None:
-    """Show wrong tokens until the bot checks no more of them."""
+    """Send calls with wrong tokens until the bot blocks the address."""
     while (await lab.call("claims", CLAIM, token="x"))[0] != 429:
         pass
 

@@ -24,8 +24,8 @@ from tests.waiting import until
 
 @pytest.fixture
 async def lab(tmp_path: Path, aws_world: World) -> AsyncIterator[DeviceLab]:
-    async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world) as here:
-        yield here
+    async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world) as lab:
+        yield lab
 
 
 async def test_a_job_is_claimed_extended_given_back_and_claimed_again(lab: DeviceLab) -> None:
@@ -33,10 +33,14 @@ async def test_a_job_is_claimed_extended_given_back_and_claimed_again(lab: Devic
     job = await lab.asked_for(suites=("operators",), approval_needed=True)
     assert await lab.claim() is None, "it is not approved"
     await lab.store.approve(job, job.sha, OCTOCAT)
-    got = await lab.claim()
+    claimed_job = await lab.claim()
     folder = f"results/octocat/compiler/{LAB}/{TARGET}/{lab.pull.head_sha}/job-1/"
-    lease, expires, deadline = got.pop("lease"), got.pop("lease_expires_at"), got.pop("deadline")
-    assert got == {
+    lease, expires, deadline = (
+        claimed_job.pop("lease"),
+        claimed_job.pop("lease_expires_at"),
+        claimed_job.pop("deadline"),
+    )
+    assert claimed_job == {
         "job": "job",
         "repository": "octocat/compiler",
         "sha": lab.pull.head_sha,
@@ -71,18 +75,18 @@ async def test_a_job_is_claimed_extended_given_back_and_claimed_again(lab: Devic
 
 
 @pytest.mark.parametrize(
-    ("said", "page"),
+    ("progress", "page"),
     [
         ({"log_url": "https://lab.example.org/log/1"}, "https://lab.example.org/log/1"),
         ({"note": "1 of 3"}, f"{PUBLIC_URL}/r/octocat/compiler/pulls/1"),
     ],
 )
 async def test_the_check_run_of_a_test_links_the_labs_log_or_the_dashboard(
-    lab: DeviceLab, said: dict[str, str], page: str
+    lab: DeviceLab, progress: dict[str, str], page: str
 ) -> None:
     await lab.asked_for()
-    got = await lab.claim()
-    await lab.call("jobs/job/heartbeat", {"lease": got["lease"], **said})
+    claimed_job = await lab.claim()
+    await lab.call("jobs/job/heartbeat", {"lease": claimed_job["lease"], **progress})
     await lab.town.quiet()
     (check,) = [run for suite in lab.town.repo.suites for run in suite.runs if run.name == f"hardware/{LAB}/{TARGET}"]
     assert (check.status, check.details_url) == ("in_progress", page)
@@ -102,9 +106,9 @@ async def test_a_claim_waits_until_a_device_is_free_and_sees_jobs_from_other_rep
     await lab.asked_for("second", sha="b" * 40)
     waiting = asyncio.create_task(lab.claim(wait=60))
     await until(lambda: lab.store.bell.waiting(LAB) == 1)
-    other = type(lab.store)(lab.town.bot.engine.database.connector, lab.time)
+    other_store = type(lab.store)(lab.town.bot.engine.database.connector, lab.time)
     async with asyncio.timeout(30):
-        await other.cancel(await other.find(LAB, first["job"]), JobEnd.BY_PERSON, also_running=True)
+        await other_store.cancel(await other_store.find(LAB, first["job"]), JobEnd.BY_PERSON, also_running=True)
         assert (await waiting)["job"] == "second"
 
 
@@ -130,7 +134,7 @@ async def test_a_server_that_stops_answers_waiting_claims(tmp_path: Path, aws_wo
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "said"),
+    ("path", "body", "detail"),
     [
         ("claims", b"{", "Invalid JSON"),
         ("claims", {"targets": []}, "targets: "),
@@ -146,21 +150,21 @@ async def test_a_server_that_stops_answers_waiting_claims(tmp_path: Path, aws_wo
         ("jobs/job/failed", {"lease": "x", "reason": 7}, "reason: "),
     ],
 )
-async def test_an_invalid_body_is_answered_with_the_fault(lab: DeviceLab, path: str, body: Any, said: str) -> None:
+async def test_an_invalid_body_is_answered_with_the_fault(lab: DeviceLab, path: str, body: Any, detail: str) -> None:
     await lab.asked_for()
-    status, headers, found = await lab.call(path, body)
+    status, headers, problem = await lab.call(path, body)
     assert (status, headers["Content-Type"]) == (400, "application/problem+json")
-    assert said in found["detail"]
+    assert detail in problem["detail"]
 
 
 async def test_a_flood_of_calls_is_limited(lab: DeviceLab) -> None:
     allowed = 0
     while (answer := await lab.call("claims", {"targets": [TARGET]}))[0] == 204:
         allowed += 1
-    status, headers, found = answer
+    status, headers, problem = answer
     assert allowed == CALLS_PER_MINUTE
     assert (status, int(headers["Retry-After"]) >= 1) == (429, True)
-    assert "The lab example-lab sends too many requests." in found["detail"]
+    assert "The lab example-lab sends too many requests." in problem["detail"]
     assert await lab.claim(lab="other-lab", token=lab.other_token, target="adreno") is None
     assert 'nightjar_lab_calls_total{call="claims",lab="example-lab",outcome="too many"} 1.0' in lab.metrics()
 
@@ -168,28 +172,28 @@ async def test_a_flood_of_calls_is_limited(lab: DeviceLab) -> None:
 async def test_the_number_of_waiting_claims_per_lab_is_limited(lab: DeviceLab) -> None:
     waiting = [asyncio.create_task(lab.call("claims", {"targets": [TARGET], "wait": 60})) for _ in range(MOST_WAITING)]
     await until(lambda: lab.store.bell.waiting(LAB) == MOST_WAITING)
-    status, headers, found = await lab.call("claims", {"targets": [TARGET], "wait": 60})
+    status, headers, problem = await lab.call("claims", {"targets": [TARGET], "wait": 60})
     assert (status, "Retry-After" in headers) == (429, True)
-    assert found["detail"] == texts.TOO_MANY_WAIT.format(count=MOST_WAITING, lab=LAB)
+    assert problem["detail"] == texts.TOO_MANY_WAIT.format(count=MOST_WAITING, lab=LAB)
     assert await lab.claim() is None, "a claim that does not wait is answered"
-    for one in waiting:
-        one.cancel()
+    for claim in waiting:
+        claim.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
 
 
 async def test_the_permission_to_upload_is_limited_to_this_run(tmp_path: Path, aws_world: World) -> None:
     async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world, presigned=True) as lab:
         await lab.asked_for()
-        got = await lab.claim()
-        upload = got["upload"]
+        claimed_job = await lab.claim()
+        upload = claimed_job["upload"]
         policy = json.loads(base64.b64decode(upload["fields"]["policy"]))
-        assert ["starts-with", "$key", got["prefix"]] in policy["conditions"]
+        assert ["starts-with", "$key", claimed_job["prefix"]] in policy["conditions"]
         assert ["content-length-range", 1, upload["max_bytes"]] in policy["conditions"]
         assert {"bucket": aws_world.name} in policy["conditions"]
         assert upload["fields"]["x-amz-algorithm"] == "AWS4-HMAC-SHA256"
-        assert got["deadline"] < upload["expires_at"]
-        form = aiohttp.FormData({**upload["fields"], "key": f"{got['prefix']}te.xml"})
+        assert claimed_job["deadline"] < upload["expires_at"]
+        form = aiohttp.FormData({**upload["fields"], "key": f"{claimed_job['prefix']}te.xml"})
         form.add_field("file", b"<testsuites/>", filename="te.xml")
         async with lab.client.post(upload["url"], data=form) as answer:
             assert answer.status in (200, 204), await answer.text()
-        assert aws_world.keys("results/") == [f"{got['prefix']}te.xml"]
+        assert aws_world.keys("results/") == [f"{claimed_job['prefix']}te.xml"]

@@ -43,8 +43,8 @@ CLAIM = {"targets": [TARGET]}
 
 @pytest.fixture
 async def lab(tmp_path: Path, aws_world: World) -> AsyncIterator[DeviceLab]:
-    async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world) as here:
-        yield here
+    async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world) as lab:
+        yield lab
 
 
 async def refused(lab: DeviceLab, token: str | None, status: int = 401, name: str = LAB) -> str:
@@ -64,10 +64,10 @@ async def test_workflows_named_in_app_yaml_may_act_for_the_lab(lab: DeviceLab) -
     with capture_logs() as logs:
         assert (await lab.claim(token=lab.issuer.token()))["job"] == "job"
     assert "repo:octocat/lab:environment:devices" in [entry.get("to") for entry in logs]
-    asked = lab.issuer.asked
+    key_requests = lab.issuer.asked
     for _ in range(3):
         assert await lab.claim(token=lab.issuer.token()) is None
-    assert lab.issuer.asked == asked, "keys are cached"
+    assert lab.issuer.asked == key_requests, "keys are cached"
     buildkite = lab.issuer.token(BUILDKITE, path="/buildkite")
     assert await lab.claim(token=buildkite) is None
 
@@ -75,9 +75,9 @@ async def test_workflows_named_in_app_yaml_may_act_for_the_lab(lab: DeviceLab) -
 async def test_a_workflow_gets_jobs_only_of_repositories_that_name_it(lab: DeviceLab) -> None:
     job = await lab.asked_for(repository="octocat/other")
     assert await lab.claim(token=lab.issuer.token()) is None
-    got = await lab.claim()
-    assert got["job"] == job.id, "a token of the lab works for all its repositories"
-    body = {"lease": got["lease"]}
+    claimed_job = await lab.claim()
+    assert claimed_job["job"] == job.id, "a token of the lab works for all its repositories"
+    body = {"lease": claimed_job["lease"]}
     status, _, problem = await lab.call("jobs/job/heartbeat", body, token=lab.issuer.token())
     assert (status, problem["detail"]) == (404, texts.UNKNOWN_JOB)
     assert (await lab.call("jobs/job/heartbeat", body))[0] == 200
@@ -94,17 +94,17 @@ async def test_a_claim_without_a_valid_token_is_refused(lab: DeviceLab) -> None:
 def hs256_with_the_public_key(lab: DeviceLab) -> str:
     """Return a token signed with the public key as HMAC secret, which PyJWT itself refuses to create."""
     header = {"alg": "HS256", "typ": "JWT", "kid": "first"}
-    now = int(time.time())
-    claims = {**GITHUB, "iss": lab.issuer.url, "aud": PUBLIC_URL, "iat": now, "exp": now + 300}
-    parts = [base64.urlsafe_b64encode(json.dumps(one).encode()).rstrip(b"=") for one in (header, claims)]
+    issued_at = int(time.time())
+    claims = {**GITHUB, "iss": lab.issuer.url, "aud": PUBLIC_URL, "iat": issued_at, "exp": issued_at + 300}
+    parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in (header, claims)]
     signature = hmac.new(public_pem("first"), b".".join(parts), hashlib.sha256).digest()
     return b".".join([*parts, base64.urlsafe_b64encode(signature).rstrip(b"=")]).decode()
 
 
 def of_nobody(lab: DeviceLab, alg: str) -> str:
-    now = time.time()
-    said = {**GITHUB, "iss": lab.issuer.url, "aud": PUBLIC_URL, "iat": now, "exp": now + 300}
-    return unsigned(said, alg=alg, kid="first")
+    issued_at = time.time()
+    claims = {**GITHUB, "iss": lab.issuer.url, "aud": PUBLIC_URL, "iat": issued_at, "exp": issued_at + 300}
+    return unsigned(claims, alg=alg, kid="first")
 
 
 def altered(lab: DeviceLab) -> str:
@@ -153,8 +153,8 @@ async def test_forks_and_foreign_branches_may_not_act_for_the_lab(lab: DeviceLab
         ("event_name", {"event_name": "workflow_run"}),
         ("event_name", {"event_name": None}),
     ):
-        said = await refused(lab, lab.issuer.token(**changes), 403)
-        assert said == texts.WRONG_CLAIM.format(claim=claim, lab=LAB)
+        detail = await refused(lab, lab.issuer.token(**changes), 403)
+        assert detail == texts.WRONG_CLAIM.format(claim=claim, lab=LAB)
     fork = lab.issuer.token(BUILDKITE, path="/buildkite", build_branch="stranger:main")
     assert await refused(lab, fork, 403) == texts.WRONG_CLAIM.format(claim="build_branch", lab=LAB)
     # A token does not say that its build is a fork's; a fork may call its own branch main.
@@ -198,9 +198,9 @@ async def test_builds_started_by_webhooks_may_act_for_a_lab_whose_pipeline_build
 
 async def test_a_lab_cannot_touch_the_job_of_another(lab: DeviceLab) -> None:
     await lab.asked_for()
-    got = await lab.claim()
+    claimed_job = await lab.claim()
     for call, body in (("heartbeat", {}), ("failed", {"reason": "x"})):
-        path, sent = f"jobs/{got['job']}/{call}", {"lease": got["lease"], **body}
+        path, sent = f"jobs/{claimed_job['job']}/{call}", {"lease": claimed_job["lease"], **body}
         status, _, problem = await lab.call(path, sent, token=lab.other_token, lab="other-lab")
         assert (status, problem["detail"]) == (404, texts.UNKNOWN_JOB)
         assert (await lab.call(path, sent, token=lab.other_token))[0] == 403
@@ -253,17 +253,21 @@ async def test_tokens_of_labs_can_be_created_listed_and_revoked(lab: DeviceLab, 
         database = {"DATABASE_URL": f"sqlite:///{tmp_path}/nightjar.db"}
         return await run("lab", "token", *arguments, env=database, cwd=tmp_path)
 
-    made = json.loads((await command("create", LAB, "--expires", "90d", "--note", "rack 3", "--json")).out)
-    assert made.keys() == {"token", "id", "lab", "note", "created_at", "expires_at", "last_used_at"}
+    created = json.loads((await command("create", LAB, "--expires", "90d", "--note", "rack 3", "--json")).out)
+    assert created.keys() == {"token", "id", "lab", "note", "created_at", "expires_at", "last_used_at"}
     await lab.asked_for()
-    assert (await lab.claim(token=made["token"]))["job"] == "job"
-    listed = json.loads((await command("list", "--json")).out)
-    (shown,) = [one for one in listed if one["id"] == made["id"]]
-    assert (shown["lab"], shown["note"], shown["last_used_at"] is not None) == (LAB, "rack 3", True)
+    assert (await lab.claim(token=created["token"]))["job"] == "job"
+    tokens = json.loads((await command("list", "--json")).out)
+    (listed_token,) = [token for token in tokens if token["id"] == created["id"]]
+    assert (listed_token["lab"], listed_token["note"], listed_token["last_used_at"] is not None) == (
+        LAB,
+        "rack 3",
+        True,
+    )
     table = (await command("list")).out
     assert "LAST USED" in table
-    assert made["token"] not in table
-    assert (await command("revoke", made["id"])).out == f"revoked {made['id']}\n"
-    await refused(lab, made["token"])
+    assert created["token"] not in table
+    assert (await command("revoke", created["id"])).out == f"revoked {created['id']}\n"
+    await refused(lab, created["token"])
     unknown = await command("create", "Example-Lab")
     assert (unknown.status, "has no lab Example-Lab" in unknown.err) == (1, True)

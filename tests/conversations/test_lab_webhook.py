@@ -52,8 +52,8 @@ async def listening() -> AsyncIterator[Listener]:
 
 @pytest.fixture
 async def listener() -> AsyncIterator[Listener]:
-    async with listening() as one:
-        yield one
+    async with listening() as listener:
+        yield listener
 
 
 def webhook(url: str, *, allow_private: bool) -> str:
@@ -79,11 +79,16 @@ async def test_each_queued_job_is_announced_once_per_attempt(
         signature = hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
         assert headers["X-Hub-Signature-256"] == f"sha256={signature}"
         assert (headers["X-Nightjar-Event"], headers["X-Nightjar-Delivery"]) == ("job", "job-1")
-        said = json.loads(body)
-        assert (said["job"], said["lab"], said["target"], said["sha"]) == ("job", LAB, TARGET, lab.pull.head_sha)
-        assert "lease" not in said
-        got = await lab.claim()
-        await lab.call("jobs/job/failed", {"lease": got["lease"], "reason": "x"})
+        payload = json.loads(body)
+        assert (payload["job"], payload["lab"], payload["target"], payload["sha"]) == (
+            "job",
+            LAB,
+            TARGET,
+            lab.pull.head_sha,
+        )
+        assert "lease" not in payload
+        claimed_job = await lab.claim()
+        await lab.call("jobs/job/failed", {"lease": claimed_job["lease"], "reason": "x"})
         await ticked(lab)
         await until(lambda: len(listener.heard) == 2)
         assert listener.heard[1][0]["X-Nightjar-Delivery"] == "job-2"
@@ -153,9 +158,9 @@ class Names:
 @pytest.fixture
 async def names(monkeypatch: pytest.MonkeyPatch) -> Names:
     """Make the first lookup of a name return a public address, and each later one this machine."""
-    found = Names([PUBLIC, "127.0.0.1"])
-    monkeypatch.setattr(socket, "getaddrinfo", found.look_up)
-    return found
+    names = Names([PUBLIC, "127.0.0.1"])
+    monkeypatch.setattr(socket, "getaddrinfo", names.look_up)
+    return names
 
 
 async def test_a_name_that_resolves_elsewhere_after_the_check_gains_nothing(

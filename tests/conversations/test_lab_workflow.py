@@ -49,9 +49,9 @@ async def test_the_workflow_starts_once_for_each_attempt_and_claims_the_job(tmp_
         assert run.inputs == {
             "job": job.id, "target": job.target, "repository": "octocat/compiler", "sha": job.sha,
         }  # fmt: skip
-        got = await lab.claim(token=lab.issuer.token(event_name="workflow_dispatch"))
-        assert got["job"] == job.id
-        await lab.call("jobs/job/failed", {"lease": got["lease"], "reason": "x"})
+        claimed_job = await lab.claim(token=lab.issuer.token(event_name="workflow_dispatch"))
+        assert claimed_job["job"] == job.id
+        await lab.call("jobs/job/failed", {"lease": claimed_job["lease"], "reason": "x"})
         await ticked(lab)
         assert len(devices.workflow_runs) == 2
         assert 'nightjar_lab_calls_total{call="workflow",lab="example-lab",outcome="sent"} 2.0' in lab.metrics()
@@ -71,7 +71,7 @@ async def test_a_job_that_was_claimed_meanwhile_starts_no_workflow(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("workflow", "said"),
+    ("workflow", "cause"),
     [
         (None, "GitHub finds no workflow nightjar.yml on the default branch of example-lab/devices"),
         ("on: push", "Workflow does not have 'workflow_dispatch' trigger"),
@@ -79,13 +79,13 @@ async def test_a_job_that_was_claimed_meanwhile_starts_no_workflow(tmp_path: Pat
     ],
 )
 async def test_a_workflow_that_github_cannot_start_is_reported_with_the_remedy(
-    tmp_path: Path, aws_world: World, workflow: str | None, said: str
+    tmp_path: Path, aws_world: World, workflow: str | None, cause: str
 ) -> None:
     async with town_with_workflow(tmp_path, aws_world, workflow) as (lab, devices):
         await lab.asked_for()
         await ticked(lab)
         (failure,) = await lab.town.failures()
-        assert said in failure
+        assert cause in failure
         assert devices.workflow_runs == []
         calls = 'nightjar_lab_calls_total{call="workflow",lab="example-lab",outcome="refused"} 1.0'
         assert calls in lab.metrics()

@@ -18,10 +18,10 @@ REQUEST_TOKEN = "what GitHub gives to a job with id-token: write"
 
 
 async def test_the_documented_script_gets_a_token_that_may_act_for_the_lab(tmp_path: Path, aws_world: World) -> None:
-    found = re.search(r"<!-- script: oidc-token -->\n```sh\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
-    assert found is not None
+    match = re.search(r"<!-- script: oidc-token -->\n```sh\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    assert match is not None
     script = tmp_path / "oidc-token"
-    script.write_text(found[1])
+    script.write_text(match[1])
     script.chmod(0o755)
     async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world) as lab:
 
@@ -35,14 +35,14 @@ async def test_the_documented_script_gets_a_token_that_may_act_for_the_lab(tmp_p
         app = web.Application()
         app.router.add_get("/token", issue)
         async with served(app) as url:
-            given = {
+            environment = {
                 "PATH": os.environ["PATH"],
                 "ACTIONS_ID_TOKEN_REQUEST_TOKEN": REQUEST_TOKEN,
                 "ACTIONS_ID_TOKEN_REQUEST_URL": f"{url}/token?api-version=2.0",
             }
-            ran = await asyncio.create_subprocess_exec(script, env=given, stdout=asyncio.subprocess.PIPE)
-            printed, _ = await asyncio.wait_for(ran.communicate(), 60)
-        assert ran.returncode == 0
-        assert f"audience={PUBLIC_URL}" in found[1]
+            process = await asyncio.create_subprocess_exec(script, env=environment, stdout=asyncio.subprocess.PIPE)
+            printed, _ = await asyncio.wait_for(process.communicate(), 60)
+        assert process.returncode == 0
+        assert f"audience={PUBLIC_URL}" in match[1]
         await lab.asked_for()
         assert (await lab.claim(token=printed.decode().strip()))["job"] == "job"

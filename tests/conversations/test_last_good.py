@@ -30,8 +30,8 @@ def url(tmp_path: Path) -> str:
 @pytest.fixture
 async def place(url: str) -> AsyncIterator[GoodTown]:
     """Return a town where `cpu` must be green."""
-    async with good_town(url, require=["cpu"]) as here:
-        yield here
+    async with good_town(url, require=["cpu"]) as place:
+        yield place
 
 
 async def test_the_first_scan_creates_the_branch_and_a_later_one_moves_it(place: GoodTown) -> None:
@@ -63,14 +63,14 @@ async def test_scans_without_news_write_nothing(place: GoodTown) -> None:
     place.checked("first", GREEN)
     await place.scan()
     written = len(place.town.github.requests.writes)
-    before = await place.branch_state()
+    first_state = await place.branch_state()
     await place.scan()
     await place.scan()
-    after = await place.branch_state()
+    second_state = await place.branch_state()
     assert len(place.town.github.requests.writes) == written
-    assert after["why"] == "nothing new: last-successful is at the head of main"
-    assert after["scanned_at"] > before["scanned_at"]
-    assert (after["sha"], after["moved_at"]) == (before["sha"], before["moved_at"])
+    assert second_state["why"] == "nothing new: last-successful is at the head of main"
+    assert second_state["scanned_at"] > first_state["scanned_at"]
+    assert (second_state["sha"], second_state["moved_at"]) == (first_state["sha"], first_state["moved_at"])
 
 
 async def test_each_conclusion_of_any_app_counts_as_green_red_or_pending(place: GoodTown) -> None:
@@ -99,10 +99,10 @@ async def test_every_pattern_must_match_and_all_its_matches_must_be_green(url: s
         repo = place.town.repo
         good = place.checked("good", {"lint": "neutral", "gpu/branch": "skipped"})
         repo.set_status("hubot", good, "cpu/branch", "success")
-        one_red = place.checked("one is red", {"lint": "success", "gpu/branch": "success"})
-        repo.set_status("hubot", one_red, "cpu/branch", "error")
-        one_runs = place.checked("one runs", {"lint": "success", "gpu/branch": "success"})
-        repo.set_status("hubot", one_runs, "cpu/branch", "pending")
+        red = place.checked("one is red", {"lint": "success", "gpu/branch": "success"})
+        repo.set_status("hubot", red, "cpu/branch", "error")
+        pending = place.checked("one runs", {"lint": "success", "gpu/branch": "success"})
+        repo.set_status("hubot", pending, "cpu/branch", "pending")
         place.checked("no lint", {"gpu/branch": "success"})
         await place.scan()
         assert place.head == good
@@ -139,8 +139,8 @@ async def test_required_names_that_no_longer_match_are_reported(url: str) -> Non
         place.checked("second", RED)
         await place.scan()
         assert place.head is None
-        why = (await place.branch_state())["why"]
-        assert "nothing on them matches cortexm/*: check the names in `require`" in why
+        reason = (await place.branch_state())["why"]
+        assert "nothing on them matches cortexm/*: check the names in `require`" in reason
 
 
 async def test_a_branch_that_has_diverged_is_left_alone_and_reported_once(place: GoodTown) -> None:
@@ -229,11 +229,11 @@ async def test_two_branches_of_a_repository_move_by_their_own_rules(url: str) ->
         sha = good.checked("first", {"cpu": "success", "gpu": "failure"})
         await nightly_run.nightly_run()
         assert (nightly_run.head, good.head) == (sha, None)
-        assert next((title, found) for title, _, found in await good.verdicts()) == ("first", ["gpu red"])
+        assert next((title, checks) for title, _, checks in await good.verdicts()) == ("first", ["gpu red"])
         good.check(sha, {"gpu": "success"})
         await good.scan()
         assert (nightly_run.head, good.head) == (sha, sha)
-        assert {one.guid.split(":")[2] for one in await good.runs()} == {"nightly", "last-good"}
+        assert {run.guid.split(":")[2] for run in await good.runs()} == {"nightly", "last-good"}
         assert ((await nightly_run.branch_state())["sha"], (await good.branch_state())["sha"]) == (sha, sha)
 
 
@@ -308,7 +308,7 @@ async def test_one_scan_catches_up_after_a_week(place: GoodTown) -> None:
 
 
 SCAN = {"GET /git/ref/{ref}": 2, "GET /commits": 1}
-"""Where the branch is before the scan, and at its conclusion, unless a move says so."""
+"""The bot reads the branch before and after the scan; after a move, the response to the move replaces the last read."""
 ASKED = {"GET /commits/{ref}/status": 1, "GET /commits/{ref}/check-runs": 1, "GET /actions/runs": 1}
 
 
@@ -336,9 +336,9 @@ async def test_an_unchanged_repository_costs_no_quota(place: GoodTown) -> None:
     await place.scan()
     shas = [place.checked("red", RED) for _ in range(4)]
     await place.scan()
-    assert {one.status for one in await place.asked()} == {304}
+    assert {request.status for request in await place.asked()} == {304}
     place.check(shas[1], RUNS)
-    changed = [one for one in await place.asked() if one.status != 304]
+    changed = [request for request in await place.asked() if request.status != 304]
     assert routes(changed) == {"GET /commits/{ref}/check-runs": 1}
 
 
@@ -369,13 +369,13 @@ async def test_a_branch_that_is_far_behind_asks_once_since_when(place: GoodTown)
     for n in range(110):
         late = repo.git.commit((late.sha,), {}, f"later {n}", github.user("hubot"), github.clock.now())
     repo.move("refs/heads/main", late.sha, "hubot")
-    first = routes(await place.asked())
-    assert first["GET /compare/{basehead}"] == 2
+    first_requests = routes(await place.asked())
+    assert first_requests["GET /compare/{basehead}"] == 2
     branch_state = await place.branch_state()
     assert (branch_state["lag"]["commits"], datetime.fromisoformat(branch_state["lag"]["since"])) == (111, week_ago)
     assert branch_state["lag"]["hours"] >= 7 * 24
-    again = routes(await place.asked())
-    assert again["GET /compare/{basehead}"] == 1
+    second_requests = routes(await place.asked())
+    assert second_requests["GET /compare/{basehead}"] == 1
     assert (await place.branch_state())["lag"]["since"] == branch_state["lag"]["since"]
     place.check(late.sha, GREEN)
     await place.scan()

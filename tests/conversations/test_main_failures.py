@@ -34,21 +34,21 @@ def url(tmp_path: Path) -> str:
 
 @pytest.fixture
 async def place(url: str) -> AsyncIterator[AlarmTown]:
-    async with alarm_town(url) as here:
-        yield here
+    async with alarm_town(url) as place:
+        yield place
 
 
-def ran(repo: Repository, sha: str, conclusion: str) -> None:
+def finish_workflow(repo: Repository, sha: str, conclusion: str) -> None:
     """Let a workflow finish, with one watched job `lint` and one that is not watched."""
     repo.add_workflow_run(sha, "CI", conclusion, {"lint": conclusion, "docs": conclusion}, event="push", by="hubot")
 
 
 async def test_a_failure_and_its_recovery_are_each_reported_once_in_every_channel(place: AlarmTown) -> None:
     good = place.push("All is well", cpu="success", gpu="success")
-    ran(place.town.repo, good, "success")
+    finish_workflow(place.town.repo, good, "success")
     assert await place.news() == []
     broken = place.push("Break it", cpu="failure", gpu="error")
-    ran(place.town.repo, broken, "failure")
+    finish_workflow(place.town.repo, broken, "failure")
     assert await place.news() == [
         f"❌ 3 checks began to fail on main at {broken[:7]}\n"
         "- cpu/branch: cpu: failure (details)\n"
@@ -78,7 +78,7 @@ async def test_a_failure_and_its_recovery_are_each_reported_once_in_every_channe
     ]
     assert issue.comments[-1].body.count("gpu/branch") == 1
     well = place.push("Fix it", cpu="success", gpu="success")
-    ran(place.town.repo, well, "success")
+    finish_workflow(place.town.repo, well, "success")
     assert await place.news() == [
         "✅ main has recovered, after 2 commits\n"
         f"- cpu/branch: recovered at {well[:7]}, 2 commits after {broken[:7]} Break it (details)\n"
@@ -212,21 +212,21 @@ async def test_a_forks_branch_called_main_is_ignored(place: AlarmTown) -> None:
     fork = place.town.repo.fork("stranger")
     fork.push("main", by="stranger", message="Break it")
     pull = place.town.repo.open_pull_request("stranger", "Mine", branch="main", fork=True)
-    ran(place.town.repo, pull.head_sha, "failure")
+    finish_workflow(place.town.repo, pull.head_sha, "failure")
     place.town.repo.set_status("hubot", pull.head_sha, "cpu/branch", "failure")
     assert await place.news() == []
     assert await place.scans() == []
 
 
 async def test_two_replicas_and_repeated_deliveries_report_once(postgres_url: str) -> None:
-    async with alarm_town(postgres_url) as place, replica_of(place.town, place.config, place.time) as other:
+    async with alarm_town(postgres_url) as place, replica_of(place.town, place.config, place.time) as replica:
         place.push("All is well", cpu="success", gpu="success")
         place.push("Break it", cpu="failure", gpu="failure")
         await place.town.github.delivered()
         for delivery in place.town.github.webhooks.find("status"):
             place.town.github.webhooks.send_under_new_guid(delivery)
         place.time.ahead += HOUR
-        await asyncio.gather(place.town.bot.timers.tick(), other.timers.tick())
+        await asyncio.gather(place.town.bot.timers.tick(), replica.timers.tick())
         (message,) = await place.news()
         assert message.startswith("❌ 2 checks began to fail on main at ")
         assert len(place.issues) == 1
@@ -259,7 +259,7 @@ async def test_the_next_scan_writes_an_issue_that_could_not_be_written(place: Al
     assert issue.state == "closed"
     place.town.github.requests.clear()
     await place.sweep()
-    assert not [route for route in asked(place) if "/issues" in route]
+    assert not [route for route in request_counts(place) if "/issues" in route]
     assert await place.news() == []
 
 
@@ -270,7 +270,7 @@ async def test_a_replay_of_failed_messages_reports_nothing_that_is_already_over(
     assert len(await place.news()) == 1
     place.push("Fix it", cpu="success")
     assert len(await place.news()) == 1
-    (failed,) = [one for one in await place.scans() if one.state == "failed"]
+    (failed,) = [scan for scan in await place.scans() if scan.state == "failed"]
     await place.town.bot.engine.replay(failed.guid)
     await place.town.quiet()
     assert place.issues == []
@@ -282,16 +282,20 @@ async def test_a_channel_that_is_down_gets_the_message_later_and_the_others_at_o
     place.channels.discord.faults.add("POST", "*", status=503, times=1)
     place.push("Break it", cpu="failure")
     await place.town.quiet()
-    titles = [said.splitlines()[0] for chat in (place.channels.discord, place.channels.slack) for said in chat.said]
+    titles = [
+        message.splitlines()[0] for chat in (place.channels.discord, place.channels.slack) for message in chat.said
+    ]
     assert len(titles) == 2
     assert len(set(titles)) == 1
     assert len(place.issues) == 1
 
 
-def asked(place: AlarmTown) -> Counter[str]:
+def request_counts(place: AlarmTown) -> Counter[str]:
     """Return the requests since the count began, without one-time lookups of account and repository."""
     records = place.town.github.requests.of_installation
-    return Counter(f"{r.method} {r.route}" for r in records if r.route not in {"/users/{username}", REPO})
+    return Counter(
+        f"{request.method} {request.route}" for request in records if request.route not in {"/users/{username}", REPO}
+    )
 
 
 async def test_a_scan_costs_three_requests_for_each_of_the_newest_commits_and_one_to_list_them(url: str) -> None:
@@ -303,14 +307,14 @@ async def test_a_scan_costs_three_requests_for_each_of_the_newest_commits_and_on
         place.report(sha, cpu="failure", gpu="failure")
         await place.town.quiet()
         scan_cost = {COMMITS: 1, **dict.fromkeys((STATUSES, CHECKS, WORKFLOWS), MOST_COMMITS)}
-        assert asked(place) == scan_cost | {ISSUES: 2, OPEN: 1}
+        assert request_counts(place) == scan_cost | {ISSUES: 2, OPEN: 1}
         place.town.github.requests.clear()
         place.report(sha, cpu="success")
         await place.town.quiet()
-        assert asked(place) == scan_cost | {ISSUES: 1, CLOSE: 1, COMMENTS: 1, COMMENT: 1}
+        assert request_counts(place) == scan_cost | {ISSUES: 1, CLOSE: 1, COMMENTS: 1, COMMENT: 1}
         place.town.github.requests.clear()
         await place.sweep()
-        assert asked(place) == scan_cost
+        assert request_counts(place) == scan_cost
 
 
 async def test_a_flood_of_statuses_elsewhere_costs_no_requests_and_hardly_any_work(url: str, place: AlarmTown) -> None:
@@ -318,17 +322,17 @@ async def test_a_flood_of_statuses_elsewhere_costs_no_requests_and_hardly_any_wo
     pull = place.town.repo.open_pull_request("hubot", "Faster")
     await place.town.quiet()
     place.town.github.requests.clear()
-    before = rows(url)
+    first_counts = rows(url)
     for number in range(FLOOD):
         place.report(pull.head_sha, **{f"{number}": "failure"})
     await place.town.quiet()
-    assert asked(place) == {}
+    assert request_counts(place) == {}
     assert await place.scans() == []
-    after = rows(url)
-    more = {table: after[table] - before[table] for table in after}
+    second_counts = rows(url)
+    added_rows = {table: second_counts[table] - first_counts[table] for table in second_counts}
     # One status gets a job in doubt, which tells the prefilter for a moment what records say.
-    assert more["procrastinate_jobs"] == more["nightjar_notes"] < FLOOD
-    assert (more["nightjar_inbox"], more["nightjar_records"]) == (FLOOD, 0)
+    assert added_rows["procrastinate_jobs"] == added_rows["nightjar_notes"] < FLOOD
+    assert (added_rows["nightjar_inbox"], added_rows["nightjar_records"]) == (FLOOD, 0)
 
 
 async def test_a_flood_of_green_statuses_on_main_costs_no_requests(place: AlarmTown) -> None:
@@ -337,7 +341,7 @@ async def test_a_flood_of_green_statuses_on_main_costs_no_requests(place: AlarmT
     place.town.github.requests.clear()
     place.report(sha, **{f"{number}": "success" for number in range(50)})
     await place.town.quiet()
-    assert asked(place) == {}
+    assert request_counts(place) == {}
     assert await place.scans() == []
 
 
@@ -352,7 +356,8 @@ def rows(url: str) -> dict[str, int]:
     }
     with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database:
         return {
-            name: database.execute(f"SELECT count(*) FROM {name} {what}").fetchone()[0] for name, what in tables.items()
+            name: database.execute(f"SELECT count(*) FROM {name} {clause}").fetchone()[0]
+            for name, clause in tables.items()
         }
 
 

@@ -16,11 +16,11 @@ PAGES = "https://ci.example.org"
 ALSO = "    skip_ci: {}\n    lint: {}\n    slow_tests: {branches: [%s]}\n"
 
 
-async def queued(here: Town) -> PullRequest:
+async def queued(town: Town) -> PullRequest:
     """Put a pull request into the merge queue."""
-    here.repo.classic_queues.add("main")
-    pull = ready(here)
-    assert await says(here, pull, "@ci merge") == "eyes +1"
+    town.repo.classic_queues.add("main")
+    pull = ready(town)
+    assert await says(town, pull, "@ci merge") == "eyes +1"
     assert pull.queued is not None
     return pull
 
@@ -35,28 +35,28 @@ async def queued(here: Town) -> PullRequest:
 async def test_checks_that_a_queue_may_require_are_reported_on_its_groups(
     tmp_path: Path, branches: str, slow: str
 ) -> None:
-    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", also=ALSO % branches) as here:
-        sha = (await queued(here)).test_in_queue()
-        await here.quiet()
-        said = {one.context: (one.state, one.description) for one in here.repo.statuses(sha)}
-        assert said["ci/skip"] == ("success", "CI runs: the merge queue tests each merge group")
-        assert said["ci/slow-tests"][0] == "success"
-        assert (said["ci/slow-tests"][1] or "").startswith(slow)
-        (run,) = here.repo.check_runs(sha, "nightjar/lint")
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", also=ALSO % branches) as town:
+        sha = (await queued(town)).test_in_queue()
+        await town.quiet()
+        statuses = {status.context: (status.state, status.description) for status in town.repo.statuses(sha)}
+        assert statuses["ci/skip"] == ("success", "CI runs: the merge queue tests each merge group")
+        assert statuses["ci/slow-tests"][0] == "success"
+        assert (statuses["ci/slow-tests"][1] or "").startswith(slow)
+        (run,) = town.repo.check_runs(sha, "nightjar/lint")
         assert (run.conclusion, run.title) == ("success", "A merge group has no title")
 
 
 async def test_details_of_a_group_link_the_story_of_its_pull_request(tmp_path: Path) -> None:
     also = f"{ALSO % 'main'}public_url: {PAGES}\n"
-    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", also=also) as here:
-        pull = await queued(here)
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", also=also) as town:
+        pull = await queued(town)
         sha = pull.test_in_queue()
-        await here.quiet()
+        await town.quiet()
         path = f"/r/octocat/compiler/pulls/{pull.number}"
-        (run,) = here.repo.check_runs(sha, "nightjar/lint")
-        details = {run.details_url, *(one.target_url for one in here.repo.statuses(sha))}
+        (run,) = town.repo.check_runs(sha, "nightjar/lint")
+        details = {run.details_url, *(status.target_url for status in town.repo.statuses(sha))}
         assert details == {f"{PAGES}{path}"}
-        _, _, story = await here.ask(f"/api/v1/repos{path.removeprefix('/r')}")
+        _, _, story = await town.ask(f"/api/v1/repos{path.removeprefix('/r')}")
         newest = story["deliveries"][0]
         assert (newest["event"], newest["what"]) == (
             "merge_group.checks_requested",
@@ -64,23 +64,23 @@ async def test_details_of_a_group_link_the_story_of_its_pull_request(tmp_path: P
         )
         assert {effect["sha"] for plan in newest["plans"] for effect in plan["effects"]} == {sha}
         search = DeliverySearch(repository="octocat/compiler", number=pull.number)
-        found = await find_deliveries(here.bot.engine.journal, here.bot.engine.records, search, None)
-        assert [one.guid for one in found.records] == [one["guid"] for one in story["deliveries"]], (
+        page = await find_deliveries(town.bot.engine.journal, town.bot.engine.records, search, None)
+        assert [record.guid for record in page.records] == [delivery["guid"] for delivery in story["deliveries"]], (
             "the operators' page shows it too"
         )
 
 
 async def test_disabled_features_report_nothing_on_groups(tmp_path: Path) -> None:
-    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", also="    slow_tests: false\n") as here:
-        sha = (await queued(here)).test_in_queue()
-        await here.quiet()
-        assert here.repo.statuses(sha) == []
-        assert here.repo.check_runs(sha) == []
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", also="    slow_tests: false\n") as town:
+        sha = (await queued(town)).test_in_queue()
+        await town.quiet()
+        assert town.repo.statuses(sha) == []
+        assert town.repo.check_runs(sha) == []
 
 
 async def test_an_app_without_the_permission_gets_no_merge_group_events(tmp_path: Path) -> None:
     permissions = {name: access for name, access in PERMISSIONS.items() if name != "merge_queues"}
-    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", permissions=permissions) as here:
-        sha = (await queued(here)).test_in_queue()
-        await here.quiet()
-        assert here.repo.statuses(sha) == []
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", permissions=permissions) as town:
+        sha = (await queued(town)).test_in_queue()
+        await town.quiet()
+        assert town.repo.statuses(sha) == []

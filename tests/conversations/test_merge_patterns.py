@@ -1,4 +1,4 @@
-"""Which names a pattern in `merge: required:` stands for: those on the newest commits of the base branch."""
+"""A pattern in `merge: required:` requires the matching names on the newest commits of the base branch."""
 
 from __future__ import annotations
 
@@ -14,93 +14,93 @@ from tests.conversations.town import Town
 
 
 @pytest.fixture
-async def here(tmp_path: Path) -> AsyncIterator[Town]:
+async def town(tmp_path: Path) -> AsyncIterator[Town]:
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db") as place:
         yield place
 
 
-async def test_a_pattern_waits_for_jobs_that_have_not_begun(here: Town) -> None:
-    """It stands for its matches on the newest commits of main: here those of the pull request that was merged there."""
-    before = ready(here)
-    report(here, before, context="gpu/pr-head")
-    before.merge("octocat")
-    pull = ready(here)
-    assert await says(here, pull, "@ci merge") == (
+async def test_a_pattern_waits_for_jobs_that_have_not_begun(town: Town) -> None:
+    """It requires its matches on the newest commits of main: here, those of the pull request merged there."""
+    merged_pull = ready(town)
+    report(town, merged_pull, context="gpu/pr-head")
+    merged_pull.merge("octocat")
+    pull = ready(town)
+    assert await says(town, pull, "@ci merge") == (
         "eyes confused\n- 😕 `@ci merge`: Not merged:\n"
         f"  - `gpu/pr-head` hasn't started on {short(pull)} yet. `merge: required` in `app.yaml` requires "
-        f"`*/pr-head`, and `gpu/pr-head` matched it on {short(before)}, a recent commit of `main`. If that job was "
-        f"removed, I stop waiting for it once `main` has been green without it for 2 hours."
+        f"`*/pr-head`, and `gpu/pr-head` matched it on {short(merged_pull)}, a recent commit of `main`. If that job "
+        f"was removed, I stop waiting for it once `main` has been green without it for 2 hours."
     )
-    report(here, pull, context="gpu/pr-head")
-    assert await says(here, pull, "@ci merge") == "eyes +1"
+    report(town, pull, context="gpu/pr-head")
+    assert await says(town, pull, "@ci merge") == "eyes +1"
 
 
-def on_main(here: Town, **states: str) -> str:
+def on_main(town: Town, **states: str) -> str:
     """Push a commit to main and let CI report on it; return its SHA."""
-    sha = here.repo.push("main", by="octocat").sha
+    sha = town.repo.push("main", by="octocat").sha
     for name, state in states.items():
-        here.repo.set_status("octocat", sha, f"{name}/pr-head", state)
+        town.repo.set_status("octocat", sha, f"{name}/pr-head", state)
     return sha
 
 
-def not_begun(said: str) -> list[str]:
-    """Return the names that an answer lists as not begun."""
-    return [line.split("`")[1] for line in said.splitlines() if "hasn't started" in line]
+def not_begun(reply: str) -> list[str]:
+    """Return the names of the checks that a reply lists as not begun."""
+    return [line.split("`")[1] for line in reply.splitlines() if "hasn't started" in line]
 
 
-async def test_a_pattern_stands_first_for_names_on_the_base_branch_itself(here: Town) -> None:
-    pull = ready(here)
-    sha = on_main(here, cpu="success", arm="success")
-    here.github.clock.advance(seconds=SETTLED_SECONDS)
-    on_main(here, cpu="failure", wasm="success")
-    said = await says(here, pull, "@ci merge")
-    assert not_begun(said) == ["arm/pr-head"]
-    assert f"on `{sha[:7]}`" in said
+async def test_a_pattern_stands_first_for_names_on_the_base_branch_itself(town: Town) -> None:
+    pull = ready(town)
+    sha = on_main(town, cpu="success", arm="success")
+    town.github.clock.advance(seconds=SETTLED_SECONDS)
+    on_main(town, cpu="failure", wasm="success")
+    reply = await says(town, pull, "@ci merge")
+    assert not_begun(reply) == ["arm/pr-head"]
+    assert f"on `{sha[:7]}`" in reply
 
 
 async def test_a_commit_with_only_its_first_job_green_does_not_define_the_required_jobs(tmp_path: Path) -> None:
     """Right after a merge, jobs with `needs:` have no check run yet: a head was merged where only `lint` had run."""
-    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", 'required: ["*"]') as here:
-        before = here.repo.open_pull_request("hubot", "Smaller")
-        here.repo.add_workflow_run(before.head_sha, "CI", "success", {"lint": "success", "build": "success"})
-        before.merge("octocat")
-        here.repo.add_workflow_run(here.repo.branch("main"), "CI", "success", {"lint": "success"})
-        pull = here.repo.open_pull_request("hubot", "Faster")
-        here.repo.add_workflow_run(pull.head_sha, "CI", "success", {"lint": "success"})
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", 'required: ["*"]') as town:
+        merged_pull = town.repo.open_pull_request("hubot", "Smaller")
+        town.repo.add_workflow_run(merged_pull.head_sha, "CI", "success", {"lint": "success", "build": "success"})
+        merged_pull.merge("octocat")
+        town.repo.add_workflow_run(town.repo.branch("main"), "CI", "success", {"lint": "success"})
+        pull = town.repo.open_pull_request("hubot", "Faster")
+        town.repo.add_workflow_run(pull.head_sha, "CI", "success", {"lint": "success"})
         approve(pull)
-        said = await says(here, pull, "@ci merge")
-        assert not_begun(said) == ["build"]
-        assert f"matched it on {short(before)}," in said
-        here.repo.add_workflow_run(pull.head_sha, "CI", "success", {"lint": "success", "build": "success"})
-        assert await says(here, pull, "@ci merge") == "eyes +1"
+        reply = await says(town, pull, "@ci merge")
+        assert not_begun(reply) == ["build"]
+        assert f"matched it on {short(merged_pull)}," in reply
+        town.repo.add_workflow_run(pull.head_sha, "CI", "success", {"lint": "success", "build": "success"})
+        assert await says(town, pull, "@ci merge") == "eyes +1"
 
 
 @pytest.mark.parametrize("name", ["test [cpu]", "build [!arm]", "[a-c]*?"])
 async def test_a_name_with_characters_of_a_pattern_requires_that_check(tmp_path: Path, name: str) -> None:
     """A matrix makes such names."""
-    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", f'required: ["{name}"]') as here:
-        pull = here.repo.open_pull_request("hubot", "Faster")
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", f'required: ["{name}"]') as town:
+        pull = town.repo.open_pull_request("hubot", "Faster")
         approve(pull)
-        report(here, pull, "failure", name)
-        assert f"`{name}`](<https://ci.example.org/job/1>) failed" in await says(here, pull, "@ci merge")
-        report(here, pull, "success", name)
-        assert await says(here, pull, "@ci merge") == "eyes +1"
+        report(town, pull, "failure", name)
+        assert f"`{name}`](<https://ci.example.org/job/1>) failed" in await says(town, pull, "@ci merge")
+        report(town, pull, "success", name)
+        assert await says(town, pull, "@ci merge") == "eyes +1"
 
 
-async def test_on_a_branch_that_is_never_green_a_pattern_waits_for_all_its_names(here: Town) -> None:
+async def test_on_a_branch_that_is_never_green_a_pattern_waits_for_all_its_names(town: Town) -> None:
     """Older commits are not read."""
-    pull = ready(here)
-    on_main(here, ancient="success")
+    pull = ready(town)
+    on_main(town, ancient="success")
     for _ in range(MOST_COMMITS):
-        on_main(here, cpu="success", gpu="failure")
-    assert not_begun(await says(here, pull, "@ci merge")) == ["gpu/pr-head"]
+        on_main(town, cpu="success", gpu="failure")
+    assert not_begun(await says(town, pull, "@ci merge")) == ["gpu/pr-head"]
 
 
-async def test_a_removed_job_is_required_until_the_branch_is_green_without_it(here: Town) -> None:
-    on_main(here, cpu="success", arm="success")
-    here.github.clock.advance(seconds=SETTLED_SECONDS)
-    on_main(here, cpu="success")
-    pull = ready(here)
-    assert not_begun(await says(here, pull, "@ci merge")) == ["arm/pr-head"]
-    here.github.clock.advance(seconds=SETTLED_SECONDS)
-    assert await says(here, pull, "@ci merge") == "eyes +1"
+async def test_a_removed_job_is_required_until_the_branch_is_green_without_it(town: Town) -> None:
+    on_main(town, cpu="success", arm="success")
+    town.github.clock.advance(seconds=SETTLED_SECONDS)
+    on_main(town, cpu="success")
+    pull = ready(town)
+    assert not_begun(await says(town, pull, "@ci merge")) == ["arm/pr-head"]
+    town.github.clock.advance(seconds=SETTLED_SECONDS)
+    assert await says(town, pull, "@ci merge") == "eyes +1"

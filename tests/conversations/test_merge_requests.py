@@ -23,12 +23,12 @@ STATUS = f"POST {REPO}/statuses/{{sha}}"
 SIGNALS = Counter({COMBINED: 1, RUNS: 1, CHECKS: 1})
 """The state of a commit."""
 PATTERN = SIGNALS + Counter({f"GET {REPO}/commits": 1, f"GET {REPO}/commits/{{commit_sha}}/pulls": 1})
-"""What a pattern of `required` stands for, where the base has one commit, which no pull request brought."""
+"""Finding what a pattern of `required` matches, if the base has one commit, which came from no pull request."""
 SCAN = SIGNALS + Counter({PULL: 1, RULES: 1, BRANCH: 1, REVIEWS: 1, ROLE: 1}) + PATTERN
-"""With one person who approved or requested changes; each further one costs one more."""
+"""With one person who approved or requested changes; each further person costs one more request."""
 COMMAND = Counter({PULL: 1, ROLE: 1, REACT: 2})
 MERGED = SCAN + Counter({ROLE: 1, FACTS: 1, COMMITS: 1, MERGE: 1})
-"""Whoever asked is looked up at the last moment, as whoever approved is."""
+"""Just before the merge, the bot reads the roles of the requester and of the approver again."""
 AFTERWARDS = Counter({COMBINED: 1, STATUS: 1})
 """The push to the base branch gets the status of the slow tests, as every push does."""
 PUSHED = AFTERWARDS + Counter({f"GET {REPO}/contents/{{path}}": 1})
@@ -36,7 +36,7 @@ PUSHED = AFTERWARDS + Counter({f"GET {REPO}/contents/{{path}}": 1})
 
 
 @pytest.fixture
-async def here(tmp_path: Path) -> AsyncIterator[Town]:
+async def town(tmp_path: Path) -> AsyncIterator[Town]:
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db") as place:
         yield place
 
@@ -47,57 +47,57 @@ async def labeled(tmp_path: Path) -> AsyncIterator[Town]:
         yield place
 
 
-def opened(here: Town) -> PullRequest:
-    pull = here.repo.open_pull_request("hubot", "Faster")
-    report(here, pull, "pending")
+def opened(town: Town) -> PullRequest:
+    pull = town.repo.open_pull_request("hubot", "Faster")
+    report(town, pull, "pending")
     return pull
 
 
-async def test_a_merge_reads_twice_and_a_refusal_once(here: Town) -> None:
+async def test_a_merge_reads_twice_and_a_refusal_once(town: Town) -> None:
     """TVM #12361:
 
     its bot had to start CI on `main` after a merge. An App's merge is an ordinary push, which starts it.
     """
-    pull = opened(here)
-    refused = await cost(here, lambda: pull.comment("octocat", "@ci merge"))
+    pull = opened(town)
+    refused = await cost(town, lambda: pull.comment("octocat", "@ci merge"))
     assert refused == COMMAND + SCAN - Counter({ROLE: 1}) + Counter({COMMENTS: 1, COMMENT: 1})
-    report(here, pull)
+    report(town, pull)
     approve(pull, by="octocat")
-    merged = await cost(here, lambda: pull.comment("octocat", "@ci merge"))
+    merged = await cost(town, lambda: pull.comment("octocat", "@ci merge"))
     assert pull.merged_at
     # The answer that they have access is cached for less than a minute.
     assert merged == COMMAND - Counter({ROLE: 1}) + SCAN + MERGED + AFTERWARDS
 
 
 async def test_a_pending_merge_costs_a_refresh_only_after_a_relevant_event(
-    here: Town,
+    town: Town,
 ) -> None:
-    pull, other = opened(here), opened(here)
+    pull, other_pull = opened(town), opened(town)
     approve(pull, by="octocat")
-    asked = await cost(here, lambda: pull.comment("octocat", "@ci merge when green"))
-    assert asked == COMMAND + SCAN + SCAN + Counter({COMMENTS: 1, COMMENT: 1})
-    assert await cost(here, lambda: report(here, other)) == {}
-    assert await cost(here, lambda: report(here, pull, "failure")) == {}
-    assert await cost(here, lambda: report(here, pull, context="docs")) == SCAN
-    assert await cost(here, lambda: pull.label("hubot", "docs")) == {}
-    green = await cost(here, lambda: report(here, pull))
+    pending = await cost(town, lambda: pull.comment("octocat", "@ci merge when green"))
+    assert pending == COMMAND + SCAN + SCAN + Counter({COMMENTS: 1, COMMENT: 1})
+    assert await cost(town, lambda: report(town, other_pull)) == {}
+    assert await cost(town, lambda: report(town, pull, "failure")) == {}
+    assert await cost(town, lambda: report(town, pull, context="docs")) == SCAN
+    assert await cost(town, lambda: pull.label("hubot", "docs")) == {}
+    green = await cost(town, lambda: report(town, pull))
     assert pull.merged_at
     assert green == SCAN + MERGED + AFTERWARDS
 
 
 async def test_names_cost_less_than_patterns(tmp_path: Path) -> None:
-    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", "required: [cpu/pr-head]") as here:
-        pull = opened(here)
-        refused = await cost(here, lambda: pull.comment("octocat", "@ci merge"))
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", "required: [cpu/pr-head]") as town:
+        pull = opened(town)
+        refused = await cost(town, lambda: pull.comment("octocat", "@ci merge"))
         assert refused == COMMAND + SCAN - PATTERN - Counter({ROLE: 1}) + Counter({COMMENTS: 1, COMMENT: 1})
 
 
-async def test_a_push_ends_a_pending_merge_without_a_refresh(here: Town) -> None:
-    pull = opened(here)
+async def test_a_push_ends_a_pending_merge_without_a_refresh(town: Town) -> None:
+    pull = opened(town)
     pull.comment("octocat", "@ci merge when green")
-    pushed = await cost(here, pull.push)
+    pushed = await cost(town, pull.push)
     assert pushed == Counter({COMMENTS: 1, COMMENT: 1}) + PUSHED
-    assert await cost(here, pull.push) == PUSHED
+    assert await cost(town, pull.push) == PUSHED
 
 
 async def test_the_label_costs_a_refresh_per_relevant_event_and_two_requests_per_change(labeled: Town) -> None:

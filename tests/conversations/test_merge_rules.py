@@ -10,13 +10,14 @@ import pytest
 from bot.app.registration import PERMISSIONS
 from sandbox.model.rules import Rules
 from tests.conversations.merges import BODY, approve, merge_town, message, ready, report, says, short
-from tests.conversations.town import Town, town
+from tests.conversations.town import Town
+from tests.conversations.town import town as start_town
 
 MERGE = "/repos/{owner}/{repo}/pulls/{pull_number}/merge"
 
 
 @pytest.fixture
-async def here(tmp_path: Path) -> AsyncIterator[Town]:
+async def town(tmp_path: Path) -> AsyncIterator[Town]:
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db") as place:
         yield place
 
@@ -24,41 +25,41 @@ async def here(tmp_path: Path) -> AsyncIterator[Town]:
 # Checks
 
 
-async def test_only_required_checks_matter_whoever_reports_them(here: Town) -> None:
+async def test_only_required_checks_matter_whoever_reports_them(town: Town) -> None:
     """TVM's bot crashed on a commit without checks, and on check runs not from GitHub Actions."""
-    pull = here.repo.open_pull_request("hubot", "Faster")
+    pull = town.repo.open_pull_request("hubot", "Faster")
     approve(pull)
-    assert f"Nothing on {short(pull)} matches `*/pr-head` yet" in await says(here, pull, "@ci merge")
-    foreign = here.github.create_app("lint", permissions={"checks": "write"})
-    foreign.install(here.repo)
-    here.repo.add_check_run(foreign, pull.head_sha, "style", conclusion="failure")
-    here.repo.add_check_run(here.app, pull.head_sha, "hardware/example-lab/adreno", conclusion="neutral")
-    here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
-    report(here, pull)
-    assert await says(here, pull, "@ci merge") == "eyes +1"
+    assert f"Nothing on {short(pull)} matches `*/pr-head` yet" in await says(town, pull, "@ci merge")
+    foreign = town.github.create_app("lint", permissions={"checks": "write"})
+    foreign.install(town.repo)
+    town.repo.add_check_run(foreign, pull.head_sha, "style", conclusion="failure")
+    town.repo.add_check_run(town.app, pull.head_sha, "hardware/example-lab/adreno", conclusion="neutral")
+    town.repo.add_workflow_run(pull.head_sha, "CI", "failure")
+    report(town, pull)
+    assert await says(town, pull, "@ci merge") == "eyes +1"
 
 
-async def test_the_branchs_requirements_are_read_from_its_rules_and_its_protection(here: Town) -> None:
+async def test_the_branchs_requirements_are_read_from_its_rules_and_its_protection(town: Town) -> None:
     """TVM #18780, #14618: job names in the code became outdated; here there are none."""
-    here.repo.rules["main"] = Rules(required={"build": here.github.actions_app.id, "docs": None})
-    here.repo.protect("main", "lint")
-    pull = ready(here)
-    here.repo.add_check_run(here.app, pull.head_sha, "build", conclusion="success")
-    said = await says(here, pull, "@ci merge")
-    assert [line for line in said.splitlines() if "hasn't started" in line] == [
+    town.repo.rules["main"] = Rules(required={"build": town.github.actions_app.id, "docs": None})
+    town.repo.protect("main", "lint")
+    pull = ready(town)
+    town.repo.add_check_run(town.app, pull.head_sha, "build", conclusion="success")
+    reply = await says(town, pull, "@ci merge")
+    assert [line for line in reply.splitlines() if "hasn't started" in line] == [
         f"  - `build` hasn't started on {short(pull)} yet. The rules of `main` require it from the app with "
-        f"ID {here.github.actions_app.id}. If nothing ever reports this name, fix those rules.",
+        f"ID {town.github.actions_app.id}. If nothing ever reports this name, fix those rules.",
         *(
             f"  - `{name}` hasn't started on {short(pull)} yet. The rules of `main` require it. If nothing ever "
             f"reports this name, fix those rules."
             for name in ("docs", "lint")
         ),
     ]
-    here.repo.add_workflow_run(pull.head_sha, "CI", "failure", {"build": "failure"})
-    here.repo.add_workflow_run(pull.head_sha, "CI", "success", {"build": "success"})
-    report(here, pull, context="docs")
-    report(here, pull, context="lint")
-    assert await says(here, pull, "@ci merge") == "eyes +1"
+    town.repo.add_workflow_run(pull.head_sha, "CI", "failure", {"build": "failure"})
+    town.repo.add_workflow_run(pull.head_sha, "CI", "success", {"build": "success"})
+    report(town, pull, context="docs")
+    report(town, pull, context="lint")
+    assert await says(town, pull, "@ci merge") == "eyes +1"
 
 
 OWN = "    skip_ci: {}\n    lint: {}\n    nightly: {}\n"
@@ -66,71 +67,75 @@ OWN = "    skip_ci: {}\n    lint: {}\n    nightly: {}\n"
 
 async def test_the_bots_own_reports_do_not_count_as_tests(tmp_path: Path) -> None:
     """With `required: ["*"]` an untested pull request was merged, because `ci/slow-tests` was green at once."""
-    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", 'required: ["*"]', OWN) as here:
-        pull = here.repo.open_pull_request("hubot", "Faster", BODY)
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", 'required: ["*"]', OWN) as town:
+        pull = town.repo.open_pull_request("hubot", "Faster", BODY)
         approve(pull)
-        await here.quiet()
-        here.repo.set_status(here.app.bot, pull.head_sha, "nightly", "success")
-        here.repo.add_check_run(here.app, pull.head_sha, "hardware/example-lab/adreno", conclusion="neutral")
-        assert {one.context for one in here.repo.statuses(pull.head_sha)} == {"ci/slow-tests", "ci/skip", "nightly"}
-        assert await says(here, pull, "@ci merge") == (
+        await town.quiet()
+        town.repo.set_status(town.app.bot, pull.head_sha, "nightly", "success")
+        town.repo.add_check_run(town.app, pull.head_sha, "hardware/example-lab/adreno", conclusion="neutral")
+        assert {status.context for status in town.repo.statuses(pull.head_sha)} == {
+            "ci/slow-tests",
+            "ci/skip",
+            "nightly",
+        }
+        assert await says(town, pull, "@ci merge") == (
             f"eyes confused\n- 😕 `@ci merge`: Not merged:\n"
             f"  - Nothing on {short(pull)} matches `*` yet. `merge: required` in `app.yaml` requires it. If nothing "
             f"ever reports this name, fix `merge: required`."
         )
-        report(here, pull)
-        assert await says(here, pull, "@ci merge") == "eyes +1"
+        report(town, pull)
+        assert await says(town, pull, "@ci merge") == "eyes +1"
 
 
 async def test_the_bots_own_checks_do_not_count_as_tests_even_if_the_rules_require_them(tmp_path: Path) -> None:
-    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", "", OWN) as here:
-        here.repo.rules["main"] = Rules(required={"nightjar/lint": here.app.id, "ci/slow-tests": None})
-        pull = here.repo.open_pull_request("hubot", "Faster", BODY)
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", "", OWN) as town:
+        town.repo.rules["main"] = Rules(required={"nightjar/lint": town.app.id, "ci/slow-tests": None})
+        pull = town.repo.open_pull_request("hubot", "Faster", BODY)
         approve(pull)
-        await here.quiet()
-        assert f"No CI has reported on {short(pull)} yet." in await says(here, pull, "@ci merge")
-        report(here, pull)
-        assert await says(here, pull, "@ci merge") == "eyes +1"
+        await town.quiet()
+        assert f"No CI has reported on {short(pull)} yet." in await says(town, pull, "@ci merge")
+        report(town, pull)
+        assert await says(town, pull, "@ci merge") == "eyes +1"
 
 
 async def test_without_requirements_everything_that_ci_reports_must_be_green_and_it_must_report_something(
     tmp_path: Path,
 ) -> None:
-    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", "") as here:
-        pull = here.repo.open_pull_request("hubot", "Faster")
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", "") as town:
+        pull = town.repo.open_pull_request("hubot", "Faster")
         approve(pull)
-        assert await says(here, pull, "@ci merge") == (
+        assert await says(town, pull, "@ci merge") == (
             f"eyes confused\n- 😕 `@ci merge`: Not merged:\n"
             f"  - No CI has reported on {short(pull)} yet. Neither the rules of `main` nor `merge: required` in "
             f"`app.yaml` name a check, so I wait for at least one."
         )
-        report(here, pull, "success")
-        report(here, pull, "failure", "gpu/pr-head")
-        assert f"failed on {short(pull)}" in await says(here, pull, "@ci merge")
-        report(here, pull, "success", "gpu/pr-head")
-        assert await says(here, pull, "@ci merge") == "eyes +1"
+        report(town, pull, "success")
+        report(town, pull, "failure", "gpu/pr-head")
+        assert f"failed on {short(pull)}" in await says(town, pull, "@ci merge")
+        report(town, pull, "success", "gpu/pr-head")
+        assert await says(town, pull, "@ci merge") == "eyes +1"
 
 
 async def test_without_patterns_only_the_rules_of_the_branch_count(tmp_path: Path) -> None:
-    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", "method: merge") as here:
-        here.repo.rules["main"] = Rules(required={"lint": None})
-        pull = here.repo.open_pull_request("hubot", "Faster")
-        report(here, pull, "failure")
-        report(here, pull, context="lint")
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", "method: merge") as town:
+        town.repo.rules["main"] = Rules(required={"lint": None})
+        pull = town.repo.open_pull_request("hubot", "Faster")
+        report(town, pull, "failure")
+        report(town, pull, context="lint")
         approve(pull)
-        assert await says(here, pull, "@ci merge") == "eyes +1"
-        assert len(here.repo.git.commits[here.repo.branch("main")].parents) == 2
-        assert message(here) == "Faster (#1)"
+        assert await says(town, pull, "@ci merge") == "eyes +1"
+        assert len(town.repo.git.commits[town.repo.branch("main")].parents) == 2
+        assert message(town) == "Faster (#1)"
 
 
 async def test_a_rebase_keeps_the_messages_of_the_commits(tmp_path: Path) -> None:
-    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", "method: rebase") as here:
-        pull = here.repo.open_pull_request("hubot", "Faster")
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", "method: rebase") as town:
+        pull = town.repo.open_pull_request("hubot", "Faster")
         pull.push(message="And smaller")
         approve(pull)
-        report(here, pull)
-        assert await says(here, pull, "@ci merge") == "eyes +1"
-        assert [one.message for one in here.repo.git.ancestry(here.repo.branch("main"))[:2]] == [
+        report(town, pull)
+        assert await says(town, pull, "@ci merge") == "eyes +1"
+        assert [commit.message for commit in town.repo.git.ancestry(town.repo.branch("main"))[:2]] == [
             "And smaller",
             "Faster",
         ]
@@ -138,43 +143,43 @@ async def test_a_rebase_keeps_the_messages_of_the_commits(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("words", ["Fix typos [skip ci]", "Fix typos\n\nskip-checks: true"])
 async def test_a_rebase_keeps_no_message_that_makes_ci_skip_the_base(tmp_path: Path, words: str) -> None:
-    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", "method: rebase") as here:
-        pull = here.repo.open_pull_request("hubot", "Faster")
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", "method: rebase") as town:
+        pull = town.repo.open_pull_request("hubot", "Faster")
         pull.push(message=words)
         approve(pull)
-        report(here, pull)
-        said = await says(here, pull, "@ci merge")
-        assert "A rebase keeps the message of" in said
+        report(town, pull)
+        reply = await says(town, pull, "@ci merge")
+        assert "A rebase keeps the message of" in reply
         assert pull.merged_at is None
-        assert await here.failures() == []
+        assert await town.failures() == []
         pull.push(message="Fix more typos")  # of all commits of a push, only the last one counts
         approve(pull)
-        report(here, pull)
-        assert (await says(here, pull, "@ci merge")).startswith("eyes +1")
+        report(town, pull)
+        assert (await says(town, pull, "@ci merge")).startswith("eyes +1")
 
 
 # What GitHub refuses
 
 
-async def test_a_refusal_by_github_is_quoted_without_a_traceback(here: Town) -> None:
+async def test_a_refusal_by_github_is_quoted_without_a_traceback(town: Town) -> None:
     """TVM's bot put its tracebacks into comments."""
-    here.repo.merge_methods = ("merge",)
-    pull = ready(here)
-    said = await says(here, pull, "@ci merge")
-    assert said == (
+    town.repo.merge_methods = ("merge",)
+    pull = ready(town)
+    reply = await says(town, pull, "@ci merge")
+    assert reply == (
         f"eyes confused\n- 😕 `@ci merge`: GitHub didn't merge {short(pull)}: `Squash merges are not allowed on this "
         f"repository.`."
     )
-    assert "Traceback" not in said
-    assert await here.failures() == [], "an operator cannot do anything"
+    assert "Traceback" not in reply
+    assert await town.failures() == [], "an operator cannot do anything"
 
 
 async def test_an_app_that_may_not_merge_says_which_permission_it_lacks(tmp_path: Path) -> None:
     permissions = {**PERMISSIONS, "contents": "read"}
-    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", permissions=permissions) as here:
-        said = await says(here, ready(here), "@ci merge")
-        assert "GitHub denied this: the App needs *Contents: write*." in said
-        assert len(await here.failures()) == 1, "the App's owner must grant it"
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", permissions=permissions) as town:
+        reply = await says(town, ready(town), "@ci merge")
+        assert "GitHub denied this: the App needs *Contents: write*." in reply
+        assert len(await town.failures()) == 1, "the App's owner must grant it"
 
 
 WORKFLOW = {".github/workflows/ci.yml": "on: push"}
@@ -185,17 +190,17 @@ NEEDS_WORKFLOWS = (
 )
 
 
-async def test_a_merge_that_changes_workflows_names_the_required_permission(here: Town) -> None:
+async def test_a_merge_that_changes_workflows_names_the_required_permission(town: Town) -> None:
     """GitHub only says "Resource not accessible by integration" (chdsbd/kodiak#641)."""
-    pull = ready(here, files=WORKFLOW)
-    assert await says(here, pull, "@ci merge") == f"eyes confused\n- 😕 `@ci merge`: {NEEDS_WORKFLOWS}"
-    assert await here.failures() == [NEEDS_WORKFLOWS]
+    pull = ready(town, files=WORKFLOW)
+    assert await says(town, pull, "@ci merge") == f"eyes confused\n- 😕 `@ci merge`: {NEEDS_WORKFLOWS}"
+    assert await town.failures() == [NEEDS_WORKFLOWS]
 
 
 async def test_with_that_permission_changes_of_workflows_are_merged(tmp_path: Path) -> None:
     permissions = {**PERMISSIONS, "workflows": "write"}
-    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", permissions=permissions) as here:
-        assert await says(here, ready(here, files=WORKFLOW), "@ci merge") == "eyes +1"
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", permissions=permissions) as town:
+        assert await says(town, ready(town, files=WORKFLOW), "@ci merge") == "eyes +1"
 
 
 @pytest.mark.parametrize(
@@ -215,85 +220,85 @@ async def test_with_that_permission_changes_of_workflows_are_merged(tmp_path: Pa
         ),
     ],
 )
-async def test_a_403_is_answered_with_its_cause(here: Town, sentence: str, words: str) -> None:
-    pull = ready(here)
-    await here.quiet()
-    here.github.faults.add("PUT", MERGE, status=403, message=sentence)
-    assert words in await says(here, pull, "@ci merge")
+async def test_a_403_is_answered_with_its_cause(town: Town, sentence: str, words: str) -> None:
+    pull = ready(town)
+    await town.quiet()
+    town.github.faults.add("PUT", MERGE, status=403, message=sentence)
+    assert words in await says(town, pull, "@ci merge")
 
 
-async def test_a_command_in_a_locked_conversation_is_carried_out_and_counts_no_failure(here: Town) -> None:
+async def test_a_command_in_a_locked_conversation_is_carried_out_and_counts_no_failure(town: Town) -> None:
     """GitHub lets no App comment or react there, so the bot cannot report anything."""
-    pull = ready(here)
-    await here.quiet()
+    pull = ready(town)
+    await town.quiet()
     pull.locked = True
-    assert await says(here, pull, "@ci merge") == ""
+    assert await says(town, pull, "@ci merge") == ""
     assert pull.merged_at is not None
-    assert await says(here, pull, "@ci merge") == ""
-    assert await here.failures() == []
-    record = (await here.bot.engine.journal.recent(limit=1))[0]
+    assert await says(town, pull, "@ci merge") == ""
+    assert await town.failures() == []
+    record = (await town.bot.engine.journal.recent(limit=1))[0]
     assert (record.state, record.reason) == (
         "refused",
         "Unable to create reaction because issue is locked.; Unable to create comment because issue is locked.",
     )
 
 
-async def test_nothing_is_written_to_an_archived_repository_and_the_reason_is_recorded(here: Town) -> None:
-    pull = ready(here)
-    await here.quiet()
-    here.repo.archived = True
-    assert await says(here, pull, "@ci merge") == ""
-    assert "Repository was archived so is read-only." in "".join(await here.failures())
+async def test_nothing_is_written_to_an_archived_repository_and_the_reason_is_recorded(town: Town) -> None:
+    pull = ready(town)
+    await town.quiet()
+    town.repo.archived = True
+    assert await says(town, pull, "@ci merge") == ""
+    assert "Repository was archived so is read-only." in "".join(await town.failures())
 
 
-async def test_the_merge_waits_while_github_checks_for_conflicts(here: Town) -> None:
-    pull = ready(here)
-    await here.quiet()
+async def test_the_merge_waits_while_github_checks_for_conflicts(town: Town) -> None:
+    pull = ready(town)
+    await town.quiet()
     pull.undecided = 1
-    assert await says(here, pull, "@ci merge") == "eyes +1"
+    assert await says(town, pull, "@ci merge") == "eyes +1"
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-async def test_a_merge_whose_answer_is_lost_is_found_and_not_tried_again(here: Town, when: str) -> None:
-    pull = ready(here)
-    await here.quiet()
-    here.github.faults.add("PUT", MERGE, drop="after" if when == "after" else "before")
-    assert await says(here, pull, "@ci merge") == "eyes +1"
-    assert here.answers(pull) == []
-    assert len(here.repo.git.ancestry(here.repo.branch("main"))) == 2
+@pytest.mark.parametrize("moment", ["before", "after"])
+async def test_a_merge_whose_answer_is_lost_is_found_and_not_tried_again(town: Town, moment: str) -> None:
+    pull = ready(town)
+    await town.quiet()
+    town.github.faults.add("PUT", MERGE, drop="after" if moment == "after" else "before")
+    assert await says(town, pull, "@ci merge") == "eyes +1"
+    assert town.answers(pull) == []
+    assert len(town.repo.git.ancestry(town.repo.branch("main"))) == 2
 
 
 # The merge queue
 
 
 @pytest.mark.parametrize("classic", [True, False])
-async def test_a_branch_with_a_merge_queue_is_merged_through_it(here: Town, classic: bool) -> None:
+async def test_a_branch_with_a_merge_queue_is_merged_through_it(town: Town, classic: bool) -> None:
     if classic:
-        here.repo.classic_queues.add("main")
+        town.repo.classic_queues.add("main")
     else:
-        here.repo.rules["main"] = Rules(queue=True, methods=("rebase",))
-    pull = ready(here)
+        town.repo.rules["main"] = Rules(queue=True, methods=("rebase",))
+    pull = ready(town)
     answer = (
         "" if classic else f"{short(pull)} is in the merge queue of `main`. GitHub merges it when it reaches the front."
     )
-    said = await says(here, pull, "@ci merge")
-    assert said == (f"eyes +1\n- `@ci merge`: {answer}" if answer else "eyes +1")
+    reply = await says(town, pull, "@ci merge")
+    assert reply == (f"eyes +1\n- `@ci merge`: {answer}" if answer else "eyes +1")
     assert pull.queued is not None
     assert (str(pull.queued.enqueuer), pull.queued.head_sha) == ("@nightjar[bot]", pull.head_sha)
-    assert here.github.requests.count("PUT", MERGE) == 0
-    assert await says(here, pull, "@ci merge") == said, "it stays in the queue"
-    said = await says(here, pull, "@ci cancel", by="hubot")
-    assert said == f"eyes +1\n- `@ci cancel`: Cancelled the merge of {short(pull)} that `octocat` asked for."
+    assert town.github.requests.count("PUT", MERGE) == 0
+    assert await says(town, pull, "@ci merge") == reply, "it stays in the queue"
+    reply = await says(town, pull, "@ci cancel", by="hubot")
+    assert reply == f"eyes +1\n- `@ci cancel`: Cancelled the merge of {short(pull)} that `octocat` asked for."
     assert pull.queued is None
 
 
-async def test_an_enterprise_server_without_merge_queues_still_merges(here: Town) -> None:
+async def test_an_enterprise_server_without_merge_queues_still_merges(town: Town) -> None:
     """Before 3.12 it refuses queries with the queue's fields."""
-    here.github.knows_merge_queues = False
-    pull = ready(here)
-    assert await says(here, pull, "@ci merge") == "eyes +1"
+    town.github.knows_merge_queues = False
+    pull = ready(town)
+    assert await says(town, pull, "@ci merge") == "eyes +1"
     assert pull.merged_at
-    assert here.github.requests.count("POST", "/graphql") == 2
+    assert town.github.requests.count("POST", "/graphql") == 2
 
 
 DEQUEUED = [
@@ -308,66 +313,66 @@ DEQUEUED = [
 
 @pytest.mark.parametrize(("reason", "words"), DEQUEUED)
 async def test_a_pull_request_that_leaves_the_queue_unmerged_gets_githubs_reason(
-    here: Town, reason: str, words: str
+    town: Town, reason: str, words: str
 ) -> None:
-    here.repo.classic_queues.add("main")
-    pull = ready(here)
-    await says(here, pull, "@ci merge")
+    town.repo.classic_queues.add("main")
+    pull = ready(town)
+    await says(town, pull, "@ci merge")
     pull.dequeue("hubot", reason)
-    await here.quiet()
+    await town.quiet()
     comment = pull.comments_by("octocat")[-1]
-    url = f"{here.github.url}/octocat/compiler/pull/1#issuecomment-{comment.id}"
-    assert here.answers(pull)[-1].splitlines()[-1] == (
+    url = f"{town.github.url}/octocat/compiler/pull/1#issuecomment-{comment.id}"
+    assert town.answers(pull)[-1].splitlines()[-1] == (
         f"I won't merge {short(pull)}, which `octocat` [asked for]({url}). GitHub removed it from the merge queue "
         f"of `main`: {words} (`{reason}`). Ask again to add it back."
     )
-    assert len(here.answers(pull)) == 1
-    assert await says(here, pull, "@ci merge") == "eyes +1", "it may enter the queue again"
+    assert len(town.answers(pull)) == 1
+    assert await says(town, pull, "@ci merge") == "eyes +1", "it may enter the queue again"
 
 
 @pytest.mark.parametrize("reason", ["MERGE", "ALREADY_MERGED"])
-async def test_a_merge_by_the_queue_gets_no_message(here: Town, reason: str) -> None:
-    here.repo.classic_queues.add("main")
-    pull = ready(here)
-    await says(here, pull, "@ci merge")
+async def test_a_merge_by_the_queue_gets_no_message(town: Town, reason: str) -> None:
+    town.repo.classic_queues.add("main")
+    pull = ready(town)
+    await says(town, pull, "@ci merge")
     pull.dequeue("hubot", reason)
     pull.merge("hubot")
-    await here.quiet()
-    assert here.answers(pull) == []
+    await town.quiet()
+    assert town.answers(pull) == []
 
 
-async def test_a_pull_request_that_a_person_queued_gets_no_message(here: Town) -> None:
-    here.repo.classic_queues.add("main")
-    pull = ready(here)
+async def test_a_pull_request_that_a_person_queued_gets_no_message(town: Town) -> None:
+    town.repo.classic_queues.add("main")
+    pull = ready(town)
     pull.enqueue("hubot")
     pull.dequeue("hubot", "CI_FAILURE")
-    await here.quiet()
-    assert here.answers(pull) == []
+    await town.quiet()
+    assert town.answers(pull) == []
 
 
-async def test_a_pull_request_that_the_queue_rejects_gets_the_reason(here: Town) -> None:
-    here.repo.classic_queues.add("main")
-    pull = ready(here)
-    await here.quiet()
-    held = here.github.faults.pause("POST", "/graphql", when="before", skip=1)
+async def test_a_pull_request_that_the_queue_rejects_gets_the_reason(town: Town) -> None:
+    town.repo.classic_queues.add("main")
+    pull = ready(town)
+    await town.quiet()
+    held = town.github.faults.pause("POST", "/graphql", when="before", skip=1)
     comment = pull.comment("octocat", "@ci merge")
     await held.reached.wait()
     old = pull.head_sha
     pull.push()
     held.resume()
-    await here.quiet()
+    await town.quiet()
     assert pull.reactions(comment) == ["eyes", "confused"]
     assert (
         f"GitHub didn't add `{old[:7]}` to the merge queue: `Expected head oid does not match the current head oid`."
-    ) in here.answers(pull)[0]
+    ) in town.answers(pull)[0]
 
 
 async def test_if_merging_is_off_the_answer_says_who_can_switch_it_on(tmp_path: Path) -> None:
-    async with town(f"sqlite:///{tmp_path}/nightjar.db") as here:
-        pull = ready(here)
-        said = await says(here, pull, "@ci merge")
+    async with start_town(f"sqlite:///{tmp_path}/nightjar.db") as town:
+        pull = ready(town)
+        reply = await says(town, pull, "@ci merge")
         assert (
             "This command is off for `octocat/compiler`. A maintainer can turn it on: add `merge` to `app.yaml`."
-            in said
+            in reply
         )
         assert pull.state == "open"

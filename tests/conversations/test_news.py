@@ -44,7 +44,11 @@ async def test_a_channel_that_does_not_answer_delays_nothing_else(tmp_path: Path
         await last
         assert chats.discord.said == chats.slack.said
         assert chats.discord.said[0].startswith("❌ 1 test began to fail")
-        news = [one for one in await place.town.bot.engine.journal.recent(limit=500) if one.event == MESSAGE_EVENT.name]
+        news = [
+            delivery
+            for delivery in await place.town.bot.engine.journal.recent(limit=500)
+            if delivery.event == MESSAGE_EVENT.name
+        ]
         assert len(news) == 2
 
 

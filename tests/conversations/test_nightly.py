@@ -27,14 +27,14 @@ def url(tmp_path: Path) -> str:
 
 @pytest.fixture
 async def place(url: str) -> AsyncIterator[NightlyTown]:
-    async with nightly_town(url) as here:
-        yield here
+    async with nightly_town(url) as place:
+        yield place
 
 
 @pytest.fixture
 async def strict(url: str) -> AsyncIterator[NightlyTown]:
-    async with nightly_town(url, require=["*/branch", "lint"]) as here:
-        yield here
+    async with nightly_town(url, require=["*/branch", "lint"]) as place:
+        yield place
 
 
 def green(place: NightlyTown, sha: str) -> None:
@@ -71,13 +71,13 @@ async def test_the_first_nightly_run_creates_the_branch_and_the_next_one_moves_i
 async def test_a_nightly_run_with_nothing_new_writes_nothing(place: NightlyTown) -> None:
     first = place.push()
     await place.nightly_run()
-    before = await place.branch_state()
+    first_state = await place.branch_state()
     written = len(place.town.github.requests.writes)
     await place.nightly_run()
     assert len(place.town.github.requests.writes) == written
     branch_state = await place.branch_state()
     assert {**branch_state, "scanned_at": "", "why": "", "why_not_newer": []} == {
-        **before,
+        **first_state,
         "scanned_at": "",
         "why": "",
         "why_not_newer": [],
@@ -347,12 +347,12 @@ async def test_a_scheduled_time_is_announced_once_whatever_the_number_of_ticks(p
 
 
 async def test_two_replicas_on_one_postgresql_tick_once(postgres_url: str) -> None:
-    async with nightly_town(postgres_url) as place, replica_of(place.town, place.config, place.time) as other:
+    async with nightly_town(postgres_url) as place, replica_of(place.town, place.config, place.time) as replica:
         shas = []
         for _ in range(3):
             shas.append(place.push())
             place.time.advance_to(SCHEDULE.next_time(place.time()) + 1)
-            await asyncio.gather(place.town.bot.timers.tick(), other.timers.tick(), other.timers.tick())
+            await asyncio.gather(place.town.bot.timers.tick(), replica.timers.tick(), replica.timers.tick())
             await place.town.quiet()
         assert place.head == shas[-1]
         assert len(await place.runs()) == 3
@@ -363,21 +363,21 @@ async def test_two_replicas_on_one_postgresql_tick_once(postgres_url: str) -> No
 
 async def test_the_api_and_the_metrics_show_the_timer(place: NightlyTown) -> None:
     sha = place.push()
-    status, _, before = await place.town.ask(f"{API}/timers")
-    assert (status, before["timers"][0]["outcome"], before["timers"][0]["last_run"]) == (200, "never", None)
+    status, _, first_reply = await place.town.ask(f"{API}/timers")
+    assert (status, first_reply["timers"][0]["outcome"], first_reply["timers"][0]["last_run"]) == (200, "never", None)
     await place.nightly_run()
-    _, _, after = await place.town.ask(f"{API}/timers")
-    (timer,) = after["timers"]
+    _, _, second_reply = await place.town.ask(f"{API}/timers")
+    (timer,) = second_reply["timers"]
     assert (timer["name"], timer["schedule"]) == ("nightly", str(SCHEDULE))
     assert (timer["outcome"], timer["reason"]) == ("done", f"nightly is created at {sha[:7]}; nightly is at {sha[:7]}")
     assert (await place.town.ask("/api/v1/repos/octocat/other/timers"))[0] == 401
     async with aiohttp.ClientSession() as session, session.get(f"{place.town.url}/metrics") as response:
         measured = await response.text()
-    about = 'repository="octocat/compiler",timer="nightly"'
-    assert f'nightjar_timer_last_outcome{{outcome="done",{about}}} 1.0' in measured
-    assert number_in(measured, f"nightjar_timer_last_run_age_seconds{{{about}}}") >= 0
-    assert number_in(measured, f"nightjar_timer_next_run_seconds{{{about}}}") >= 80_000
-    assert after["timers"][0]["next_run"] != before["timers"][0]["next_run"]
+    labels = 'repository="octocat/compiler",timer="nightly"'
+    assert f'nightjar_timer_last_outcome{{outcome="done",{labels}}} 1.0' in measured
+    assert number_in(measured, f"nightjar_timer_last_run_age_seconds{{{labels}}}") >= 0
+    assert number_in(measured, f"nightjar_timer_next_run_seconds{{{labels}}}") >= 80_000
+    assert second_reply["timers"][0]["next_run"] != first_reply["timers"][0]["next_run"]
 
 
 def number_in(measured: str, name: str) -> float:

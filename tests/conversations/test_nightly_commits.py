@@ -12,8 +12,8 @@ from tests.conversations.nightly_runs import NightlyTown, nightly_town
 
 @pytest.fixture
 async def strict(tmp_path: Path) -> AsyncIterator[NightlyTown]:
-    async with nightly_town(f"sqlite:///{tmp_path}/nightjar.db", require=["*/branch", "lint"]) as here:
-        yield here
+    async with nightly_town(f"sqlite:///{tmp_path}/nightjar.db", require=["*/branch", "lint"]) as place:
+        yield place
 
 
 async def test_a_commit_whose_workflow_run_is_rerun_is_not_chosen_before_the_run_ends(strict: NightlyTown) -> None:

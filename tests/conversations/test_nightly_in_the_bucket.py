@@ -33,7 +33,7 @@ class Bench:
         return read
 
     @property
-    def asked(self) -> list[str]:
+    def file_requests(self) -> list[str]:
         """Return the bot's requests for the file, in order."""
         return [method for method, path in self.gate.requests if KEY in path]
 
@@ -77,12 +77,12 @@ async def test_the_file_says_the_same_as_the_api(bench: Bench) -> None:
 async def test_the_file_is_read_once_per_nightly_run_and_written_when_the_branch_moves(bench: Bench) -> None:
     bench.place.push()
     await bench.place.nightly_run()
-    assert bench.asked == ["GET", "PUT"]
+    assert bench.file_requests == ["GET", "PUT"]
     await bench.place.nightly_run()
-    assert bench.asked == ["GET", "PUT", "GET"]
+    assert bench.file_requests == ["GET", "PUT", "GET"]
     bench.place.push()
     await bench.place.nightly_run()
-    assert bench.asked == ["GET", "PUT", "GET", "GET", "PUT"]
+    assert bench.file_requests == ["GET", "PUT", "GET", "GET", "PUT"]
 
 
 async def test_the_next_nightly_run_restores_a_file_that_was_removed_or_changed(bench: Bench) -> None:
@@ -107,7 +107,7 @@ async def test_a_lab_tests_the_commit_in_the_file_and_the_file_is_not_taken_for_
     (run,) = lab.checks(bench.read()["sha"])
     assert (run.name, run.title) == (CHECK, "First run, nothing to compare with · 1 passed")
     _, _, listing = await place.town.ask(f"{API}/results/runs")
-    assert [one["sha"] for one in listing["runs"]] == [place.head]
+    assert [run["sha"] for run in listing["runs"]] == [place.head]
     assert await place.town.failures() == []
 
 

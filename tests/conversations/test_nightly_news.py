@@ -25,9 +25,9 @@ class ManyTargets(LabNews):
 
     def upload(self, sha: str, failed: Collection[str], targets: Sequence[str] = TARGETS) -> None:
         """Let targets test a commit: five tests, some of which failed."""
-        verdicts = {f"test_{one}": "AssertionError: 3 != 4" if one in failed else "passed" for one in "abcde"}
-        for where in targets:
-            lab, _, target = where.partition("/")
+        verdicts = {f"test_{letter}": "AssertionError: 3 != 4" if letter in failed else "passed" for letter in "abcde"}
+        for lab_target in targets:
+            lab, _, target = lab_target.partition("/")
             self.place.upload(sha, {"ops.xml": junit(**verdicts)}, lab=lab, target=target)
 
     async def nightly_run(self, failed: Collection[str], targets: Sequence[str] = TARGETS) -> str:
@@ -40,8 +40,8 @@ class ManyTargets(LabNews):
 
     async def arrive(self, sha: str, failed: Mapping[str, Collection[str]]) -> None:
         """Let some targets test a commit."""
-        for where, those in failed.items():
-            self.upload(sha, those, [where])
+        for lab_target, failed_tests in failed.items():
+            self.upload(sha, failed_tests, [lab_target])
         await self.place.settle()
         await self.place.scan()
 
@@ -57,11 +57,11 @@ async def test_five_targets_with_the_same_failures_get_one_message_and_one_issue
     since = await targets.nightly_run("ab")
     assert targets.titles == []
     await targets.nightly_run("ab")
-    (said,) = targets.channels.discord.said
+    (message,) = targets.channels.discord.said
     passed = f"operators, since {since[:7]}; it passed at {good[:7]}"
-    assert said.splitlines() == [
+    assert message.splitlines() == [
         TITLE.format(count=5, since=since[:7]),
-        *(f"- {where}: {passed}" for where in TARGETS),
+        *(f"- {lab_target}: {passed}" for lab_target in TARGETS),
         f"The tests: {FILE}::test_a, {FILE}::test_b.",
         f"The cause is between {good[:7]}, where they passed, and {since[:7]}.",
         "New failures are confirmed: they failed in two runs in a row.",
@@ -69,12 +69,12 @@ async def test_five_targets_with_the_same_failures_get_one_message_and_one_issue
     (issue,) = targets.issues
     assert (issue.title, issue.state, issue.comments) == (f"2 tests failing on 5 targets since {since[:7]}", "open", [])
     assert f"/{REPOSITORY}/compare/{good}...{since}" in (issue.body or "")
-    assert all(f"- `{where}`: 2 tests, since `{since[:7]}`" in (issue.body or "") for where in TARGETS)
+    assert all(f"- `{lab_target}`: 2 tests, since `{since[:7]}`" in (issue.body or "") for lab_target in TARGETS)
 
     await targets.nightly_run("b")
     assert f"- `{TARGETS[0]}`: 1 test, since" in (issue.body or "")
     await targets.nightly_run("")
-    assert [one.state for one in targets.issues] == ["closed"]
+    assert [issue.state for issue in targets.issues] == ["closed"]
     assert await targets.place.town.failures() == []
 
 
@@ -85,7 +85,10 @@ async def test_targets_with_other_failures_get_their_own_messages(targets: ManyT
         await targets.arrive(sha, dict(zip(TARGETS, ("ab", "ab", "c", "d", ""), strict=True)))
     assert sorted(targets.titles) == sorted(
         [
-            *(f"❌ 1 test began to fail on {where} at nightly commit {sha[:7]} (details)" for where in TARGETS[2:4]),
+            *(
+                f"❌ 1 test began to fail on {lab_target} at nightly commit {sha[:7]} (details)"
+                for lab_target in TARGETS[2:4]
+            ),
             next(title for title in targets.titles if "2 tests failing on 2 targets" in title),
         ]
     )
@@ -93,22 +96,22 @@ async def test_targets_with_other_failures_get_their_own_messages(targets: ManyT
 
 
 async def test_a_target_that_follows_hours_later_joins_the_issue_and_gets_its_own_message(targets: ManyTargets) -> None:
-    first, *others = TARGETS
+    late_target, *other_targets = TARGETS
     await targets.nightly_run("")
     since = await targets.nightly_run("ab")
     sha = targets.place.nightly_run()
-    targets.upload(sha, "ab", others[:3])
+    targets.upload(sha, "ab", other_targets[:3])
     await targets.place.settle()
     assert targets.titles == []  # two targets are still missing
     await targets.place.scan(later=HALF_AN_HOUR)
     assert targets.titles == [TITLE.format(count=3, since=since[:7])]
     await targets.place.scan(later=2 * 3600)
-    await targets.arrive(sha, {first: "ab"})
+    await targets.arrive(sha, {late_target: "ab"})
     assert targets.titles[1:] == [
         f"❌ 1 more target fails in the same tests: 2 tests failing since {since[:7]} (details)",
     ]
     (issue,) = targets.issues
-    assert f"- `{first}`: 2 tests" in (issue.body or "")
+    assert f"- `{late_target}`: 2 tests" in (issue.body or "")
     assert issue.comments == []  # no additional test and no smaller range
 
 

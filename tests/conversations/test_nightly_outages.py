@@ -20,8 +20,8 @@ UNKNOWN = "DELETE FROM nightjar_records WHERE key = 'repository:octocat/compiler
 
 @pytest.fixture
 async def place(sqlite_url: str) -> AsyncIterator[NightlyTown]:
-    async with nightly_town(sqlite_url) as here:
-        yield here
+    async with nightly_town(sqlite_url) as place:
+        yield place
 
 
 async def all_tries(place: NightlyTown) -> None:
@@ -36,7 +36,7 @@ async def all_tries(place: NightlyTown) -> None:
 
 
 async def many_tries(place: NightlyTown) -> None:
-    """Wait until the timer's last run was tried more often than a request that GitHub answers would be."""
+    """Wait until the timer's last run has had more tries than a request that GitHub answers gets."""
     engine = place.town.bot.engine
 
     async def over() -> bool:
@@ -109,19 +109,19 @@ async def test_a_commit_that_accepts_no_status_gets_it_within_an_hour_of_accepti
     sha = place.push()
     await place.town.quiet()
     refused = place.town.github.faults.add(*MARK, status=403, message="Not accessible", times=2)
-    for passed in (place.nightly_run, place.hour):
-        await passed()
+    for advance in (place.nightly_run, place.hour):
+        await advance()
         assert place.town.repo.status(sha, "nightly") is None
         assert (await place.runs())[0].state == "failed"
-    before = await place.branch_state()
+    failed_state = await place.branch_state()
     for _ in range(3):
         await place.hour()
     assert refused.hits == 2
     status = place.town.repo.status(sha, "nightly")
     assert status is not None
     assert (status.description or "").startswith("the branch nightly moved here on 20")
-    assert [one.context for one in place.town.repo.all_statuses(sha)].count("nightly") == 1
-    assert (await place.branch_state())["moved_at"] == before["moved_at"]
+    assert [status.context for status in place.town.repo.all_statuses(sha)].count("nightly") == 1
+    assert (await place.branch_state())["moved_at"] == failed_state["moved_at"]
     assert [run.state for run in await place.runs()] == ["done", "failed", "failed"]
 
 
@@ -144,12 +144,12 @@ async def test_the_answer_to_a_move_says_where_the_branch_is_so_nothing_is_read_
 async def test_a_move_by_somebody_else_is_not_reported_as_ours(place: NightlyTown) -> None:
     place.push()
     await place.nightly_run()
-    theirs = place.push()
-    place.town.repo.move("refs/heads/nightly", theirs, "octocat")
+    foreign_sha = place.push()
+    place.town.repo.move("refs/heads/nightly", foreign_sha, "octocat")
     await place.nightly_run()
     branch_state = await place.branch_state()
-    assert (branch_state["sha"], branch_state["moved_at"]) == (theirs, None)
-    assert place.town.repo.status(theirs, "nightly") is None
+    assert (branch_state["sha"], branch_state["moved_at"]) == (foreign_sha, None)
+    assert place.town.repo.status(foreign_sha, "nightly") is None
 
 
 async def test_an_issue_whose_answer_was_lost_is_not_opened_twice(place: NightlyTown) -> None:
