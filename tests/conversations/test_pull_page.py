@@ -28,8 +28,8 @@ async def test_details_of_a_status_link_the_story_of_the_pull_request(tmp_path: 
         (answer,) = town.answers(pull)
         assert f"](https://ci.example.org{path})" in answer
         assert "](https://ci.example.org/help?repo=octocat%2Fcompiler)" in answer
-        asking, headers = aiohttp.ClientSession(), {"Accept": "text/html"}
-        async with asking as session, session.get(f"{town.url}{path}", headers=headers) as response:
+        client, headers = aiohttp.ClientSession(), {"Accept": "text/html"}
+        async with client as session, session.get(f"{town.url}{path}", headers=headers) as response:
             page = await response.text()
             assert (response.status, response.content_type) == (200, "text/html")
         assert "Someone commented" in page
@@ -69,8 +69,8 @@ async def test_a_private_repositorys_status_has_the_link_too_and_strangers_see_n
         assert status is not None
         path = f"/r/octocat/compiler/pulls/{pull.number}"
         assert status.target_url == f"https://ci.example.org{path}"
-        asking, headers = aiohttp.ClientSession(), {"Accept": "text/html"}
-        async with asking as session, session.get(f"{town.url}{path}", headers=headers) as response:
+        client, headers = aiohttp.ClientSession(), {"Accept": "text/html"}
+        async with client as session, session.get(f"{town.url}{path}", headers=headers) as response:
             assert response.status == 404
             page = await response.text()
         assert "hubot" not in page

@@ -38,10 +38,10 @@ async def ingested(place: LabTown, runs: AsyncIterator[FoundRun]) -> list[Ingest
 
 def copied(place: LabTown, folder: Path, *, without: str = "") -> Path:
     """Copy the bucket into a folder, without the prefix of its keys."""
-    for item in place.bucket.s3.list_objects_v2(Bucket=place.bucket.name)["Contents"]:
-        path = folder / item["Key"].removeprefix(without)
+    for stored_object in place.bucket.s3.list_objects_v2(Bucket=place.bucket.name)["Contents"]:
+        path = folder / stored_object["Key"].removeprefix(without)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(place.bucket.s3.get_object(Bucket=place.bucket.name, Key=item["Key"])["Body"].read())
+        path.write_bytes(place.bucket.s3.get_object(Bucket=place.bucket.name, Key=stored_object["Key"])["Body"].read())
     return folder
 
 
