@@ -10,25 +10,26 @@ import aiohttp
 from bot.app.features import REGISTRY
 from bot.commands.answers import offered_commands
 from tests.conversations.nightly_runs import nightly_town
-from tests.conversations.town import CONFIG, town
+from tests.conversations.town import CONFIG
+from tests.conversations.town import town as start_town
 
 
 async def test_details_of_a_status_link_the_story_of_the_pull_request(tmp_path: Path) -> None:
     config = f"public_url: https://ci.example.org\n{CONFIG}"
-    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
-        pull = here.repo.open_pull_request("hubot", "Faster")
+    async with start_town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as town:
+        pull = town.repo.open_pull_request("hubot", "Faster")
         pull.comment("hubot", "what a person says\n\n@ci run slow tests")
         pull.comment("hubot", "@ci rum slow tests")
-        await here.quiet()
-        status = here.repo.status(pull.head_sha, "ci/slow-tests")
+        await town.quiet()
+        status = town.repo.status(pull.head_sha, "ci/slow-tests")
         assert status is not None
         path = f"/r/octocat/compiler/pulls/{pull.number}"
         assert status.target_url == f"https://ci.example.org{path}"
-        (answer,) = here.answers(pull)
+        (answer,) = town.answers(pull)
         assert f"](https://ci.example.org{path})" in answer
         assert "](https://ci.example.org/help?repo=octocat%2Fcompiler)" in answer
-        asking, headers = aiohttp.ClientSession(), {"Accept": "text/html"}
-        async with asking as session, session.get(f"{here.url}{path}", headers=headers) as response:
+        client, headers = aiohttp.ClientSession(), {"Accept": "text/html"}
+        async with client as session, session.get(f"{town.url}{path}", headers=headers) as response:
             page = await response.text()
             assert (response.status, response.content_type) == (200, "text/html")
         assert "Someone commented" in page
@@ -38,16 +39,16 @@ async def test_details_of_a_status_link_the_story_of_the_pull_request(tmp_path: 
 
 async def test_the_page_of_a_pull_request_lists_the_commands_that_people_can_give_there(tmp_path: Path) -> None:
     config = f"public_url: https://ci.example.org\n{CONFIG}    rerun: {{allow: [write]}}\n"
-    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
-        pull = here.repo.open_pull_request("hubot", "Faster")
-        await here.quiet()
+    async with start_town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as town:
+        pull = town.repo.open_pull_request("hubot", "Faster")
+        await town.quiet()
         path = f"/r/octocat/compiler/pulls/{pull.number}"
         async with aiohttp.ClientSession() as session:
-            async with session.get(f"{here.url}{path}", headers={"Accept": "text/html"}) as response:
+            async with session.get(f"{town.url}{path}", headers={"Accept": "text/html"}) as response:
                 page = await response.text()
-            async with session.get(f"{here.url}/api/v1/repos/octocat/compiler/pulls/{pull.number}") as response:
+            async with session.get(f"{town.url}/api/v1/repos/octocat/compiler/pulls/{pull.number}") as response:
                 commands = {command["usage"]: command for command in (await response.json())["commands"]}
-        configured = here.bot.config.repository("octocat/compiler")
+        configured = town.bot.config.repository("octocat/compiler")
         assert configured is not None
         offered = offered_commands(REGISTRY, configured)
         assert list(commands) == [f"@ci {spec.usage}" for spec in offered]
@@ -59,17 +60,17 @@ async def test_the_page_of_a_pull_request_lists_the_commands_that_people_can_giv
 
 async def test_a_private_repositorys_status_has_the_link_too_and_strangers_see_nothing_there(tmp_path: Path) -> None:
     config = f"public_url: https://ci.example.org\n{CONFIG}"
-    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
-        here.repo.private = True
-        pull = here.repo.open_pull_request("hubot", "Faster")
+    async with start_town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as town:
+        town.repo.private = True
+        pull = town.repo.open_pull_request("hubot", "Faster")
         pull.comment("hubot", "@ci run slow tests")
-        await here.quiet()
-        status = here.repo.status(pull.head_sha, "ci/slow-tests")
+        await town.quiet()
+        status = town.repo.status(pull.head_sha, "ci/slow-tests")
         assert status is not None
         path = f"/r/octocat/compiler/pulls/{pull.number}"
         assert status.target_url == f"https://ci.example.org{path}"
-        asking, headers = aiohttp.ClientSession(), {"Accept": "text/html"}
-        async with asking as session, session.get(f"{here.url}{path}", headers=headers) as response:
+        client, headers = aiohttp.ClientSession(), {"Accept": "text/html"}
+        async with client as session, session.get(f"{town.url}{path}", headers=headers) as response:
             assert response.status == 404
             page = await response.text()
         assert "hubot" not in page

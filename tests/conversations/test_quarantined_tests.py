@@ -39,22 +39,22 @@ async def test_every_place_that_shows_a_failure_says_that_its_test_is_quarantine
     assert "[Old firmware](https://example.org/12)" in str(check.summary)
     assert place.town.repo.issues == {}
 
-    failures = await asked(place, f"results/failures?lab={LAB}&target={TARGET}")
-    assert [(one["test"], one["quarantine"]) for one in failures["failures"]] == [(MUL, ITEM)]
-    run = await asked(place, f"runs/{LAB}/{TARGET}/{second}/run-2")
+    failures = await query_api(place, f"results/failures?lab={LAB}&target={TARGET}")
+    assert [(failure["test"], failure["quarantine"]) for failure in failures["failures"]] == [(MUL, ITEM)]
+    run = await query_api(place, f"runs/{LAB}/{TARGET}/{second}/run-2")
     assert run["check"]["title"] == check.title
-    compared = await asked(place, f"compare?target={LAB}/{TARGET}&base={first}&head={third}")
+    compared = await query_api(place, f"compare?target={LAB}/{TARGET}&base={first}&head={third}")
     assert {name: count for name, count in compared["counts"].items() if count} == {"quarantined": 1}
-    grid = await asked(place, "grid")
+    grid = await query_api(place, "grid")
     cells = [cell for row in grid["rows"] for cell in row["cells"]]
     assert (max(cell["failed"] for cell in cells), max(cell["new"] for cell in cells)) == (1, 0)
 
 
-async def asked(place: LabTown, path: str) -> Any:
+async def query_api(place: LabTown, path: str) -> Any:
     """Ask the API about the repository."""
     async with (
         aiohttp.ClientSession() as session,
-        session.get(f"{place.town.url}/api/v1/repos/{REPOSITORY}/{path}") as answer,
+        session.get(f"{place.town.url}/api/v1/repos/{REPOSITORY}/{path}") as response,
     ):
-        assert answer.status == 200, await answer.text()
-        return await answer.json()
+        assert response.status == 200, await response.text()
+        return await response.json()

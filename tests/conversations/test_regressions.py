@@ -59,9 +59,9 @@ async def test_a_regression_is_reported_when_it_is_confirmed_and_when_it_ends(ni
     second = await nightly_runs.nightly_run("test_a", "test_b", relax=["test_a"])
     assert nightly_runs.titles == []
     third = await nightly_runs.nightly_run("test_a", "test_b", relax=["test_a"])
-    (said,) = nightly_runs.channels.discord.said
+    (text,) = nightly_runs.channels.discord.said
     since = f"since {second[:7]}; it passed at {first[:7]} (details)"
-    assert said.splitlines() == [
+    assert text.splitlines() == [
         f"❌ 3 tests began to fail on {WHERE} at nightly commit {third[:7]} (details)",
         f"- {FILE}::test_a: operators, {since}",
         f"- {FILE}::test_b: operators, {since}",
@@ -97,8 +97,8 @@ async def test_many_failures_at_once_are_reported_as_one(nightly_runs: NightlyRu
     second = await nightly_runs.nightly_run(*many, tests=100)
     assert nightly_runs.titles == []
     third = await nightly_runs.nightly_run(*many, tests=100)
-    (said,) = nightly_runs.channels.discord.said
-    assert said.splitlines() == [
+    (text,) = nightly_runs.channels.discord.said
+    assert text.splitlines() == [
         f"❌ 30 tests began to fail on {WHERE} at nightly commit {third[:7]} (details)",
         f"- operators: 30 tests failing since {second[:7]}; last pass at {first[:7]} (details)",
         "New failures are confirmed: they failed in two runs in a row.",
@@ -212,9 +212,9 @@ async def test_a_late_run_is_reported_at_the_newest_commit_if_the_failure_is_sti
     nightly_runs.upload(third, "test_a", "test_b")
     await nightly_runs.place.settle()
     assert nightly_runs.titles == [f"❌ 1 test began to fail on {WHERE} at nightly commit {fourth[:7]} (details)"]
-    said = nightly_runs.channels.discord.said[0]
-    assert f"since {third[:7]}; it passed at {first[:7]}" in said
-    assert f"The results of nightly commit {third[:7]}, committed on 20" in said
+    text = nightly_runs.channels.discord.said[0]
+    assert f"since {third[:7]}; it passed at {first[:7]}" in text
+    assert f"The results of nightly commit {third[:7]}, committed on 20" in text
     nightly_runs.upload(second, "test_a")
     await nightly_runs.place.settle()
     assert "1 failure confirmed" in str(nightly_runs.place.checks(third, CHECK)[-1].title)
@@ -226,8 +226,8 @@ async def test_a_test_that_fails_from_the_start_is_reported_once_as_never_passed
     second = await nightly_runs.nightly_run("test_d")
     third = await nightly_runs.nightly_run("test_d")
     await nightly_runs.nightly_run("test_d")
-    (said,) = nightly_runs.channels.discord.said
-    assert said.splitlines()[:2] == [
+    (text,) = nightly_runs.channels.discord.said
+    assert text.splitlines()[:2] == [
         f"❌ 1 test has never passed on {WHERE} at nightly commit {third[:7]} (details)",
         f"- {FILE}::test_d: operators, failing since {second[:7]}; it has never passed",
     ]

@@ -11,7 +11,8 @@ import pytest
 from sandbox import PullRequest
 from sandbox.model.checks import CheckRun
 from tests.conversations.nightly_runs import nightly_town
-from tests.conversations.town import Town, town
+from tests.conversations.town import Town
+from tests.conversations.town import town as start_town
 
 FILE = ".github/nightjar.yaml"
 NAME = "nightjar/config"
@@ -19,76 +20,76 @@ ONLY_WRITERS = "slow_tests: {allow: [write]}\n"
 BROKEN = "cc_reviewers: false\nslow_tests:\n  allow: [triager]\n  status: ci/other\nnightly: {require: []}\n"
 
 
-def push(here: Town, text: str | None) -> str:
+def push(town: Town, text: str | None) -> str:
     """Push the file to the default branch, or its removal; returns the commit."""
-    return here.repo.push("main", {FILE: text}, by="octocat", message="Say what holds here").sha
+    return town.repo.push("main", {FILE: text}, by="octocat", message="Say what holds here").sha
 
 
-async def refused(here: Town, pull: PullRequest, by: str = "triager") -> str:
-    """Let somebody ask for slow tests; return why the bot refuses, empty if it does not."""
-    comment = pull.comment(by, "@ci run slow tests")
-    await here.quiet()
-    return "" if "+1" in pull.reactions(comment) else here.answers(pull)[-1]
+async def refused(town: Town, pull: PullRequest, commenter: str = "triager") -> str:
+    """Let a person request slow tests; return the refusal of the bot, empty if it does not refuse."""
+    comment = pull.comment(commenter, "@ci run slow tests")
+    await town.quiet()
+    return "" if "+1" in pull.reactions(comment) else town.answers(pull)[-1]
 
 
-def checks(here: Town, sha: str) -> list[CheckRun]:
+def checks(town: Town, sha: str) -> list[CheckRun]:
     """Return the check runs of a commit that people see."""
-    return here.repo.check_runs(sha, NAME)
+    return town.repo.check_runs(sha, NAME)
 
 
 def places(run: CheckRun) -> list[tuple[str, int, int, str]]:
     return [(a["path"], a["start_line"], a["start_column"], a["title"]) for a in run.annotations]
 
 
-async def faults(here: Town) -> float:
+async def faults(town: Town) -> float:
     """Return the number of faults in the repository's file, from the metrics."""
-    async with aiohttp.ClientSession() as session, session.get(f"{here.url}/metrics") as response:
+    async with aiohttp.ClientSession() as session, session.get(f"{town.url}/metrics") as response:
         lines = (await response.text()).splitlines()
     (faults_line,) = [line for line in lines if line.startswith("nightjar_repository_file_faults{")]
     return float(faults_line.rpartition(" ")[2])
 
 
-async def test_the_file_on_the_default_branch_applies_until_it_is_removed(here: Town) -> None:
-    pull = here.repo.open_pull_request("hubot", "Faster")
-    assert await refused(here, pull) == ""
-    sha = push(here, ONLY_WRITERS)
-    await here.quiet()
-    assert "You need write access" in await refused(here, pull)
-    assert await refused(here, pull, by="hubot") == ""
-    assert checks(here, sha) == []  # all is well, and nobody asked
+async def test_the_file_on_the_default_branch_applies_until_it_is_removed(town: Town) -> None:
+    pull = town.repo.open_pull_request("hubot", "Faster")
+    assert await refused(town, pull) == ""
+    sha = push(town, ONLY_WRITERS)
+    await town.quiet()
+    assert "You need write access" in await refused(town, pull)
+    assert await refused(town, pull, commenter="hubot") == ""
+    assert checks(town, sha) == []  # all is well, and nobody asked
 
-    push(here, "slow_tests: false\n")
-    await here.quiet()
-    assert "add `slow_tests` to `.github/nightjar.yaml` or `app.yaml`" in await refused(here, pull)
-    status, _, answer = await here.ask(f"/api/v1/repos/octocat/compiler/pulls/{pull.number}/decision")
+    push(town, "slow_tests: false\n")
+    await town.quiet()
+    assert "add `slow_tests` to `.github/nightjar.yaml` or `app.yaml`" in await refused(town, pull)
+    status, _, answer = await town.ask(f"/api/v1/repos/octocat/compiler/pulls/{pull.number}/decision")
     assert (status, answer["run_slow_tests"]["value"]) == (200, True)
     assert "slow_tests is off" in answer["run_slow_tests"]["reason"]
     pull.push()
-    await here.quiet()
-    assert here.repo.all_statuses(pull.head_sha) == []
+    await town.quiet()
+    assert town.repo.all_statuses(pull.head_sha) == []
 
-    push(here, None)
-    await here.quiet()
-    assert await refused(here, pull) == ""
-
-
-async def test_other_branches_change_nothing(here: Town) -> None:
-    pull = here.repo.open_pull_request("hubot", "Stricter", files={FILE: ONLY_WRITERS})
-    here.repo.push("release/1.0", {FILE: ONLY_WRITERS}, by="octocat")
-    await here.quiet()
-    assert await refused(here, pull) == ""
+    push(town, None)
+    await town.quiet()
+    assert await refused(town, pull) == ""
 
 
-async def test_the_last_valid_file_stays_in_force_and_the_invalid_commit_says_so(here: Town) -> None:
-    pull = here.repo.open_pull_request("hubot", "Faster")
-    good = push(here, ONLY_WRITERS)
-    await here.quiet()
-    assert await faults(here) == 0
-    bad = push(here, BROKEN)
-    await here.quiet()
-    assert "You need write access" in await refused(here, pull)
-    assert await faults(here) == 3
-    (run,) = checks(here, bad)
+async def test_other_branches_change_nothing(town: Town) -> None:
+    pull = town.repo.open_pull_request("hubot", "Stricter", files={FILE: ONLY_WRITERS})
+    town.repo.push("release/1.0", {FILE: ONLY_WRITERS}, by="octocat")
+    await town.quiet()
+    assert await refused(town, pull) == ""
+
+
+async def test_the_last_valid_file_stays_in_force_and_the_invalid_commit_says_so(town: Town) -> None:
+    pull = town.repo.open_pull_request("hubot", "Faster")
+    good = push(town, ONLY_WRITERS)
+    await town.quiet()
+    assert await faults(town) == 0
+    bad = push(town, BROKEN)
+    await town.quiet()
+    assert "You need write access" in await refused(town, pull)
+    assert await faults(town) == 3
+    (run,) = checks(town, bad)
     assert (run.conclusion, run.title) == ("failure", "3 errors")
     assert f"in force: the file of commit `{good[:7]}`" in (run.summary or "")
     assert places(run) == [
@@ -97,21 +98,21 @@ async def test_the_last_valid_file_stays_in_force_and_the_invalid_commit_says_so
         (FILE, 5, 1, "nightly"),
     ]
 
-    better = push(here, BROKEN.splitlines()[0])
-    await here.quiet()
-    assert checks(here, better) == []
-    assert await faults(here) == 0
-    assert await refused(here, pull) == ""
+    better = push(town, BROKEN.splitlines()[0])
+    await town.quiet()
+    assert checks(town, better) == []
+    assert await faults(town) == 0
+    assert await refused(town, pull) == ""
 
 
 @pytest.mark.parametrize("fork", [False, True])
 async def test_a_pull_request_that_edits_the_file_shows_each_fault_at_its_line_and_then_its_changes(
-    here: Town, fork: bool
+    town: Town, fork: bool
 ) -> None:
-    push(here, ONLY_WRITERS)
-    pull = here.repo.open_pull_request("reader", "Looser", files={FILE: BROKEN}, fork=fork)
-    await here.quiet()
-    (run,) = checks(here, pull.head_sha)
+    push(town, ONLY_WRITERS)
+    pull = town.repo.open_pull_request("reader", "Looser", files={FILE: BROKEN}, fork=fork)
+    await town.quiet()
+    (run,) = checks(town, pull.head_sha)
     assert (run.status, run.conclusion, run.title) == ("completed", "failure", "3 errors")
     assert [(annotation["start_line"], annotation["message"]) for annotation in run.annotations] == [
         (3, "must be one of author, triage, write, maintain, admin (did you mean triage?)"),
@@ -125,8 +126,8 @@ async def test_a_pull_request_that_edits_the_file_shows_each_fault_at_its_line_a
     assert {annotation["annotation_level"] for annotation in run.annotations} == {"failure"}
 
     pull.push({FILE: "cc_reviewers: false\nslow_tests: {allow: [triage]}\n"})
-    await here.quiet()
-    (run,) = checks(here, pull.head_sha)
+    await town.quiet()
+    (run,) = checks(town, pull.head_sha)
     assert (run.conclusion, run.title, run.annotations) == ("success", "Valid; 2 settings change", [])
     assert (run.summary or "").splitlines()[2:] == [
         "| key | now | with this change |",
@@ -134,46 +135,46 @@ async def test_a_pull_request_that_edits_the_file_shows_each_fault_at_its_line_a
         '| `slow_tests.allow` | `["write"]` | `["triage"]` |',
         "| `cc_reviewers` | `true` | `false` |",
     ]
-    assert "You need write access" in await refused(here, pull)
+    assert "You need write access" in await refused(town, pull)
     pull.merge("octocat")
-    await here.quiet()
-    assert await refused(here, here.repo.open_pull_request("hubot")) == ""
+    await town.quiet()
+    assert await refused(town, town.repo.open_pull_request("hubot")) == ""
 
 
-async def test_a_pull_request_that_removes_the_file_shows_what_that_changes(here: Town) -> None:
-    push(here, "help: false\n")
-    await here.quiet()  # the two deliveries are handled in any order
-    pull = here.repo.open_pull_request("hubot", "Tidy up", files={FILE: None})
-    await here.quiet()
-    (run,) = checks(here, pull.head_sha)
+async def test_a_pull_request_that_removes_the_file_shows_what_that_changes(town: Town) -> None:
+    push(town, "help: false\n")
+    await town.quiet()  # the two deliveries are handled in any order
+    pull = town.repo.open_pull_request("hubot", "Tidy up", files={FILE: None})
+    await town.quiet()
+    (run,) = checks(town, pull.head_sha)
     assert (run.conclusion, run.title) == ("success", "Removed; 1 setting changes")
     assert "| `help` | `false` | `true` |" in (run.summary or "")
 
 
-async def test_a_rerun_of_the_check_compares_with_the_settings_in_force_then(here: Town) -> None:
-    pull = here.repo.open_pull_request("hubot", "Quieter", files={FILE: "help: false\n"})
-    await here.quiet()
-    (run,) = checks(here, pull.head_sha)
+async def test_a_rerun_of_the_check_compares_with_the_settings_in_force_then(town: Town) -> None:
+    pull = town.repo.open_pull_request("hubot", "Quieter", files={FILE: "help: false\n"})
+    await town.quiet()
+    (run,) = checks(town, pull.head_sha)
     assert run.title == "Valid; 1 setting changes"
-    push(here, "help: false\n")
-    await here.quiet()
+    push(town, "help: false\n")
+    await town.quiet()
     run.rerequest("hubot")
-    await here.quiet()
-    (again,) = checks(here, pull.head_sha)
-    assert (again is run, again.title) == (False, "Valid; no changes")
-    again.suite.rerequest("hubot")
-    await here.quiet()
-    (last,) = checks(here, pull.head_sha)
-    assert (last is again, last.title) == (False, "Valid; no changes")
+    await town.quiet()
+    (second_run,) = checks(town, pull.head_sha)
+    assert (second_run is run, second_run.title) == (False, "Valid; no changes")
+    second_run.suite.rerequest("hubot")
+    await town.quiet()
+    (last,) = checks(town, pull.head_sha)
+    assert (last is second_run, last.title) == (False, "Valid; no changes")
 
 
 @pytest.fixture
 async def settled(tmp_path: Path) -> AsyncIterator[Town]:
     """Return a town whose repository had its file before the bot started."""
-    async with town(f"sqlite:///{tmp_path}/nightjar.db", files={FILE: ONLY_WRITERS}) as place:
-        await place.started()
-        await place.quiet()
-        yield place
+    async with start_town(f"sqlite:///{tmp_path}/nightjar.db", files={FILE: ONLY_WRITERS}) as town:
+        await town.started()
+        await town.quiet()
+        yield town
 
 
 async def test_a_file_that_exists_when_the_bot_starts_is_in_force(settled: Town) -> None:
@@ -183,12 +184,12 @@ async def test_a_file_that_exists_when_the_bot_starts_is_in_force(settled: Town)
 
 async def test_a_repository_whose_file_the_operator_does_not_allow_is_left_alone(tmp_path: Path) -> None:
     config = "repositories: {octocat/compiler: {repository_file: false}}"
-    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config, files={FILE: ONLY_WRITERS}) as place:
-        push(place, "slow_tests: {allow: [admin]}")
-        pull = place.repo.open_pull_request("hubot", "Stricter", files={FILE: BROKEN})
-        assert await refused(place, pull) == ""
-        assert checks(place, pull.head_sha) == []
-        assert [record.route for record in place.github.requests.records if "contents" in record.route] == []
+    async with start_town(f"sqlite:///{tmp_path}/nightjar.db", config=config, files={FILE: ONLY_WRITERS}) as town:
+        push(town, "slow_tests: {allow: [admin]}")
+        pull = town.repo.open_pull_request("hubot", "Stricter", files={FILE: BROKEN})
+        assert await refused(town, pull) == ""
+        assert checks(town, pull.head_sha) == []
+        assert [record.route for record in town.github.requests.records if "contents" in record.route] == []
 
 
 async def test_the_file_may_set_what_the_nightly_branch_requires(tmp_path: Path) -> None:

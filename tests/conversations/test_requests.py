@@ -27,9 +27,9 @@ REQUESTED, REQUEST = (f"{method} {REPO}/pulls/{{pull_number}}/requested_reviewer
 
 SCAN_CI = {RUNS: 1, CHECKS: 1, STATUSES: 1}
 DONE = {PULL: 1, ROLE: 1, REACT: 2}
-"""The reaction and the status say it all."""
+"""The bot reacts and sets a status. It writes no comment."""
 ANSWERED = {**DONE, COMMENTS: 1, COMMENT: 1}
-"""Of everybody's role it depends what comes first and what is limited; it is remembered for 45 seconds."""
+"""Priorities and limits depend on the role of the commenter, which the bot caches for 45 seconds."""
 
 
 def many_failed(site: Works, pull: PullRequest) -> None:
@@ -43,8 +43,8 @@ def ended_well(site: Works, pull: PullRequest) -> None:
     site.town.repo.add_workflow_run(pull.head_sha, "Docs", "success")
 
 
-def says(text: str, by: str = "hubot") -> Step:
-    return lambda site, pull: pull.comment(by, text)
+def says(text: str, commenter: str = "hubot") -> Step:
+    return lambda site, pull: pull.comment(commenter, text)
 
 
 def nothing(site: Works, pull: PullRequest) -> None:
@@ -106,55 +106,55 @@ TABLE: dict[str, tuple[Step, Step, dict[str, int]]] = {
 }
 
 
-async def cost(here: Town, step: Callable[[], object]) -> Counter[str]:
+async def cost(town: Town, step: Callable[[], object]) -> Counter[str]:
     """Return the requests that a step causes, by method and route."""
-    await here.started()
-    await here.quiet()
-    here.github.requests.clear()
+    await town.started()
+    await town.quiet()
+    town.github.requests.clear()
     step()
-    await here.quiet()
-    return Counter(f"{r.method} {r.route}" for r in here.github.requests.of_installation)
+    await town.quiet()
+    return Counter(f"{r.method} {r.route}" for r in town.github.requests.of_installation)
 
 
-@pytest.mark.parametrize("what", TABLE)
-async def test_each_request_is_accounted_for(site: Works, what: str) -> None:
-    before, step, expected = TABLE[what]
+@pytest.mark.parametrize("scenario", TABLE)
+async def test_each_request_is_accounted_for(site: Works, scenario: str) -> None:
+    prepare, step, expected = TABLE[scenario]
     pull = site.town.repo.open_pull_request("hubot", "Faster")
-    before(site, pull)
+    prepare(site, pull)
     assert await cost(site.town, lambda: step(site, pull)) == expected
 
 
-async def test_opening_a_pull_request_reads_twice_and_writes_once(here: Town) -> None:
-    opened = await cost(here, lambda: here.repo.open_pull_request("hubot", "Faster"))
-    here.github.requests.clear()
+async def test_opening_a_pull_request_reads_twice_and_writes_once(town: Town) -> None:
+    opened = await cost(town, lambda: town.repo.open_pull_request("hubot", "Faster"))
+    town.github.requests.clear()
     # At its very first event, the bot looks up its own account, once.
     scans = {STATUSES: 1, STATUS: 1, SETTINGS: 1}
     assert opened == scans | {"GET /users/{username}": 1}
-    assert await cost(here, lambda: here.repo.open_pull_request("hubot", "Faster")) == scans
+    assert await cost(town, lambda: town.repo.open_pull_request("hubot", "Faster")) == scans
 
 
-async def test_a_description_that_asks_for_slow_tests_writes_one_status(here: Town) -> None:
+async def test_a_description_that_asks_for_slow_tests_writes_one_status(town: Town) -> None:
     """The command is processed before the opening's status, which then has nothing left to write."""
-    pulls = f"POST {REPO}/issues/{{issue_number}}/reactions"
-    here.repo.open_pull_request("hubot", "First")
-    opened = await cost(here, lambda: here.repo.open_pull_request("hubot", "Faster", "@ci run slow tests"))
-    expected = {PULL: 1, ROLE: 1, pulls: 2, **SCAN_CI, STATUSES: 3, STATUS: 1, SETTINGS: 1}
+    react = f"POST {REPO}/issues/{{issue_number}}/reactions"
+    town.repo.open_pull_request("hubot", "First")
+    opened = await cost(town, lambda: town.repo.open_pull_request("hubot", "Faster", "@ci run slow tests"))
+    expected = {PULL: 1, ROLE: 1, react: 2, **SCAN_CI, STATUSES: 3, STATUS: 1, SETTINGS: 1}
     assert opened == expected
 
 
-async def test_other_events_cost_nothing(here: Town) -> None:
+async def test_other_events_cost_nothing(town: Town) -> None:
     """Statuses, checks, workflow runs, labels, pushes to other branches, and the bot's own comments."""
-    pull = here.repo.open_pull_request("hubot", "Faster")
+    pull = town.repo.open_pull_request("hubot", "Faster")
 
     def noise() -> None:
-        here.repo.set_status("octocat", pull.head_sha, "ci", "success")
-        here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
-        here.repo.push("feature", by="hubot")
-        here.repo.open_issue("hubot", "Slow", "@ci help\ncc @octocat")
+        town.repo.set_status("octocat", pull.head_sha, "ci", "success")
+        town.repo.add_workflow_run(pull.head_sha, "CI", "failure")
+        town.repo.push("feature", by="hubot")
+        town.repo.open_issue("hubot", "Slow", "@ci help\ncc @octocat")
         pull.label("hubot", "faster")
         pull.comment("nightjar[bot]", "@ci help")
 
-    assert await cost(here, noise) == {}
+    assert await cost(town, noise) == {}
 
 
 async def test_a_busy_pull_request_needs_one_token_per_kind_of_permission(site: Works) -> None:
@@ -167,11 +167,13 @@ async def test_a_busy_pull_request_needs_one_token_per_kind_of_permission(site: 
     pull.comment("hubot", "@ci run slow tests\n@ci rerun")
     await town.quiet()
     levels = [token.permissions.items() for token in town.github.tokens.all]
-    writing = [written for one in levels if (written := [name for name, level in one if level == "write"])]
+    writing = [
+        written for permissions in levels if (written := [name for name, level in permissions if level == "write"])
+    ]
     assert sorted(writing) == [["actions"], ["issues", "pull_requests"], ["pull_requests"], ["statuses"]]
-    made = town.github.requests.count("POST", tokens)
+    token_count = town.github.requests.count("POST", tokens)
     for _ in range(3):
         pull.push()
         pull.comment("hubot", "@ci rerun")
         await town.quiet()
-    assert town.github.requests.count("POST", tokens) == made
+    assert town.github.requests.count("POST", tokens) == token_count

@@ -32,25 +32,25 @@ def from_bucket(place: LabTown, prefix: str = "results/") -> AsyncIterator[Found
     return in_bucket(source, prefix, place.town.bot.config)
 
 
-async def ingested(place: LabTown, found: AsyncIterator[FoundRun]) -> list[IngestOutcome]:
-    return [await results_admin(place).ingest(one) async for one in found]
+async def ingested(place: LabTown, runs: AsyncIterator[FoundRun]) -> list[IngestOutcome]:
+    return [await results_admin(place).ingest(run) async for run in runs]
 
 
-def copied(place: LabTown, into: Path, *, without: str = "") -> Path:
+def copied(place: LabTown, folder: Path, *, without: str = "") -> Path:
     """Copy the bucket into a folder, without the prefix of its keys."""
-    for item in place.bucket.s3.list_objects_v2(Bucket=place.bucket.name)["Contents"]:
-        path = into / item["Key"].removeprefix(without)
+    for stored_object in place.bucket.s3.list_objects_v2(Bucket=place.bucket.name)["Contents"]:
+        path = folder / stored_object["Key"].removeprefix(without)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(place.bucket.s3.get_object(Bucket=place.bucket.name, Key=item["Key"])["Body"].read())
-    return into
+        path.write_bytes(place.bucket.s3.get_object(Bucket=place.bucket.name, Key=stored_object["Key"])["Body"].read())
+    return folder
 
 
 async def test_runs_of_a_bucket_are_stored_once(place: LabTown) -> None:
     nightly_runs = [place.nightly_run(), place.nightly_run()]
     for sha in nightly_runs:
         place.upload(sha, {"ops.xml": junit(**GOOD)})
-    assert [one.state for one in await ingested(place, from_bucket(place))] == ["stored", "stored"]
-    assert [one.state for one in await ingested(place, from_bucket(place))] == ["known", "known"]
+    assert [outcome.state for outcome in await ingested(place, from_bucket(place))] == ["stored", "stored"]
+    assert [outcome.state for outcome in await ingested(place, from_bucket(place))] == ["known", "known"]
 
 
 @pytest.mark.parametrize("without", ["", "results/", "results/octocat/"])
@@ -71,7 +71,8 @@ async def test_a_single_run_folder_or_manifest_is_read_alone(place: LabTown, tmp
     second = place.upload(place.nightly_run(), {"ops.xml": junit(**GOOD)})
     copied(place, tmp_path / "copy")
     for path in (tmp_path / "copy" / first, tmp_path / "copy" / second / "manifest.json"):
-        assert [one.state for one in await ingested(place, in_folder(path, place.town.bot.config))] == ["stored"]
+        outcomes = await ingested(place, in_folder(path, place.town.bot.config))
+        assert [outcome.state for outcome in outcomes] == ["stored"]
 
 
 async def test_runs_that_are_not_ingested_are_reported_with_the_reason(place: LabTown) -> None:
@@ -83,7 +84,7 @@ async def test_runs_that_are_not_ingested_are_reported_with_the_reason(place: La
     place.bucket.put("results/elsewhere/manifest.json")
     place.bucket.put(f"results/octocat/other/{LAB}/{TARGET}/{sha}/1/manifest.json")
     outcomes = await ingested(place, from_bucket(place))
-    states = sorted((one.state, one.reason[:26]) for one in outcomes)
+    states = sorted((outcome.state, outcome.reason[:26]) for outcome in outcomes)
     assert states == [
         ("incomplete", "ops.xml: the file ends in "),
         ("refused", "app.yaml has no results fo"),
@@ -92,15 +93,15 @@ async def test_runs_that_are_not_ingested_are_reported_with_the_reason(place: La
         ("refused", "this is not the layout of "),
         ("waiting", "ops.xml has not arrived"),
     ]
-    assert not any(one.good for one in outcomes)
+    assert not any(outcome.good for outcome in outcomes)
 
 
 async def test_a_refused_run_is_read_again(place: LabTown) -> None:
     sha = place.town.repo.push("feature", {"a.py": "1\n"}, by="octocat").sha
     place.upload(sha, {"ops.xml": junit(**GOOD)})
-    assert [one.state for one in await ingested(place, from_bucket(place))] == ["refused"]
+    assert [outcome.state for outcome in await ingested(place, from_bucket(place))] == ["refused"]
     place.town.repo.move("refs/heads/nightly", sha, by="octocat")
-    assert [one.state for one in await ingested(place, from_bucket(place))] == ["stored"]
+    assert [outcome.state for outcome in await ingested(place, from_bucket(place))] == ["stored"]
 
 
 async def test_check_runs_are_written_without_waiting_for_more_results(place: LabTown) -> None:
@@ -108,7 +109,7 @@ async def test_check_runs_are_written_without_waiting_for_more_results(place: La
     place.upload(sha, {"ops.xml": junit(**GOOD)})
     admin = results_admin(place)
     outcomes = await ingested(place, from_bucket(place))
-    keys = [one.key for one in outcomes if one.key]
+    keys = [outcome.key for outcome in outcomes if outcome.key]
     await admin.announce(keys)
     assert await admin.published(keys, 60)
     assert [check.conclusion for check in place.checks(sha, CHECK)] == ["success"]
@@ -122,11 +123,11 @@ async def test_a_rebuild_changes_nothing(place: LabTown) -> None:
     place.upload(nightly_runs[0], {"ops.xml": junit(**GOOD)}, target="unknown")
     await ingested(place, from_bucket(place))
     store = place.town.bot.services.part(RESULTS).store
-    before = json.dumps(store.snapshot("octocat/compiler"), default=str, sort_keys=True)
+    snapshot = json.dumps(store.snapshot("octocat/compiler"), default=str, sort_keys=True)
     admin = results_admin(place)
-    states = [(await admin.rebuild(one)).state async for one in from_bucket(place)]
+    states = [(await admin.rebuild(run)).state async for run in from_bucket(place)]
     assert sorted(states) == ["refused", "stored", "stored", "stored"]
-    assert json.dumps(store.snapshot("octocat/compiler"), default=str, sort_keys=True) == before
+    assert json.dumps(store.snapshot("octocat/compiler"), default=str, sort_keys=True) == snapshot
 
 
 async def test_results_that_were_removed_from_the_bucket_stay_stored(place: LabTown) -> None:
@@ -137,7 +138,7 @@ async def test_results_that_were_removed_from_the_bucket_stay_stored(place: LabT
     place.bucket.s3.delete_object(Bucket=place.bucket.name, Key=f"{folder}manifest.json")
     place.bucket.s3.delete_object(Bucket=place.bucket.name, Key=f"{broken}more.xml")
     admin = results_admin(place)
-    [outcome] = [await admin.rebuild(one) async for one in from_bucket(place)]
+    [outcome] = [await admin.rebuild(run) async for run in from_bucket(place)]
     assert (outcome.state, outcome.good) == ("known", False)
     assert "more.xml has not arrived" in outcome.reason
     assert outcome.key is not None

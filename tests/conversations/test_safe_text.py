@@ -31,68 +31,68 @@ def active(answer: str) -> str:
 
 def check_harmless(answer: str) -> None:
     """Assert that a comment of the bot mentions nobody, links nowhere else, and contains no foreign HTML."""
-    shown = active(answer).replace("@\u200b", "")
-    assert "@" not in shown, answer
-    assert "example.org" not in shown.replace(":\u200b//", ""), answer
-    assert "<b>" not in shown, answer
-    assert re.search(r"#\d", shown) is None, answer
+    page = active(answer).replace("@\u200b", "")
+    assert "@" not in page, answer
+    assert "example.org" not in page.replace(":\u200b//", ""), answer
+    assert "<b>" not in page, answer
+    assert re.search(r"#\d", page) is None, answer
 
 
 @pytest.mark.parametrize("text", EVIL)
-async def test_an_invalid_command_is_shown_and_has_no_effect(here: Town, text: str) -> None:
-    pull = here.repo.open_pull_request("hubot", "Faster")
+async def test_an_invalid_command_is_shown_and_has_no_effect(town: Town, text: str) -> None:
+    pull = town.repo.open_pull_request("hubot", "Faster")
     pull.comment("hubot", f"@ci {text}")
     pull.comment("hubot", f'@ci rerun "{text}"')
     pull.comment("hubot", f"@ci rerun x{text}")
-    await here.quiet()
-    assert here.answers(pull)
-    for answer in here.answers(pull):
+    await town.quiet()
+    assert town.answers(pull)
+    for answer in town.answers(pull):
         check_harmless(answer)
 
 
 @pytest.mark.parametrize("name", EVIL)
 async def test_names_of_workflows_jobs_and_contexts_are_shown_and_have_no_effect(site: Works, name: str) -> None:
-    here = site.town
-    pull = here.repo.open_pull_request("hubot", "Faster")
-    run = here.repo.add_workflow_run(pull.head_sha, name, "failure", {name: "failure", "docs": "success"})
-    here.repo.add_workflow_run(pull.head_sha, f"{name} 2")
-    here.repo.set_status("octocat", pull.head_sha, name, "failure", name, "https://example.org/)@octocat")
+    town = site.town
+    pull = town.repo.open_pull_request("hubot", "Faster")
+    run = town.repo.add_workflow_run(pull.head_sha, name, "failure", {name: "failure", "docs": "success"})
+    town.repo.add_workflow_run(pull.head_sha, f"{name} 2")
+    town.repo.set_status("octocat", pull.head_sha, name, "failure", name, "https://example.org/)@octocat")
     pull.comment("hubot", "@ci run slow tests")
-    await here.quiet()
+    await town.quiet()
     run.start()
     run.finish("failure")
-    for said in ("@ci rerun", "@ci rerun all", "@ci rerun docs nothing-like-it"):
-        pull.comment("hubot", said)
-        await here.quiet()
-    assert len(here.answers(pull)) == 4
-    for answer in here.answers(pull):
+    for command in ("@ci rerun", "@ci rerun all", "@ci rerun docs nothing-like-it"):
+        pull.comment("hubot", command)
+        await town.quiet()
+    assert len(town.answers(pull)) == 4
+    for answer in town.answers(pull):
         check_harmless(answer)
 
 
-async def test_the_answer_to_the_longest_possible_comment_fits_githubs_limit(here: Town) -> None:
+async def test_the_answer_to_the_longest_possible_comment_fits_githubs_limit(town: Town) -> None:
     """Truncation must not break the escaping."""
-    pull = here.repo.open_pull_request("hubot", "Faster")
+    pull = town.repo.open_pull_request("hubot", "Faster")
     for number in range(30):
-        here.repo.add_workflow_run(pull.head_sha, f"@octocat {'&' * 80} {number}", "success")
+        town.repo.add_workflow_run(pull.head_sha, f"@octocat {'&' * 80} {number}", "success")
     names = " ".join(f'"@octocat {number} {"|" * 150}"' for number in range(19))
     comment = pull.comment("hubot", "\n".join(f"@ci rerun {names} line-{line}" for line in range(19)))
-    await here.quiet()
+    await town.quiet()
     assert "eyes" in pull.reactions(comment)
-    (answer,) = here.answers(pull)
+    (answer,) = town.answers(pull)
     assert len(answer) <= 65_536
     assert answer.endswith("*(The rest of this answer is too long for a comment.)*")
     check_harmless(answer)
 
 
-async def test_githubs_own_words_are_shown_and_have_no_effect(here: Town) -> None:
-    pull = here.repo.open_pull_request("hubot", "Faster")
-    await here.quiet()
+async def test_githubs_own_words_are_shown_and_have_no_effect(town: Town) -> None:
+    pull = town.repo.open_pull_request("hubot", "Faster")
+    await town.quiet()
     for text in EVIL:
-        here.github.faults.add("POST", "/repos/{owner}/{repo}/statuses/{sha}", status=422, message=text)
+        town.github.faults.add("POST", "/repos/{owner}/{repo}/statuses/{sha}", status=422, message=text)
         pull.comment("hubot", "@ci run slow tests")
-        await here.quiet()
+        await town.quiet()
         pull.comment("hubot", "@ci skip slow tests")
-        await here.quiet()
-    assert len(here.answers(pull)) == len(EVIL)
-    for answer in here.answers(pull):
+        await town.quiet()
+    assert len(town.answers(pull)) == len(EVIL)
+    for answer in town.answers(pull):
         check_harmless(answer)

@@ -25,8 +25,8 @@ def url(tmp_path: Path) -> str:
 
 @pytest.fixture
 async def place(url: str) -> AsyncIterator[StaleTown]:
-    async with stale_town(url) as here:
-        yield here
+    async with stale_town(url) as place:
+        yield place
 
 
 def bot(place: StaleTown, login: str = "dependabot[bot]") -> str:
@@ -35,9 +35,11 @@ def bot(place: StaleTown, login: str = "dependabot[bot]") -> str:
     return login
 
 
-async def reason(place: StaleTown) -> tuple[str, str]:
+async def last_run(place: StaleTown) -> tuple[str, str]:
     """Return how the last run ended, and why."""
-    runs = [one for one in await place.town.bot.engine.journal.recent(limit=500) if one.event == TIMER_EVENT.name]
+    runs = [
+        record for record in await place.town.bot.engine.journal.recent(limit=500) if record.event == TIMER_EVENT.name
+    ]
     return runs[0].state, runs[0].reason
 
 
@@ -66,8 +68,8 @@ async def test_any_activity_by_a_person_postpones_the_reminder(place: StaleTown)
     """TVM #10149, #10208: reviews without comments, and drafts that became ready, did not count."""
     repo = place.town.repo
     pulls: dict[str, PullRequest] = {
-        what: place.opened(9, "hubot")
-        for what in ("nothing", "comment", "review", "line", "push", "force", "edit", "title", "asked", "reopened")
+        activity: place.opened(9, "hubot")
+        for activity in ("nothing", "comment", "review", "line", "push", "force", "edit", "title", "asked", "reopened")
     }
     pulls["ready"] = place.opened(9, "hubot", draft=True)
     with place.days_ago(8):
@@ -90,7 +92,7 @@ async def test_any_activity_by_a_person_postpones_the_reminder(place: StaleTown)
     await place.town.quiet()
     assert len(repo.pulls) == 12
     await place.scan()
-    assert [what for what, pull in pulls.items() if place.reminders(pull)] == ["nothing"]
+    assert [activity for activity, pull in pulls.items() if place.reminders(pull)] == ["nothing"]
 
 
 async def test_activity_by_bots_does_not_count(place: StaleTown) -> None:
@@ -106,8 +108,8 @@ async def test_activity_by_bots_does_not_count(place: StaleTown) -> None:
         pull.edit(dependabot, body="A bot's table")
     await place.town.quiet()
     await place.scan()
-    said = place.reminders(pull)[-1]
-    assert said.startswith("There has been no activity for 9 days. @hubot and @triager: ")
+    reminder = place.reminders(pull)[-1]
+    assert reminder.startswith("There has been no activity for 9 days. @hubot and @triager: ")
 
 
 async def test_a_push_of_an_old_commit_counts_as_activity_now(place: StaleTown) -> None:
@@ -127,28 +129,28 @@ async def test_a_push_of_an_old_commit_counts_as_activity_now(place: StaleTown) 
 
 async def test_there_is_no_reminder_without_a_reviewer_to_remind(place: StaleTown) -> None:
     """TVM mentioned an empty list of names, as in `this PR was updated, please`, and authors who had reviewed."""
-    alone, own, drafted = place.opened(30), place.opened(30), place.opened(30, "hubot", draft=True)
+    alone, self_reviewed, drafted = place.opened(30), place.opened(30), place.opened(30, "hubot", draft=True)
     with place.days_ago(29):
-        own.review("OctoCat", "I would say so.")
-        own.review(bot(place), "Well done.")
+        self_reviewed.review("OctoCat", "I would say so.")
+        self_reviewed.review(bot(place), "Well done.")
     await place.scan()
-    assert [place.reminders(pull) for pull in (alone, own, drafted)] == [[], [], []]
-    assert await reason(place) == ("done", "none of 3 open pull requests needs a reminder")
+    assert [place.reminders(pull) for pull in (alone, self_reviewed, drafted)] == [[], [], []]
+    assert await last_run(place) == ("done", "none of 3 open pull requests needs a reminder")
 
 
 async def test_deleted_accounts_do_not_prevent_reminders(place: StaleTown) -> None:
     """TVM's script crashed on the first author or reviewer who was null."""
-    theirs = place.opened(9, "hubot", by="reader")
+    first_pull = place.opened(9, "hubot", by="reader")
     with place.days_ago(8):
-        theirs.review("stranger", "Hm.")
+        first_pull.review("stranger", "Hm.")
     place.town.github.user("reader").deleted = True
     place.town.github.user("stranger").deleted = True
-    other = place.opened(10, "hubot")
+    second_pull = place.opened(10, "hubot")
     await place.scan()
-    assert place.reminders(theirs) == [
+    assert place.reminders(first_pull) == [
         "There has been no activity for 8 days. @hubot: please review this, or say what is missing."
     ]
-    assert len(place.reminders(other)) == 1
+    assert len(place.reminders(second_pull)) == 1
 
 
 async def test_the_longest_waiting_pull_requests_are_reminded_in_the_first_run_and_others_in_later_runs(
@@ -175,9 +177,9 @@ async def test_a_team_is_reminded_if_no_person_was_requested(url: str) -> None:
 async def test_a_team_that_the_app_cannot_see_does_not_prevent_other_reminders(url: str) -> None:
     permissions = {name: access for name, access in PERMISSIONS.items() if name != "members"}
     async with stale_town(url, teams={"gpu": ["hubot"]}, permissions=permissions) as place:
-        hidden, pull = place.opened(9, "octocat/gpu", by="reader"), place.opened(9, "hubot", by="reader")
+        team_pull, user_pull = place.opened(9, "octocat/gpu", by="reader"), place.opened(9, "hubot", by="reader")
         await place.scan()
-        assert [len(place.reminders(one)) for one in (hidden, pull)] == [0, 1]
+        assert [len(place.reminders(reviewed_pull)) for reviewed_pull in (team_pull, user_pull)] == [0, 1]
 
 
 async def test_a_failing_run_is_visible(url: str) -> None:
@@ -187,9 +189,9 @@ async def test_a_failing_run_is_visible(url: str) -> None:
         pull = place.opened(9, "hubot")
         await place.scan()
         assert place.reminders(pull) == []
-        state, why = await reason(place)
+        state, failure = await last_run(place)
         assert state == "failed"
-        assert "Resource not accessible by integration" in why
+        assert "Resource not accessible by integration" in failure
         (timer,) = (await place.town.ask("/api/v1/repos/octocat/compiler/timers"))[2]["timers"]
         assert (timer["name"], timer["outcome"]) == ("stale-reviews", "failed")
 
@@ -203,15 +205,15 @@ async def test_a_scan_costs_a_request_per_25_pull_requests_and_a_reminder_three(
     assert len(place.reminders(pending)) == 1
     place.town.github.requests.clear()
     await place.scan()
-    again = {one.route for one in place.town.github.requests.of_installation}
-    assert again == {"/graphql"}
+    routes = {request.route for request in place.town.github.requests.of_installation}
+    assert routes == {"/graphql"}
     second = place.opened(9, "hubot")
     await place.town.quiet()
     place.town.github.requests.clear()
     await place.scan()
     assert len(place.reminders(second)) == 1
-    asked = place.town.github.requests.counts()
-    assert {name: asked[name] for name in (LIST, PULL, COMMENTS, COMMENT)} == {
+    counts = place.town.github.requests.counts()
+    assert {name: counts[name] for name in (LIST, PULL, COMMENTS, COMMENT)} == {
         LIST: 3,
         PULL: 1,
         COMMENTS: 1,

@@ -18,7 +18,8 @@ from handlers.repository_file.sweep import RepositoryFileSweep
 from sandbox import PullRequest
 from sandbox.model.apps import Installation
 from tests.conversations.channels import channels
-from tests.conversations.town import REPOSITORY, Town, town
+from tests.conversations.town import REPOSITORY, Town
+from tests.conversations.town import town as start_town
 from tests.waiting import until
 
 WAITING: LiteralString = """
@@ -28,144 +29,149 @@ SELECT job.id FROM procrastinate_jobs AS job JOIN nightjar_notes AS note ON note
 PIECES = 20
 
 
-def installation_of(here: Town) -> Installation:
-    return next(iter(here.app.installations.values()))
+def installation_of(town: Town) -> Installation:
+    return next(iter(town.app.installations.values()))
 
 
-async def jobs_wait(here: Town, count: int = 1) -> None:
+async def jobs_wait(town: Town, count: int = 1) -> None:
     async def wait() -> bool:
-        return len(await here.bot.engine.database.connector.execute_query_all_async(WAITING)) >= count
+        return len(await town.bot.engine.database.connector.execute_query_all_async(WAITING)) >= count
 
     await until(wait)
 
 
-async def commented(here: Town, *, before: str) -> PullRequest:
-    """Return a pull request whose command arrived after the owner did what `before` says."""
-    pull = here.repo.open_pull_request("hubot", "Faster")
-    await here.quiet()
-    here.github.webhooks.hold()
+async def commented(town: Town, *, action: str) -> PullRequest:
+    """Return a pull request whose command arrives while the App loses access; `action` says how."""
+    pull = town.repo.open_pull_request("hubot", "Faster")
+    await town.quiet()
+    town.github.webhooks.hold()
     pull.comment("hubot", "@ci help")
-    stop(here, before)
-    here.github.webhooks.release(reversed)  # the command comes first or last: GitHub guarantees no order
+    stop(town, action)
+    town.github.webhooks.release(reversed)  # the command comes first or last: GitHub guarantees no order
     return pull
 
 
-def stop(here: Town, action: str) -> None:
-    installation = installation_of(here)
+def stop(town: Town, action: str) -> None:
+    installation = installation_of(town)
     match action:
         case "suspend":
             installation.suspend()
         case "remove":
-            installation.remove(here.repo)
+            installation.remove(town.repo)
 
 
-def undo(here: Town, action: str) -> None:
+def undo(town: Town, action: str) -> None:
     if action == "suspend":
-        installation_of(here).unsuspend()
+        installation_of(town).unsuspend()
     else:
-        here.app.install(here.repo)
+        town.app.install(town.repo)
 
 
 @pytest.fixture(params=["sqlite_url", "postgres_url"])
-async def either(request: pytest.FixtureRequest) -> AsyncIterator[Town]:
+async def town_on_each_database(request: pytest.FixtureRequest) -> AsyncIterator[Town]:
     """A town on each database."""
-    async with town(request.getfixturevalue(request.param)) as place:
-        yield place
+    async with start_town(request.getfixturevalue(request.param)) as town:
+        yield town
 
 
 @pytest.mark.parametrize("action", ["suspend", "remove"])
-async def test_all_acknowledged_work_is_done_after_the_app_has_access_again(either: Town, action: str) -> None:
-    here = either
-    pulls = [here.repo.open_pull_request("hubot", f"Faster {number}") for number in range(PIECES)]
-    await here.quiet()
-    here.github.webhooks.hold()
+async def test_all_acknowledged_work_is_done_after_the_app_has_access_again(
+    town_on_each_database: Town, action: str
+) -> None:
+    town = town_on_each_database
+    pulls = [town.repo.open_pull_request("hubot", f"Faster {number}") for number in range(PIECES)]
+    await town.quiet()
+    town.github.webhooks.hold()
     for pull in pulls:
         pull.comment("hubot", "@ci help")
-    stop(here, action)
-    here.github.webhooks.release()
-    await jobs_wait(here, PIECES)
-    assert [pull for pull in pulls if here.answers(pull)] == []
-    undo(here, action)
-    await here.quiet()
-    assert [len(here.answers(pull)) for pull in pulls] == [1] * PIECES
-    assert await here.failures() == []
+    stop(town, action)
+    town.github.webhooks.release()
+    await jobs_wait(town, PIECES)
+    assert [pull for pull in pulls if town.answers(pull)] == []
+    undo(town, action)
+    await town.quiet()
+    assert [len(town.answers(pull)) for pull in pulls] == [1] * PIECES
+    assert await town.failures() == []
 
 
 @pytest.mark.parametrize(("action", "event"), [("suspend", "installation"), ("remove", "installation_repositories")])
-async def test_work_waits_although_no_webhook_says_that_access_was_taken(here: Town, action: str, event: str) -> None:
-    here.github.webhooks.lose(event)
-    pull = await commented(here, before=action)
-    await jobs_wait(here)
-    undo(here, action)
-    await here.quiet()
-    assert len(here.answers(pull)) == 1
-    assert await here.failures() == []
+async def test_work_waits_although_no_webhook_says_that_access_was_taken(town: Town, action: str, event: str) -> None:
+    town.github.webhooks.lose(event)
+    pull = await commented(town, action=action)
+    await jobs_wait(town)
+    undo(town, action)
+    await town.quiet()
+    assert len(town.answers(pull)) == 1
+    assert await town.failures() == []
 
 
 @pytest.mark.parametrize("action", ["suspend", "remove"])
-async def test_a_waiting_job_sends_nothing_to_github(here: Town, action: str) -> None:
-    await here.started()
-    pull = await commented(here, before=action)
-    await jobs_wait(here)
-    await here.github.delivered()
-    sent = len(here.github.requests.records)
+async def test_a_waiting_job_sends_nothing_to_github(town: Town, action: str) -> None:
+    await town.started()
+    pull = await commented(town, action=action)
+    await jobs_wait(town)
+    await town.github.delivered()
+    sent = len(town.github.requests.records)
     for _ in range(3):
-        await here.bot.engine.release_waiting()
-        await jobs_wait(here)
-    assert here.github.requests.records[sent:] == []
-    undo(here, action)
-    await here.quiet()
-    assert len(here.answers(pull)) == 1
+        await town.bot.engine.release_waiting()
+        await jobs_wait(town)
+    assert town.github.requests.records[sent:] == []
+    undo(town, action)
+    await town.quiet()
+    assert len(town.answers(pull)) == 1
 
 
 @pytest.mark.parametrize("lost", [False, True])
-async def test_readyz_and_the_doctor_name_the_suspended_installation(here: Town, lost: bool) -> None:
+async def test_readyz_and_the_doctor_name_the_suspended_installation(town: Town, lost: bool) -> None:
     """The doctor also finds out if GitHub's webhooks are lost, and lets the work go on."""
-    await here.started()
-    installation = installation_of(here)
+    await town.started()
+    installation = installation_of(town)
     if lost:
-        here.github.webhooks.lose("installation", times=2)
-    pull = await commented(here, before="suspend")
-    await jobs_wait(here)
+        town.github.webhooks.lose("installation", times=2)
+    pull = await commented(town, action="suspend")
+    await jobs_wait(town)
     text = f"installation {installation.id} is suspended by octocat, so its jobs wait"
-    assert text in (await repositories(here)).text
-    status, _, answer = await here.ask("/readyz")
+    assert text in (await repositories(town)).text
+    status, _, answer = await town.ask("/readyz")
     assert (status, str(installation.id) in answer["warnings"]["installations"]) == (200, True)
     installation.unsuspend()
     if lost:
-        await repositories(here)
-    await here.quiet()
-    assert len(here.answers(pull)) == 1
-    assert (await repositories(here)).ok
-    assert "installations" not in (await here.ask("/readyz"))[2].get("warnings", {})
+        await repositories(town)
+    await town.quiet()
+    assert len(town.answers(pull)) == 1
+    assert (await repositories(town)).ok
+    assert "installations" not in (await town.ask("/readyz"))[2].get("warnings", {})
 
 
-async def repositories(here: Town) -> Finding:
-    return {one.check: one for one in await here.bot.watch.doctor.examine()}[Check.REPOSITORIES]
+async def repositories(town: Town) -> Finding:
+    return {finding.check: finding for finding in await town.bot.watch.doctor.examine()}[Check.REPOSITORIES]
 
 
 async def test_news_of_a_suspended_repository_does_not_hold_up_the_channel(tmp_path: Path) -> None:
-    async with channels() as chats, town(f"sqlite:///{tmp_path}/nightjar.db", environment=chats.environment) as here:
-        here.repo.open_pull_request("hubot", "Faster")
-        await here.quiet()
-        installation_of(here).suspend()
-        await here.quiet()
-        about, news = Repository(here.repo.id, REPOSITORY, None), News("The nightly branch is back", good=True)
-        await announce(here.bot.engine.accept, MESSAGE_EVENT, about, PostNews("discord", "1", news))
-        await here.quiet()
+    async with (
+        channels() as chats,
+        start_town(f"sqlite:///{tmp_path}/nightjar.db", environment=chats.environment) as town,
+    ):
+        town.repo.open_pull_request("hubot", "Faster")
+        await town.quiet()
+        installation_of(town).suspend()
+        await town.quiet()
+        repository, news = Repository(town.repo.id, REPOSITORY, None), News("The nightly branch is back", good=True)
+        await announce(town.bot.engine.accept, MESSAGE_EVENT, repository, PostNews("discord", "1", news))
+        await town.quiet()
         assert len(chats.discord.said) == 1
-        assert await here.failures() == []
+        assert await town.failures() == []
 
 
 async def test_a_suspended_repository_costs_no_sweep_a_request(tmp_path: Path) -> None:
-    async with town(f"sqlite:///{tmp_path}/nightjar.db") as here:
-        here.repo.open_pull_request("hubot", "Faster")
-        await here.quiet()
-        await here.started()
-        installation_of(here).suspend()
-        await here.quiet()
+    async with start_town(f"sqlite:///{tmp_path}/nightjar.db") as town:
+        town.repo.open_pull_request("hubot", "Faster")
+        await town.quiet()
+        await town.started()
+        installation_of(town).suspend()
+        await town.quiet()
         later = time.time() + 8 * 3600.0
-        services = here.bot.services
+        services = town.bot.services
         sweep = RepositoryFileSweep(
             services.config,
             services.records,
@@ -173,6 +179,6 @@ async def test_a_suspended_repository_costs_no_sweep_a_request(tmp_path: Path) -
             github_for=services.github_for,
             clock=lambda: later,
         )
-        sent = len(here.github.requests.records)
+        sent = len(town.github.requests.records)
         assert await sweep.sweep() == "announced 0"
-        assert here.github.requests.records[sent:] == []
+        assert town.github.requests.records[sent:] == []

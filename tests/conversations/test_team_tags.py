@@ -13,7 +13,8 @@ from bot.github.text import sticky
 from handlers.teams.handler import READ_AGAIN_SECONDS
 from handlers.teams.topics import TEAM_LIST
 from sandbox.model.issues import Issue
-from tests.conversations.town import BOT, REPOSITORY, Town, town
+from tests.conversations.town import BOT, REPOSITORY, Town
+from tests.conversations.town import town as start_town
 from tests.gfm import rendered
 
 QUIET = f"""
@@ -35,95 +36,95 @@ LIST_READ = {ISSUE: 1, COMMENTS: 1}
 
 
 @pytest.fixture
-async def here(tmp_path: Path) -> AsyncIterator[Town]:
-    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=CONFIG) as place:
-        await warm(place)
-        yield place
+async def town(tmp_path: Path) -> AsyncIterator[Town]:
+    async with start_town(f"sqlite:///{tmp_path}/nightjar.db", config=CONFIG) as town:
+        await warm(town)
+        yield town
 
 
 @pytest.fixture
 async def listing(tmp_path: Path) -> AsyncIterator[Town]:
     """Return a town where issue 1 lists who subscribes to what."""
-    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=BY_LIST) as place:
-        place.repo.open_issue("octocat", "Who follows what", "- hexagon: @octocat\n\nthanks to monalisa for this")
-        await warm(place)
-        yield place
+    async with start_town(f"sqlite:///{tmp_path}/nightjar.db", config=BY_LIST) as town:
+        town.repo.open_issue("octocat", "Who follows what", "- hexagon: @octocat\n\nthanks to monalisa for this")
+        await warm(town)
+        yield town
 
 
-async def warm(place: Town) -> None:
+async def warm(town: Town) -> None:
     """Let the bot look up its own account."""
-    place.repo.open_pull_request("reader", "cc", "cc @octocat")
-    await cost(place)
+    town.repo.open_pull_request("reader", "cc", "cc @octocat")
+    await cost(town)
 
 
-async def cost(here: Town) -> Counter[str]:
+async def cost(town: Town) -> Counter[str]:
     """Return the requests since the previous call."""
-    await here.quiet()
-    made = Counter(f"{r.method} {r.route}" for r in here.github.requests.of_installation)
-    here.github.requests.clear()
-    return made
+    await town.quiet()
+    counts = Counter(f"{r.method} {r.route}" for r in town.github.requests.of_installation)
+    town.github.requests.clear()
+    return counts
 
 
-def said(about: Issue) -> str:
+def section_text(issue: Issue) -> str:
     """Return the text of the section, empty if there is none."""
-    return "".join(sticky.sections_of(comment.body)["team-tags"] for comment in about.comments_by(BOT))
+    return "".join(sticky.sections_of(comment.body)["team-tags"] for comment in issue.comments_by(BOT))
 
 
-async def a_day_later(here: Town) -> None:
+async def a_day_later(town: Town) -> None:
     """Let a day pass since the list was read."""
-    key = TEAM_LIST.of(here.repo.id)
-    known = await here.bot.engine.records.get(key)
-    assert known is not None
-    await here.bot.engine.records.put(key, replace(known, read_at=known.read_at - READ_AGAIN_SECONDS))
+    key = TEAM_LIST.of(town.repo.id)
+    record = await town.bot.engine.records.get(key)
+    assert record is not None
+    await town.bot.engine.records.put(key, replace(record, read_at=record.read_at - READ_AGAIN_SECONDS))
 
 
-async def as_if_another_issue_was_named(here: Town) -> None:
+async def as_if_another_issue_was_named(town: Town) -> None:
     """Make the stored list that of an issue that app.yaml named before."""
-    key = TEAM_LIST.of(here.repo.id)
-    known = await here.bot.engine.records.get(key)
-    assert known is not None
-    await here.bot.engine.records.put(key, replace(known, issue=77))
+    key = TEAM_LIST.of(town.repo.id)
+    record = await town.bot.engine.records.get(key)
+    assert record is not None
+    await town.bot.engine.records.put(key, replace(record, issue=77))
 
 
-async def test_a_tag_in_the_title_notifies_its_subscribers(here: Town) -> None:
-    pull = here.repo.open_pull_request("hubot", "[Hexagon] Faster", "Saves a pass.")
-    assert await cost(here) == WRITTEN
-    assert said(pull) == "**Teams:** cc @octocat and @Triager, for `hexagon`."
+async def test_a_tag_in_the_title_notifies_its_subscribers(town: Town) -> None:
+    pull = town.repo.open_pull_request("hubot", "[Hexagon] Faster", "Saves a pass.")
+    assert await cost(town) == WRITTEN
+    assert section_text(pull) == "**Teams:** cc @octocat and @Triager, for `hexagon`."
     assert "nightjar" not in rendered(pull.comments[0].body)
 
 
-async def test_the_authors_own_text_is_not_changed(here: Town) -> None:
+async def test_the_authors_own_text_is_not_changed(town: Town) -> None:
     """TVM #12637: names that were written into a description ended up in the merge message."""
-    pull = here.repo.open_pull_request("hubot", "[hexagon] Faster", "Saves a pass.\r\n\r\ncc @monalisa, @reader\r\n")
-    await here.quiet()
+    pull = town.repo.open_pull_request("hubot", "[hexagon] Faster", "Saves a pass.\r\n\r\ncc @monalisa, @reader\r\n")
+    await town.quiet()
     assert pull.body == "Saves a pass.\r\n\r\ncc @monalisa, @reader\r\n"
-    assert here.github.requests.count("PATCH", f"{REPO}/pulls/{{pull_number}}") == 0
-    assert said(pull)
+    assert town.github.requests.count("PATCH", f"{REPO}/pulls/{{pull_number}}") == 0
+    assert section_text(pull)
 
 
-async def test_on_an_issue_subscribers_are_mentioned_in_one_comment(here: Town) -> None:
-    issue = here.repo.open_issue("hubot", "[hexagon] It is slow", None)
-    assert await cost(here) == WRITTEN
-    assert said(issue) == "**Teams:** cc @octocat and @Triager, for `hexagon`."
+async def test_on_an_issue_subscribers_are_mentioned_in_one_comment(town: Town) -> None:
+    issue = town.repo.open_issue("hubot", "[hexagon] It is slow", None)
+    assert await cost(town) == WRITTEN
+    assert section_text(issue) == "**Teams:** cc @octocat and @Triager, for `hexagon`."
     issue.label("hubot", "Adreno")
-    assert await cost(here) == EDITED
-    assert said(issue) == "**Teams:** cc @monalisa, @octocat and @Triager, for `adreno`, `hexagon`."
+    assert await cost(town) == EDITED
+    assert section_text(issue) == "**Teams:** cc @monalisa, @octocat and @Triager, for `adreno`, `hexagon`."
     assert len(issue.comments) == 1
 
 
-async def test_a_label_added_later_adds_new_people_in_place(here: Town) -> None:
-    pull = here.repo.open_pull_request("hubot", "[hexagon] Faster")
-    await here.quiet()
+async def test_a_label_added_later_adds_new_people_in_place(town: Town) -> None:
+    pull = town.repo.open_pull_request("hubot", "[hexagon] Faster")
+    await town.quiet()
     (first,) = pull.comments
     pull.label("triager", "adreno", "good first issue")
-    await here.quiet()
+    await town.quiet()
     assert pull.comments == [first]
-    assert said(pull) == "**Teams:** cc @monalisa, @octocat and @Triager, for `adreno`, `hexagon`."
+    assert section_text(pull) == "**Teams:** cc @monalisa, @octocat and @Triager, for `adreno`, `hexagon`."
 
 
-async def test_events_without_new_people_cost_nothing(here: Town) -> None:
-    pull = here.repo.open_pull_request("hubot", "[hexagon] Faster")
-    await cost(here)
+async def test_events_without_new_people_cost_nothing(town: Town) -> None:
+    pull = town.repo.open_pull_request("hubot", "[hexagon] Faster")
+    await cost(town)
     pull.label("triager", "hexagon", "needs-review")
     pull.edit("hubot", title="[hexagon][tests] Faster", body="More words.")
     pull.unlabel("triager", "hexagon")
@@ -132,65 +133,65 @@ async def test_events_without_new_people_cost_nothing(here: Town) -> None:
     pull.close("hubot")
     pull.reopen("hubot")
     pull.label("triager", "hexagon")
-    assert await cost(here) == {}
-    assert said(pull) == "**Teams:** cc @octocat and @Triager, for `hexagon`."
+    assert await cost(town) == {}
+    assert section_text(pull) == "**Teams:** cc @octocat and @Triager, for `hexagon`."
 
 
 @pytest.mark.parametrize("title", ["[] Faster", "[ ] Faster", "Faster", "[tests] Faster", "hexagon: faster"])
-async def test_text_that_names_no_topic_notifies_nobody(here: Town, title: str) -> None:
+async def test_text_that_names_no_topic_notifies_nobody(town: Town, title: str) -> None:
     """TVM #11454, #11455: an empty tag notified people."""
-    pull = here.repo.open_pull_request("hubot", title)
-    assert await cost(here) == {}
+    pull = town.repo.open_pull_request("hubot", title)
+    assert await cost(town) == {}
     assert pull.comments == []
 
 
-async def test_the_author_and_people_in_the_description_are_not_mentioned(here: Town) -> None:
-    pull = here.repo.open_pull_request("triager", "[hexagon, adreno] Faster", "Thanks @Octocat.")
-    await here.quiet()
-    assert said(pull) == "**Teams:** cc @monalisa, for `adreno`."
+async def test_the_author_and_people_in_the_description_are_not_mentioned(town: Town) -> None:
+    pull = town.repo.open_pull_request("triager", "[hexagon, adreno] Faster", "Thanks @Octocat.")
+    await town.quiet()
+    assert section_text(pull) == "**Teams:** cc @monalisa, for `adreno`."
 
 
-async def test_a_draft_waits_until_it_is_ready(here: Town) -> None:
+async def test_a_draft_waits_until_it_is_ready(town: Town) -> None:
     """TVM #12824: one of its two bots mentioned people on drafts."""
-    pull = here.repo.open_pull_request("hubot", "[hexagon] Faster", draft=True)
+    pull = town.repo.open_pull_request("hubot", "[hexagon] Faster", draft=True)
     pull.label("hubot", "adreno")
     pull.edit("hubot", title="[hexagon] Much faster")
-    assert await cost(here) == {}
+    assert await cost(town) == {}
     pull.ready_for_review("hubot")
-    await here.quiet()
-    assert said(pull) == "**Teams:** cc @monalisa, @octocat and @Triager, for `adreno`, `hexagon`."
+    await town.quiet()
+    assert section_text(pull) == "**Teams:** cc @monalisa, @octocat and @Triager, for `adreno`, `hexagon`."
 
 
-async def test_nobody_is_mentioned_on_a_closed_issue(here: Town) -> None:
-    issue = here.repo.open_issue("hubot", "It is slow")
+async def test_nobody_is_mentioned_on_a_closed_issue(town: Town) -> None:
+    issue = town.repo.open_issue("hubot", "It is slow")
     issue.close("hubot")
     issue.label("hubot", "hexagon")
-    assert await cost(here) == {}
+    assert await cost(town) == {}
     issue.reopen("hubot")
-    await here.quiet()
-    assert said(issue)
+    await town.quiet()
+    assert section_text(issue)
 
 
-async def test_other_sections_and_other_peoples_comments_stay_as_they_are(here: Town) -> None:
-    pull = here.repo.open_pull_request("hubot", "Faster")
-    ours = pull.comment(BOT, sticky.render({"docs": "built"}))
+async def test_other_sections_and_other_peoples_comments_stay_as_they_are(town: Town) -> None:
+    pull = town.repo.open_pull_request("hubot", "Faster")
+    comment = pull.comment(BOT, sticky.render({"docs": "built"}))
     forged = pull.comment("reader", sticky.render({"team-tags": "cc @everybody"}))
     pull.label("hubot", "hexagon")
-    await here.quiet()
-    assert sticky.sections_of(ours.body).keys() == {"docs", "team-tags"}
+    await town.quiet()
+    assert sticky.sections_of(comment.body).keys() == {"docs", "team-tags"}
     assert forged.body == sticky.render({"team-tags": "cc @everybody"})
 
 
-async def reasons(here: Town) -> str:
+async def reasons(town: Town) -> str:
     """Return the reasons of all events in the audit record."""
-    return "\n".join(job.text for record in await here.bot.engine.journal.recent(limit=500) for job in record.jobs)
+    return "\n".join(job.text for record in await town.bot.engine.journal.recent(limit=500) for job in record.jobs)
 
 
 async def test_the_list_on_an_issue_is_read_once_and_again_when_it_changes(listing: Town) -> None:
     """Requests do not grow with pull requests: the list is read when it changes, and once a day."""
     pull = listing.repo.open_pull_request("hubot", "[hexagon] Faster")
     assert await cost(listing) == WRITTEN
-    assert said(pull) == "**Teams:** cc @octocat, for `hexagon`."
+    assert section_text(pull) == "**Teams:** cc @octocat, for `hexagon`."
     for number in range(5):
         listing.repo.open_issue("hubot", f"[tests] {number}")
         pull.label("hubot", f"label-{number}")
@@ -200,7 +201,7 @@ async def test_the_list_on_an_issue_is_read_once_and_again_when_it_changes(listi
     assert await cost(listing) == {**LIST_READ, ROLE: 2}
     pull.edit("hubot", title="[hexagon][adreno] Faster")
     assert await cost(listing) == EDITED
-    assert said(pull) == "**Teams:** cc @octocat, @reader and @triager, for `adreno`, `hexagon`."
+    assert section_text(pull) == "**Teams:** cc @octocat, @reader and @triager, for `adreno`, `hexagon`."
 
 
 async def test_comments_of_people_with_access_also_list_subscribers_and_no_others_do(listing: Town) -> None:
@@ -214,13 +215,13 @@ async def test_comments_of_people_with_access_also_list_subscribers_and_no_other
     assert await cost(listing) == {ROLE: 1}
     pull = listing.repo.open_pull_request("hubot", "[hexagon][thanks] Faster")
     assert await cost(listing) == WRITTEN
-    assert said(pull) == "**Teams:** cc @octocat and @triager, for `hexagon`."
+    assert section_text(pull) == "**Teams:** cc @octocat and @triager, for `hexagon`."
     roll.edit_comment(comment, "- hexagon @monalisa")
     roll.delete_comment(comment)
     await listing.quiet()
     later = listing.repo.open_pull_request("hubot", "[hexagon] Faster still")
     await listing.quiet()
-    assert said(later) == "**Teams:** cc @octocat, for `hexagon`."
+    assert section_text(later) == "**Teams:** cc @octocat, for `hexagon`."
 
 
 async def test_an_unreadable_line_is_answered_once_with_the_correct_format(listing: Town) -> None:
@@ -240,13 +241,13 @@ async def test_an_unreadable_line_is_answered_once_with_the_correct_format(listi
     )
     pull = listing.repo.open_pull_request("hubot", "[hexagon][adreno] Faster")
     await listing.quiet()
-    assert said(pull) == "**Teams:** cc @monalisa, @octocat, @reader and @triager, for `adreno`, `hexagon`."
+    assert section_text(pull) == "**Teams:** cc @monalisa, @octocat, @reader and @triager, for `adreno`, `hexagon`."
 
 
 async def test_unreadable_lines_in_the_issue_itself_are_answered_too(tmp_path: Path) -> None:
-    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=BY_LIST) as here:
-        roll = here.repo.open_issue("octocat", "Who follows what", "- hexagon: @octocat\n- @hubot")
-        await here.quiet()
+    async with start_town(f"sqlite:///{tmp_path}/nightjar.db", config=BY_LIST) as town:
+        roll = town.repo.open_issue("octocat", "Who follows what", "- hexagon: @octocat\n- @hubot")
+        await town.quiet()
         assert roll.reactions() == ["confused"]
         assert [comment.body.count("`@hubot`") for comment in roll.comments_by(BOT)] == [1]
 
@@ -262,20 +263,20 @@ async def test_a_member_that_github_calls_a_contributor_may_list_people(listing:
     await listing.quiet()
     pull = listing.repo.open_pull_request("hubot", "[hexagon] Faster")
     await listing.quiet()
-    assert said(pull) == "**Teams:** cc @monalisa and @octocat, for `hexagon`."
+    assert section_text(pull) == "**Teams:** cc @monalisa and @octocat, for `hexagon`."
 
 
 async def test_an_issue_opened_by_somebody_without_access_lists_nobody(tmp_path: Path) -> None:
     """They may edit it at any time, whoever named the issue in app.yaml."""
-    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=BY_LIST) as here:
-        roll = here.repo.open_issue("stranger", "Who follows what", "- hexagon: @stranger")
+    async with start_town(f"sqlite:///{tmp_path}/nightjar.db", config=BY_LIST) as town:
+        roll = town.repo.open_issue("stranger", "Who follows what", "- hexagon: @stranger")
         roll.comment("triager", "- hexagon @triager")
-        await warm(here)
-        pull = here.repo.open_pull_request("hubot", "[hexagon] Faster")
-        await here.quiet()
-        assert said(pull) == "**Teams:** cc @triager, for `hexagon`."
+        await warm(town)
+        pull = town.repo.open_pull_request("hubot", "[hexagon] Faster")
+        await town.quiet()
+        assert section_text(pull) == "**Teams:** cc @triager, for `hexagon`."
         reason = "the author of issue 1 does not have the triage role, so its description was not read"
-        assert reason in await reasons(here)
+        assert reason in await reasons(town)
 
 
 @pytest.mark.parametrize(
@@ -289,21 +290,21 @@ async def test_topics_of_the_configuration_work_even_if_github_refuses_to_show_t
     tmp_path: Path, read_before: bool, names: str, instead: str
 ) -> None:
     config = f'{QUIET}\n    teams: {{issue: 1, topics: {{hexagon: ["@octocat"]}}}}\n'
-    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
-        here.repo.open_issue("octocat", "Who follows what", "- hexagon @monalisa")
-        await warm(here)
-        await a_day_later(here)
+    async with start_town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as town:
+        town.repo.open_issue("octocat", "Who follows what", "- hexagon @monalisa")
+        await warm(town)
+        await a_day_later(town)
         if not read_before:
-            await as_if_another_issue_was_named(here)
-        here.github.faults.add("GET", ISSUE.removeprefix("GET "), status=403, times=None)
-        pull = here.repo.open_pull_request("hubot", "[hexagon] Faster")
-        await here.quiet()
-        assert said(pull) == f"**Teams:** cc {names}, for `hexagon`."
+            await as_if_another_issue_was_named(town)
+        town.github.faults.add("GET", ISSUE.removeprefix("GET "), status=403, times=None)
+        pull = town.repo.open_pull_request("hubot", "[hexagon] Faster")
+        await town.quiet()
+        assert section_text(pull) == f"**Teams:** cc {names}, for `hexagon`."
         assert (
             f"new subscribers of hexagon; GitHub refused to let the bot read issue 1 (403), so {instead}"
-            in await reasons(here)
+            in await reasons(town)
         )
-        assert await here.failures() == []
+        assert await town.failures() == []
 
 
 async def test_a_list_of_more_than_a_hundred_comments_is_read_to_its_end(listing: Town) -> None:
@@ -315,36 +316,36 @@ async def test_a_list_of_more_than_a_hundred_comments_is_read_to_its_end(listing
     await a_day_later(listing)
     pull = listing.repo.open_pull_request("hubot", "[topic-149] Faster")
     assert await cost(listing) == {ISSUE: 1, COMMENTS: 3, ROLE: 1, COMMENT: 1}
-    assert said(pull) == "**Teams:** cc @person-149, for `topic-149`."
+    assert section_text(pull) == "**Teams:** cc @person-149, for `topic-149`."
 
 
 async def test_a_missing_list_lists_nobody_and_is_not_requested_each_time(tmp_path: Path) -> None:
     config = CONFIG.replace("teams: {", "teams: {issue: 77, ")
-    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
-        await warm(here)
-        pull = here.repo.open_pull_request("hubot", "[hexagon] Faster")
-        assert await cost(here) == Counter({ISSUE: 1}) + Counter(WRITTEN)
-        assert said(pull)
-        here.repo.open_pull_request("hubot", "[tests] Faster")
-        assert await cost(here) == {}
-        assert await here.failures() == []
+    async with start_town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as town:
+        await warm(town)
+        pull = town.repo.open_pull_request("hubot", "[hexagon] Faster")
+        assert await cost(town) == Counter({ISSUE: 1}) + Counter(WRITTEN)
+        assert section_text(pull)
+        town.repo.open_pull_request("hubot", "[tests] Faster")
+        assert await cost(town) == {}
+        assert await town.failures() == []
 
 
 async def test_teams_of_the_organization_are_mentioned(tmp_path: Path) -> None:
     config = f'{QUIET}\n    teams: {{topics: {{hexagon: ["@octocat/gpu", "@elsewhere/gpu"]}}}}\n'
     teams = {"gpu": ["triager"]}
-    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config, teams=teams) as here:
-        pull = here.repo.open_pull_request("hubot", "[hexagon] Faster")
-        await here.quiet()
-        assert said(pull) == "**Teams:** cc @octocat/gpu, for `hexagon`."
+    async with start_town(f"sqlite:///{tmp_path}/nightjar.db", config=config, teams=teams) as town:
+        pull = town.repo.open_pull_request("hubot", "[hexagon] Faster")
+        await town.quiet()
+        assert section_text(pull) == "**Teams:** cc @octocat/gpu, for `hexagon`."
 
 
-async def test_a_comment_that_could_not_be_written_is_written_at_the_next_event(here: Town) -> None:
-    here.github.faults.add("POST", COMMENT.removeprefix("POST "), status=403, times=1)
-    pull = here.repo.open_pull_request("hubot", "[hexagon] Faster")
-    await here.quiet()
+async def test_a_comment_that_could_not_be_written_is_written_at_the_next_event(town: Town) -> None:
+    town.github.faults.add("POST", COMMENT.removeprefix("POST "), status=403, times=1)
+    pull = town.repo.open_pull_request("hubot", "[hexagon] Faster")
+    await town.quiet()
     assert pull.comments == []
-    assert len(await here.failures()) == 1
+    assert len(await town.failures()) == 1
     pull.label("hubot", "needs-review")
-    await here.quiet()
-    assert said(pull)
+    await town.quiet()
+    assert section_text(pull)

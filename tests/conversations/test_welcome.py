@@ -10,7 +10,8 @@ import pytest
 
 from bot.github.text import sticky
 from sandbox import PullRequest
-from tests.conversations.town import BOT, REPOSITORY, Town, town
+from tests.conversations.town import BOT, REPOSITORY, Town
+from tests.conversations.town import town as start_town
 
 CONFIG = f"""
 repositories:
@@ -27,20 +28,20 @@ GREETING = "\N{WAVING HAND SIGN} Hello and welcome. Comment `@ci help` to see wh
 
 
 @pytest.fixture
-async def here(tmp_path: Path) -> AsyncIterator[Town]:
-    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=CONFIG) as place:
-        await place.bot.watch.checked.wait()
-        place.repo.open_pull_request("reader", "cc", "cc @octocat")
-        await cost(place)
-        yield place
+async def town(tmp_path: Path) -> AsyncIterator[Town]:
+    async with start_town(f"sqlite:///{tmp_path}/nightjar.db", config=CONFIG) as town:
+        await town.bot.watch.checked.wait()
+        town.repo.open_pull_request("reader", "cc", "cc @octocat")
+        await cost(town)
+        yield town
 
 
-async def cost(here: Town) -> Counter[str]:
+async def cost(town: Town) -> Counter[str]:
     """Return the requests since the previous call."""
-    await here.quiet()
-    made = Counter(f"{r.method} {r.route}" for r in here.github.requests.of_installation)
-    here.github.requests.clear()
-    return made
+    await town.quiet()
+    counts = Counter(f"{r.method} {r.route}" for r in town.github.requests.of_installation)
+    town.github.requests.clear()
+    return counts
 
 
 def sections(pull: PullRequest) -> dict[str, str]:
@@ -49,40 +50,39 @@ def sections(pull: PullRequest) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("draft", [False, True])
-async def test_a_newcomer_is_greeted_once(here: Town, draft: bool) -> None:
-    """TVM #12824:
+async def test_a_newcomer_is_greeted_once(town: Town, draft: bool) -> None:
+    """TVM #12824: if another section failed, nobody was greeted; otherwise everybody was, on every pull request.
 
-    if another section failed, nobody was greeted; otherwise everybody was, on every pull request. GitHub's webhooks say
-    NONE for a newcomer.
+    GitHub's webhooks say NONE for a newcomer.
     """
-    pull = here.repo.open_pull_request("newcomer", "Faster", fork=True, draft=draft)
-    assert await cost(here) == {QUERY: 1, COMMENTS: 1, COMMENT: 1}
+    pull = town.repo.open_pull_request("newcomer", "Faster", fork=True, draft=draft)
+    assert await cost(town) == {QUERY: 1, COMMENTS: 1, COMMENT: 1}
     assert sections(pull) == {"welcome": GREETING}
     pull.push()
     pull.edit("newcomer", title="Much faster")
     pull.close("newcomer")
     pull.reopen("newcomer")
-    assert await cost(here) == {}
+    assert await cost(town) == {}
 
 
-async def test_a_greeting_that_a_maintainer_deletes_does_not_come_back(here: Town) -> None:
-    pull = here.repo.open_pull_request("newcomer", "Faster", fork=True)
-    await here.quiet()
+async def test_a_greeting_that_a_maintainer_deletes_does_not_come_back(town: Town) -> None:
+    pull = town.repo.open_pull_request("newcomer", "Faster", fork=True)
+    await town.quiet()
     pull.delete_comment(pull.comments_by(BOT)[0], by="octocat")
     pull.push()
-    await here.quiet()
+    await town.quiet()
     assert pull.comments == []
 
 
-async def test_people_with_access_contributors_and_bots_are_not_greeted(here: Town) -> None:
-    here.repo.open_pull_request("contributor", "First", fork=True).merge("octocat")
-    await cost(here)
+async def test_people_with_access_contributors_and_bots_are_not_greeted(town: Town) -> None:
+    town.repo.open_pull_request("contributor", "First", fork=True).merge("octocat")
+    await cost(town)
     for author in ("octocat", "hubot", "contributor", BOT):
-        here.repo.open_pull_request(author, "Faster", fork=author == "contributor")
-    assert await cost(here) == {}
+        town.repo.open_pull_request(author, "Faster", fork=author == "contributor")
+    assert await cost(town) == {}
 
 
-async def test_the_greeting_comes_before_all_other_sections(here: Town) -> None:
-    pull = here.repo.open_pull_request("newcomer", "[hexagon] Faster", "cc @stranger", fork=True)
-    await here.quiet()
+async def test_the_greeting_comes_before_all_other_sections(town: Town) -> None:
+    pull = town.repo.open_pull_request("newcomer", "[hexagon] Faster", "cc @stranger", fork=True)
+    await town.quiet()
     assert list(sections(pull)) == ["welcome", "team-tags", "cc-reviewers"]

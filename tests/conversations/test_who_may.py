@@ -9,61 +9,62 @@ import pytest
 from bot.app.features import COMMANDS
 from bot.app.load import app_repository_model
 from bot.config.repository_keys import ConfigKey
-from tests.conversations.town import CONFIG, Town, town
+from tests.conversations.town import CONFIG, Town
+from tests.conversations.town import town as start_town
 
 ONLY = "Only the pull request's author and people with triage access can do this. Ask one of them"
 ROLE = "/repos/{owner}/{repo}/collaborators/{username}/permission"
 
 
-def slow(here: Town, sha: str) -> str | None:
-    status = here.repo.status(sha, "ci/slow-tests")
+def slow(town: Town, sha: str) -> str | None:
+    status = town.repo.status(sha, "ci/slow-tests")
     return status.description if status else None
 
 
-@pytest.mark.parametrize("who", ["octocat", "hubot", "triager"])
-async def test_people_with_triage_or_more_may_run_commands(here: Town, who: str) -> None:
-    """By default the author or triage+."""
-    pull = here.repo.open_pull_request("reader", "Faster", fork=True)
-    comment = pull.comment(who, "@ci run slow tests")
-    await here.quiet()
+@pytest.mark.parametrize("commenter", ["octocat", "hubot", "triager"])
+async def test_people_with_triage_or_more_may_run_commands(town: Town, commenter: str) -> None:
+    """By default, the author and people with the triage role or more may run commands."""
+    pull = town.repo.open_pull_request("reader", "Faster", fork=True)
+    comment = pull.comment(commenter, "@ci run slow tests")
+    await town.quiet()
     assert pull.reactions(comment) == ["eyes", "+1"]
 
 
-async def test_the_author_needs_no_role(here: Town) -> None:
-    pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+async def test_the_author_needs_no_role(town: Town) -> None:
+    pull = town.repo.open_pull_request("somebody", "Faster", fork=True)
     comment = pull.comment("somebody", "@ci run slow tests")
-    await here.quiet()
+    await town.quiet()
     assert pull.reactions(comment) == ["eyes", "+1"]
-    assert here.github.requests.count("GET", ROLE) == 1
+    assert town.github.requests.count("GET", ROLE) == 1
 
 
-@pytest.mark.parametrize("who", ["reader", "somebody"])
-async def test_others_get_the_reason_and_who_may(here: Town, who: str) -> None:
-    """A 😕 and an answer."""
-    pull = here.repo.open_pull_request("hubot", "Faster")
-    comment = pull.comment(who, "@ci run slow tests")
-    await here.quiet()
+@pytest.mark.parametrize("commenter", ["reader", "somebody"])
+async def test_others_get_the_reason_and_who_may(town: Town, commenter: str) -> None:
+    """The bot reacts with 😕 and answers."""
+    pull = town.repo.open_pull_request("hubot", "Faster")
+    comment = pull.comment(commenter, "@ci run slow tests")
+    await town.quiet()
     assert pull.reactions(comment) == ["eyes", "confused"]
-    (answer,) = here.answers(pull)
+    (answer,) = town.answers(pull)
     assert f"😕 `@ci run slow tests`: {ONLY}" in answer
-    assert slow(here, pull.head_sha) == "Off: nobody requested them. To turn on, comment: @ci run slow tests"
+    assert slow(town, pull.head_sha) == "Off: nobody requested them. To turn on, comment: @ci run slow tests"
 
 
-@pytest.mark.parametrize("said", ["@ci rnu slow tests", "@ci", '@ci rerun "unit', "@ci is broken again"])
-async def test_text_that_is_no_command_is_ignored_without_the_right_to_run_commands(here: Town, said: str) -> None:
-    pull = here.repo.open_pull_request("hubot", "Faster")
-    comment = pull.comment("reader", said)
-    await here.quiet()
+@pytest.mark.parametrize("text", ["@ci rnu slow tests", "@ci", '@ci rerun "unit', "@ci is broken again"])
+async def test_text_that_is_no_command_is_ignored_without_the_right_to_run_commands(town: Town, text: str) -> None:
+    pull = town.repo.open_pull_request("hubot", "Faster")
+    comment = pull.comment("reader", text)
+    await town.quiet()
     assert pull.reactions(comment) == []
-    assert here.answers(pull) == []
+    assert town.answers(pull) == []
 
 
-async def test_without_the_right_only_the_commands_are_answered(here: Town) -> None:
-    pull = here.repo.open_pull_request("hubot", "Faster")
+async def test_without_the_right_only_the_commands_are_answered(town: Town) -> None:
+    pull = town.repo.open_pull_request("hubot", "Faster")
     comment = pull.comment("reader", "@ci rnu\n@ci rerun")
-    await here.quiet()
+    await town.quiet()
     assert pull.reactions(comment) == ["eyes", "confused"]
-    (answer,) = here.answers(pull)
+    (answer,) = town.answers(pull)
     assert "`@ci rerun`" in answer
     assert "rnu" not in answer
 
@@ -71,42 +72,42 @@ async def test_without_the_right_only_the_commands_are_answered(here: Town) -> N
 async def test_app_yaml_says_who_may_run_each_feature(tmp_path: Path) -> None:
     """The right to run one feature does not include another."""
     config = f"{CONFIG}    slow_tests: {{allow: [maintain]}}\n"
-    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
-        pull = here.repo.open_pull_request("hubot", "Faster")
+    async with start_town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as town:
+        pull = town.repo.open_pull_request("hubot", "Faster")
         by_author = pull.comment("hubot", "@ci run slow tests\n@ci help")
-        await here.quiet()
+        await town.quiet()
         assert pull.reactions(by_author) == ["eyes", "confused"]
-        (answer,) = here.answers(pull)
+        (answer,) = town.answers(pull)
         assert "You need maintain access for this." in answer
         assert "- `@ci help`: Put each command" in answer
         by_owner = pull.comment("octocat", "@ci run slow tests")
-        await here.quiet()
+        await town.quiet()
         assert pull.reactions(by_owner) == ["eyes", "+1"]
 
 
-async def test_an_edit_by_somebody_else_counts_as_the_editors_command(here: Town) -> None:
+async def test_an_edit_by_somebody_else_counts_as_the_editors_command(town: Town) -> None:
     """The editor's role decides about a harmless command; one that acts for others needs a comment of their own."""
-    pull = here.repo.open_pull_request("octocat", "Faster")
+    pull = town.repo.open_pull_request("octocat", "Faster")
     pull.comment("octocat", "@ci run slow tests")
-    ours = pull.comment("hubot", "Is this slow?")
-    theirs = pull.comment("reader", "Is this slow?")
-    await here.quiet()
-    on = slow(here, pull.head_sha)
-    assert on == "On: requested by octocat. To turn off, comment: @ci skip slow tests"
-    pull.edit_comment(ours, "Is this slow?\n\n@ci skip slow tests", by="reader")
-    await here.quiet()
-    assert pull.reactions(ours) == ["eyes", "confused"]
-    assert ONLY in here.answers(pull)[-1]
-    assert slow(here, pull.head_sha) == on
-    pull.edit_comment(theirs, "Is this slow?\n\n@ci skip slow tests", by="hubot")
-    await here.quiet()
-    assert pull.reactions(theirs) == ["eyes", "+1"]
-    off = slow(here, pull.head_sha)
-    assert off == "Off: turned off by hubot. To turn on, comment: @ci run slow tests"
-    pull.edit_comment(theirs, "Is this slow?\n\n@ci run slow tests", by="hubot")
-    await here.quiet()
-    assert "You edited this into a comment by `reader`, so I ignored it." in here.answers(pull)[-1]
-    assert slow(here, pull.head_sha) == off
+    hubot_comment = pull.comment("hubot", "Is this slow?")
+    reader_comment = pull.comment("reader", "Is this slow?")
+    await town.quiet()
+    on_status = slow(town, pull.head_sha)
+    assert on_status == "On: requested by octocat. To turn off, comment: @ci skip slow tests"
+    pull.edit_comment(hubot_comment, "Is this slow?\n\n@ci skip slow tests", by="reader")
+    await town.quiet()
+    assert pull.reactions(hubot_comment) == ["eyes", "confused"]
+    assert ONLY in town.answers(pull)[-1]
+    assert slow(town, pull.head_sha) == on_status
+    pull.edit_comment(reader_comment, "Is this slow?\n\n@ci skip slow tests", by="hubot")
+    await town.quiet()
+    assert pull.reactions(reader_comment) == ["eyes", "+1"]
+    off_status = slow(town, pull.head_sha)
+    assert off_status == "Off: turned off by hubot. To turn on, comment: @ci run slow tests"
+    pull.edit_comment(reader_comment, "Is this slow?\n\n@ci run slow tests", by="hubot")
+    await town.quiet()
+    assert "You edited this into a comment by `reader`, so I ignored it." in town.answers(pull)[-1]
+    assert slow(town, pull.head_sha) == off_status
 
 
 HARMLESS = {"help", "cancel", "skip slow tests"}
@@ -126,23 +127,23 @@ async def test_a_command_that_acts_for_others_does_not_count_if_edited_into_some
     tmp_path: Path, command: str
 ) -> None:
     config = f"{CONFIG}    {ACTING[command]}: true\n"
-    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
-        pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
-        run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure")
+    async with start_town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as town:
+        pull = town.repo.open_pull_request("somebody", "Faster", fork=True)
+        run = town.repo.add_workflow_run(pull.head_sha, "CI", "failure")
         comment = pull.comment("somebody", "Please look")
         pull.edit_comment(comment, f"Please look\n\n@ci {command}", by="hubot")
-        await here.quiet()
+        await town.quiet()
         assert pull.reactions(comment) == ["eyes", "confused"]
         assert (run.attempt, pull.merged_by) == (1, None)
         assert (
             f"😕 `@ci {command}`: You edited this into a comment by `somebody`, so I ignored it. "
             f"Post `@ci {command}` in a comment of your own."
-        ) in here.answers(pull)[0]
-        own = pull.comment("hubot", "Let me see")
-        pull.edit_comment(own, f"Let me see\n\n@ci {command}")
-        await here.quiet()
-        assert "of your own" not in here.answers(pull)[-1] or len(here.answers(pull)) == 1
-        assert "eyes" in pull.reactions(own)
+        ) in town.answers(pull)[0]
+        own_comment = pull.comment("hubot", "Let me see")
+        pull.edit_comment(own_comment, f"Let me see\n\n@ci {command}")
+        await town.quiet()
+        assert "of your own" not in town.answers(pull)[-1] or len(town.answers(pull)) == 1
+        assert "eyes" in pull.reactions(own_comment)
 
 
 @pytest.mark.parametrize(
@@ -159,72 +160,72 @@ async def test_a_command_that_acts_for_others_does_not_count_if_edited_into_some
 @pytest.mark.parametrize("writer", ["somebody", "hubot"])
 async def test_an_edit_that_uncovers_an_old_command_does_not_run_it(tmp_path: Path, hidden: str, writer: str) -> None:
     """A maintainer closed a fence, or tidied up a long comment, and the pull request was merged."""
-    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=f"{CONFIG}    merge: true\n") as here:
-        pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+    async with start_town(f"sqlite:///{tmp_path}/nightjar.db", config=f"{CONFIG}    merge: true\n") as town:
+        pull = town.repo.open_pull_request("somebody", "Faster", fork=True)
         comment = pull.comment(writer, hidden)
-        await here.quiet()
-        answers = len(here.answers(pull))
+        await town.quiet()
+        answers = len(town.answers(pull))
         pull.edit_comment(comment, "@ci merge", by="hubot")
-        await here.quiet()
+        await town.quiet()
         assert pull.merged_by is None
-        assert len(here.answers(pull)) == answers
+        assert len(town.answers(pull)) == answers
 
 
-async def test_a_login_that_changed_hands_gives_its_first_owner_no_access(here: Town) -> None:
+async def test_a_login_that_changed_hands_gives_its_first_owner_no_access(town: Town) -> None:
     """People are identified by ID: between the comment and the role check, the login `reader` went to somebody else."""
-    pull = here.repo.open_pull_request("hubot", "Faster")
-    await here.quiet()
-    here.github.webhooks.hold()
+    pull = town.repo.open_pull_request("hubot", "Faster")
+    await town.quiet()
+    town.github.webhooks.hold()
     comment = pull.comment("reader", "@ci run slow tests")
-    renamed = here.github.users.pop("reader")
+    renamed = town.github.users.pop("reader")
     renamed.login = "formerly-reader"
-    here.github.users["formerly-reader"] = renamed
-    here.repo.set_role("reader", "admin")
-    here.github.webhooks.release()
-    await here.quiet()
+    town.github.users["formerly-reader"] = renamed
+    town.repo.set_role("reader", "admin")
+    town.github.webhooks.release()
+    await town.quiet()
     assert pull.reactions(comment) == ["eyes", "confused"]
-    assert ONLY in here.answers(pull)[0]
+    assert ONLY in town.answers(pull)[0]
 
 
-async def test_somebody_who_takes_over_the_authors_login_is_not_the_author(here: Town) -> None:
-    pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
-    renamed = here.github.users.pop("somebody")
+async def test_somebody_who_takes_over_the_authors_login_is_not_the_author(town: Town) -> None:
+    pull = town.repo.open_pull_request("somebody", "Faster", fork=True)
+    renamed = town.github.users.pop("somebody")
     renamed.login = "somebody-once"
-    here.github.users["somebody-once"] = renamed
+    town.github.users["somebody-once"] = renamed
     comment = pull.comment("somebody", "@ci run slow tests")
-    await here.quiet()
+    await town.quiet()
     assert pull.reactions(comment) == ["eyes", "confused"]
 
 
-async def test_an_author_who_changes_their_login_is_still_the_author(here: Town) -> None:
-    pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
-    await here.quiet()
-    here.github.webhooks.hold()
+async def test_an_author_who_changes_their_login_is_still_the_author(town: Town) -> None:
+    pull = town.repo.open_pull_request("somebody", "Faster", fork=True)
+    await town.quiet()
+    town.github.webhooks.hold()
     comment = pull.comment("somebody", "@ci run slow tests")
-    renamed = here.github.users.pop("somebody")
+    renamed = town.github.users.pop("somebody")
     renamed.login = "somebody-else"
-    here.github.users["somebody-else"] = renamed
-    here.github.webhooks.release()
-    await here.quiet()
+    town.github.users["somebody-else"] = renamed
+    town.github.webhooks.release()
+    await town.quiet()
     assert pull.reactions(comment) == ["eyes", "+1"]
 
 
-async def test_somebody_with_a_deleted_account_may_run_nothing(here: Town) -> None:
-    pull = here.repo.open_pull_request("hubot", "Faster")
-    await here.quiet()
-    here.github.webhooks.hold()
+async def test_somebody_with_a_deleted_account_may_run_nothing(town: Town) -> None:
+    pull = town.repo.open_pull_request("hubot", "Faster")
+    await town.quiet()
+    town.github.webhooks.hold()
     comment = pull.comment("passer-by", "@ci run slow tests")
-    del here.github.users["passer-by"]
-    here.github.webhooks.release()
-    await here.quiet()
+    del town.github.users["passer-by"]
+    town.github.webhooks.release()
+    await town.quiet()
     assert pull.reactions(comment) == ["eyes", "confused"]
 
 
-async def test_a_new_role_counts_after_at_most_a_minute(here: Town) -> None:
+async def test_a_new_role_counts_after_at_most_a_minute(town: Town) -> None:
     """A role check is cached: a second comment right after the first costs no second check."""
-    pull = here.repo.open_pull_request("octocat", "Faster")
-    for said in ("@ci rerun", "@ci rerun all", "@ci help"):
-        pull.comment("triager", said)
-    await here.quiet()
-    assert here.github.requests.count("GET", ROLE) == 1
-    assert len(here.answers(pull)) == 3
+    pull = town.repo.open_pull_request("octocat", "Faster")
+    for command in ("@ci rerun", "@ci rerun all", "@ci help"):
+        pull.comment("triager", command)
+    await town.quiet()
+    assert town.github.requests.count("GET", ROLE) == 1
+    assert len(town.answers(pull)) == 3
