@@ -19,12 +19,6 @@ async def town(tmp_path: Path) -> AsyncIterator[Town]:
 
 
 @pytest.fixture
-def here(town: Town) -> Town:
-    """The fixture `town` under its earlier name, for the files that still use it."""
-    return town
-
-
-@pytest.fixture
 async def site(tmp_path: Path) -> AsyncIterator[Works]:
     """A town with a Jenkins."""
     async with works(f"sqlite:///{tmp_path}/nightjar.db") as site:
