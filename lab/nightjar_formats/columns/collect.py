@@ -207,10 +207,11 @@ def _fold(
 ) -> tuple[list[str], int]:
     """Combine cases with `columns`. Return the names of tests that are new there, and the number of cases."""
     tests, reasons, packed_of, code_of, bounds = columns.tests, columns.reasons, _PACKED, CODES, BOUNDS
-    passed, count = CODES[Status.PASSED], 0
+    passed, case_count = CODES[Status.PASSED], 0
     names: list[str] = []
     reason_of_message: dict[str, int] = {}  # thousands of tests may be skipped for one reason
-    for count, case in enumerate(cases, 1):  # noqa: B007  # the caller reads it
+    for case_count, case in enumerate(cases, 1):  # noqa: B007  # returned below
+        # All fields at once, because this loop runs for each of millions of cases.
         _, status, _, _, _, _, seconds, flaky, trouble, message, text, measures, attempt, _ = case
         test_id, path = resolve(case)
         code = packed = code_of[status]
@@ -219,27 +220,29 @@ def _fold(
         if seconds is not None:
             packed += STATUS_BYTES + STATUS_BYTES * bisect_right(bounds, seconds)
         key = hash(test_id)
-        counts = True
+        replaces = True
         if attempt != attempts.group:
             attempts.begin(attempt, tests)
         if key in tests:
-            packed, counts = attempts.fold(tests, key, packed)
+            packed, replaces = attempts.fold(tests, key, packed)
+            if replaces:
+                reasons.pop(key, None)  # of the outcome that this case replaces
         else:
             names.append(test_id)
             if attempts.own is not None:
                 attempts.own[key] = packed
-        tests[key] = packed_of[packed]
+        tests[key] = packed_of[packed]  # the same number, as one object for all tests that have it
         if code == passed and not (message or text or measures or trouble):
             continue
-        if counts:
-            is_short = code not in _BAD and not (text or measures or trouble)
-            if is_short and message in reason_of_message:
+        if replaces:
+            is_message_only = code not in _BAD and not (text or measures or trouble)
+            if is_message_only and message in reason_of_message:
                 reasons[key] = reason_of_message[message]
             else:
                 _explain(columns, texts, key, test_id, path, case)
-                if is_short and message:
+                if is_message_only and message:
                     reason_of_message[message] = reasons[key]
-    return names, count
+    return names, case_count
 
 
 class NamesWriter:

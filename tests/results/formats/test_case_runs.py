@@ -173,3 +173,10 @@ def test_other_cases_take_steps_in_proportion_to_their_number(piece: str) -> Non
 
     # Texts of several chunks: within one chunk, each search would count as if it scanned all of it.
     assert_linear(prepared, 2_000)
+
+
+@pytest.mark.parametrize("earlier", [SKIPPED, XFAIL], ids=["skipped", "xfailed"])
+def test_a_test_that_passed_after_it_was_skipped_has_no_reason(earlier: str) -> None:
+    document = document_of("pytest", [earlier, '<testcase name="a" classname="b"/>'])
+    columns = collect(junit.read(BytesIO(document)), Resolver([]).resolve)
+    assert (len(columns.tests), columns.reasons) == (1, {})
