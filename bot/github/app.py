@@ -229,7 +229,7 @@ class GitHubApp:
         try:
             token = Payload(await self.as_app().post_repeatable(url, url_vars, data=data), "access_tokens")
         except BadRequest as error:
-            raise await self._not_installed(installation, error) from None
+            raise await self._explain_refusal(installation, error) from None
         self.note_suspension(installation, suspended=False)
         return token
 
@@ -240,19 +240,21 @@ class GitHubApp:
                 await self.as_app().getitem(url, {"installation_id": str(installation)}), "installation"
             )
         except BadRequest as error:
-            raise await self._not_installed(installation, error) from None
+            raise await self._explain_refusal(installation, error) from None
         permissions = description.at("permissions")
         return {name: permissions.string(name) for name in permissions.raw}
 
-    async def _not_installed(self, installation: int, error: BadRequest) -> Exception:
-        """Turn GitHub's refusal of a token into the error that says why.
+    async def _explain_refusal(self, installation: int, error: BadRequest) -> Exception:
+        """Return the error that says why GitHub refused a request about an installation; note if it is suspended.
 
-        A caller must not mistake a 404 here for one about the object that it wanted to read.
+        That is `AccessPaused` for a suspended installation and `NotInstalled` for one that is gone or refuses the App;
+        a caller must not mistake its 404 for one about the object that it wanted to read. Any other refusal is returned
+        as it is. Raises `NoSuchApp` if GitHub knows no such App.
         """
         if is_suspended(error):
             self.note_suspension(installation, suspended=True)
             return AccessPaused.suspended(installation)
-        # An App that does not exist gets a 404 here too: `read_app` then raises `NoSuchApp`.
+        # An App that does not exist gets a 404 as well: `read_app` then raises `NoSuchApp`.
         if is_not_found(error):
             await self.read_app()
             return NotInstalled(NOT_INSTALLED.format(installation=installation))

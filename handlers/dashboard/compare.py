@@ -189,25 +189,29 @@ async def _compare_suites(
     base: CommitWithResults,
     head: CommitWithResults,
 ) -> list[SuitePair]:
-    """Compare each suite of two commits; a long comparison runs in a process of the pool."""
-    state = await request.pages.run(parts.store.state, target, head.sha)
+    """Compare each suite that one of two commits has, in the order of their names."""
+    head_state = await request.pages.run(parts.store.state, target, head.sha)
     quarantine, _ = quarantine_at(settings.of(QUARANTINE), target, parts.moment())
-    names = sorted({*state.suites, *await request.pages.run(parts.store.commits.suites, target, base.sha)})
+    names = sorted({*head_state.suites, *await request.pages.run(parts.store.commits.suites, target, base.sha)})
     pairs = []
     for name in names:
-        suite = state.suites.get(name)
+        head_suite = head_state.suites.get(name)
         base_outcomes = await request.pages.run(parts.store.seen, target, name, base.sha)
-        if suite is None or not suite.seen:
+        if head_suite is None or not head_suite.seen:
             pairs.append(SuitePair(name, {}, base_outcomes, None, quarantine))
             continue
-        compared = await _compare_suite(parts, request, settings, target, suite, Baseline(base.sha, ""), base_outcomes)
-        if tests := compared.comparison.new_failures:
-            failures = {test: suite.seen[test] for test in tests}
+        compared = await _compare_suite(
+            parts, request, settings, target, head_suite, Baseline(base.sha, ""), base_outcomes
+        )
+        if new_failures := compared.comparison.new_failures:
+            failures = {test: head_suite.seen[test] for test in new_failures}
             flakiness = await request.pages.run(
                 parts.store.failures.flakiness, target, name, head.sha, failures, settings.of(RENAMES).aliases
             )
             compared = with_flaky(compared, flakiness)
-        pairs.append(SuitePair(name, suite.seen, base_outcomes, compared, quarantine, complete=suite.complete))
+        pairs.append(
+            SuitePair(name, head_suite.seen, base_outcomes, compared, quarantine, complete=head_suite.complete)
+        )
     return pairs
 
 

@@ -121,17 +121,27 @@ def explained_ordinals(
 
 
 def _is_explained(
-    failures: FreshFailures, ordinal: int, spans: Sequence[NameSpan], changes: ChangesOf, window: Sequence[LinkedPoint]
+    failures: FreshFailures,
+    ordinal: int,
+    spans: Sequence[NameSpan],
+    changes: ChangesOf,
+    linked_points: Sequence[LinkedPoint],
 ) -> bool:
-    """Return whether the known flakiness of a test explains its new failure."""
-    chain = [(point.committed_at, point.sha) for point in window]
-    end = bisect_right(chain, failures.position)
-    window_chain = chain[max(0, end - WINDOW) : end]
-    history, runs = segments_over(spans, changes, window_chain, at(failures.linked, ordinal)), len(window_chain)
-    # A run outside the series comes after the runs of its window.
-    if not window_chain or window_chain[-1] != failures.position:
-        history, runs = [*history, (runs, SEEN[at(failures.column, ordinal)])], runs + 1
-    return flakiness_of(history, runs).explains
+    """Return whether the known flakiness of a test explains its new failure at one commit.
+
+    `ordinal` is the test's number in the columns of `failures`; `spans` and `changes` say under which names it ran and
+    how it ended. `linked_points` are the series' runs whose changes are stored, oldest first.
+    """
+    positions = [(point.committed_at, point.sha) for point in linked_points]
+    end = bisect_right(positions, failures.position)
+    window = positions[max(0, end - WINDOW) : end]
+    run_count = len(window)
+    history = segments_over(spans, changes, window, at(failures.linked, ordinal))
+    # A commit that is no point of the series, such as a pull request's, counts as one more run after the window.
+    if not window or window[-1] != failures.position:
+        history = [*history, (run_count, SEEN[at(failures.column, ordinal)])]
+        run_count += 1
+    return flakiness_of(history, run_count).explains
 
 
 _NOT_FLAKY = bytes(range(FLAKY))
