@@ -340,10 +340,11 @@ def _typo_of(word: _Word, arguments: Arguments) -> str | None:
 
 
 def _in_quotes(name: str) -> str:
-    # Each of several closing marks would end the name.
-    fitting = (opening for opening, closing in _QUOTES.items() if not any(mark in name for mark in closing))
-    opening = first_of(fitting) or '"'
-    return f"{opening}{name}{_QUOTES[opening][0]}"
+    for opening, closing in _QUOTES.items():
+        # Each of several closing marks would end the name.
+        if not any(mark in name for mark in closing):
+            return f"{opening}{name}{closing[0]}"
+    return f"`{name}`"  # only a name that was written as code can have all closing marks
 
 
 def _shown(rest: str, line: Line) -> str:

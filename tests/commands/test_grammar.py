@@ -139,6 +139,12 @@ def test_a_name_is_quoted_with_marks_of_which_none_ends_it() -> None:
     assert read(f"@ci {command.text}") == [command]
 
 
+def test_a_name_with_every_closing_mark_is_written_as_code() -> None:
+    command = Command(RERUN, names=("Linux \"'\u201d\u201c\u2019\u2018»",))
+    assert read(f"@ci rerun `{command.names[0]}`") == [command]
+    assert read(f"@ci {command.text}") == [command]
+
+
 @pytest.mark.no_cover
 @pytest.mark.parametrize("quotes", ['""', "''", "“”", "\u2018\u2019", "„“", "„”", "\u201a\u2018", "\u201a\u2019", "«»"])
 @given(text=st.text(st.sampled_from("ab 1?/(),\"'“”\u2018\u2019„\u201a«»"), max_size=12))
