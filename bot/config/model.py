@@ -6,7 +6,7 @@ model that has the keys of all features.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, TypeVar, cast
 
@@ -57,44 +57,45 @@ class RepositoryConfig(Keys):
     @property
     def own_contexts(self) -> frozenset[str]:
         """Return the contexts of the statuses that the bot sets in the repository."""
-        named = ((key.contexts, section) for key, section in self._enabled if key.contexts is not None)
-        return frozenset(context for contexts, section in named for context in contexts(section))
+        return frozenset(context for _, context in self._declared(lambda key: key.contexts))
 
     @property
     def own_branches(self) -> frozenset[str]:
         """Return the branches that the bot pushes to."""
-        named = ((key.branches, section) for key, section in self._enabled if key.branches is not None)
-        return frozenset(branch for branches, section in named for branch in branches(section))
+        return frozenset(branch for _, branch in self._declared(lambda key: key.branches))
 
     @property
     def tested_branches(self) -> tuple[str, ...]:
         """Return the branches whose commits labs test, unless the settings of the labs name others."""
-        named = ((key.tested_branches, section) for key, section in self._enabled if key.tested_branches is not None)
-        return tuple(branch for branches, section in named for branch in branches(section))
+        return tuple(branch for _, branch in self._declared(lambda key: key.tested_branches))
 
     @property
     def jenkins(self) -> tuple[JenkinsServer, ...]:
         """Return the Jenkins servers whose jobs the bot may start."""
-        named = ((key.jenkins, section) for key, section in self._enabled if key.jenkins is not None)
-        return tuple(server for servers, section in named for server in servers(section))
+        return tuple(server for _, server in self._declared(lambda key: key.jenkins))
 
     def places(self) -> Iterator[tuple[str, Place]]:
         """Yield the channels that messages go to, each with the name of the feature's key."""
+        return self._declared(lambda key: key.places)
+
+    def warnings(self) -> Iterator[tuple[str, str]]:
+        """Yield valid settings that are probably a mistake: the feature's key, and a text with `{place}` in it."""
+        return self._declared(lambda key: key.warn)
+
+    def _declared(
+        self, declaration: Callable[[ConfigKey[Any]], Callable[[Any], Iterable[V]] | None]
+    ) -> Iterator[tuple[str, V]]:
+        """Yield what the features that are on declare of one kind, each with the name of the feature's key."""
         for key, section in self._enabled:
-            if key.places is not None:
-                yield from ((key.name, place) for place in key.places(section))
+            declared = declaration(key)
+            if declared is not None:
+                yield from ((key.name, item) for item in declared(section))
 
     def required(self) -> Iterator[tuple[tuple[str, str], tuple[str, ...]]]:
         """Yield the patterns of contexts that features wait for, with the feature's key and the one below it."""
         for key, section in self._enabled:
             if key.requires:
                 yield (key.name, key.requires), getattr(section, key.requires)
-
-    def warnings(self) -> Iterator[tuple[str, str]]:
-        """Yield valid settings that are probably a mistake: the feature's key, and a text with `{place}` in it."""
-        for key, section in self._enabled:
-            if key.warn is not None:
-                yield from ((key.name, text) for text in key.warn(section))
 
     def allowed(self, feature: str) -> tuple[Role, ...] | None:
         """Return who may use a feature; None if its key restricts nobody, or if it is off."""
