@@ -1,6 +1,6 @@
 """Find the tests that guard a change against a branch, by imports, folders and names: `make test-changed`.
 
-from __future__ import annotations
+It prints why it runs each:
 
     tests/core/test_urls.py: imports bot/core/urls.py
     tests/conversations/test_merge.py: is named like handlers/merge/
