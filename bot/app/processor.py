@@ -127,11 +127,11 @@ class Pipeline:
 
     async def view_of(self, repository: Repository) -> RepositoryView:
         """Read the prefilter's view of a repository from the records."""
-        at = self.prefilter.clock()
+        read_at = self.prefilter.clock()
         name = await self.repositories.name_of(repository)
         config = await config_in_force(self.config, self.records, name) if name is not None else None
         private = name is not None and await self.repositories.is_called_private(name)
-        return RepositoryView(repository.full_name, config, private, at)
+        return RepositoryView(repository.full_name, config, private, read_at)
 
     async def _is_ours(self, delivery: Delivery) -> bool:
         """Return whether app.yaml names the repository: another one may have got its name on GitHub."""
@@ -141,23 +141,23 @@ class Pipeline:
 
     async def plan(self, delivery: Delivery, handler: str, intent: str) -> PlannedEffects:
         """Let one handler decide."""
-        found = self._handler(handler)
+        planner = self._handler(handler)
         async with self._context(delivery, intent, handler) as context:
-            if found.feature and found.feature not in context.config.features:
+            if planner.feature and planner.feature not in context.config.features:
                 # Somebody turned the feature off after the delivery was routed.
                 return PlannedEffects(why=FEATURE_OFF)
-            return self._as_data(await found.plan(context), found)
+            return self._as_data(await planner.plan(context), planner)
 
     async def plan_failure(self, delivery: Delivery, handler: str, intent: str, failure_text: str) -> PlannedEffects:
         """Let a handler that failed for good plan a message to people, if it has one."""
-        found = next((one for one in self.router.handlers if one.name == handler), None)
-        if found is None or found.on_failure is None:
+        planner = next((candidate for candidate in self.router.handlers if candidate.name == handler), None)
+        if planner is None or planner.on_failure is None:
             return PlannedEffects()
         async with self._context(delivery, intent, handler) as context:
-            plan = await found.on_failure(context, failure_text)
+            plan = await planner.on_failure(context, failure_text)
         if plan.conclusion_basis is not None:
             raise ValueError(CONCLUDES_NOTHING.format(handler=handler))
-        return self._as_data(plan, found)
+        return self._as_data(plan, planner)
 
     def answering(self, delivery: Delivery) -> Sequence[str]:
         """Return the handlers that tell people if a delivery could not be routed, by app.yaml alone."""
@@ -174,16 +174,17 @@ class Pipeline:
 
     async def conclude(self, delivery: Delivery, job: ConclusionJob) -> PlannedEffects:
         """Let a handler decide what follows from how the effects of its plan ended."""
-        found = self._handler(job.handler)
-        stage, rank = _conclude_stage(found), Rank(job.conclusion_basis[RANK])
+        planner = self._handler(job.handler)
+        stage, rank = _conclude_stage(planner), Rank(job.conclusion_basis[RANK])
         basis = adapter_of(stage.basis).validate_python(job.conclusion_basis[BASIS])
         ended = tuple(
-            EffectOutcome(self._decoded(one.effect), one.state, one.text, one.value, one.simulated) for one in job.ended
+            EffectOutcome(self._decoded(effect.effect), effect.state, effect.text, effect.value, effect.simulated)
+            for effect in job.ended
         )
         async with self._context(delivery, job.intent, job.handler) as context:
             with ranked(rank):
                 plan = await stage.decide(context, basis, EffectOutcomes(ended, job.again))
-        return self._as_data(replace(plan, rank=rank), found)
+        return self._as_data(replace(plan, rank=rank), planner)
 
     async def apply(self, job: EffectJob) -> AppliedEffect:
         """Apply one effect."""
@@ -196,8 +197,8 @@ class Pipeline:
         self, job: EffectJob, effect: Effect, rank: Rank, repository: Repository, place: InstalledRepository
     ) -> AppliedEffect:
         async def elsewhere(name: str) -> tuple[int, GitHub]:
-            other = await self.app.place_of(name)
-            return other.repository, self.app.client(other, effect.permissions, writes=job.writes)
+            other_place = await self.app.place_of(name)
+            return other_place.repository, self.app.client(other_place, effect.permissions, writes=job.writes)
 
         context = EffectContext(
             intent=job.intent,
@@ -218,11 +219,11 @@ class Pipeline:
         except RateLimited as error:
             if rank is not Rank.STRANGER:
                 raise
-            left = job.received_at + STRANGERS_PATIENCE - time.time()
-            if left <= 0:
+            remaining = job.received_at + STRANGERS_PATIENCE - time.time()
+            if remaining <= 0:
                 return AppliedEffect(RATE_LIMITED, changed=False)
             # The commands of everybody else on this pull request must not wait for it.
-            raise GiveWay(str(error), retry_in=min(error.retry_in, left)) from error
+            raise GiveWay(str(error), retry_in=min(error.retry_in, remaining)) from error
         finally:
             if isinstance(effect, ChangesSettings):
                 self.prefilter.forget(repository)
@@ -246,7 +247,7 @@ class Pipeline:
         name = await self.repositories.name_of(repository)
         config = await config_in_force(self.config, self.records, name) if name is not None else None
         if config is None:
-            if any(one.after_removal for one in self.router.handlers if one.name == handler):
+            if any(candidate.after_removal for candidate in self.router.handlers if candidate.name == handler):
                 return type(self.config.defaults)()
             raise UserError(NOT_CONFIGURED.format(repository=repository.full_name))
         return config
@@ -268,7 +269,7 @@ class Pipeline:
             )
 
     @asynccontextmanager
-    async def _place_of(self, given: Repository) -> AsyncIterator[tuple[Repository, InstalledRepository]]:
+    async def _place_of(self, payload_repository: Repository) -> AsyncIterator[tuple[Repository, InstalledRepository]]:
         """Yield a repository and where the App is installed on it.
 
         The repository has its current name, because GitHub does not redirect writes. While the App has no access to it,
@@ -276,9 +277,9 @@ class Pipeline:
         repository as well, and that one is suspended or removed, this is final: an owner of another account must not
         hold up this repository.
         """
-        known = await self.repositories.get(given.id)
-        repository = given if known is None else replace(given, full_name=known.full_name)
-        place = await self._installed(given, repository, known)
+        stored = await self.repositories.get(payload_repository.id)
+        repository = payload_repository if stored is None else replace(payload_repository, full_name=stored.full_name)
+        place = await self._installed(payload_repository, repository, stored)
         try:
             yield repository, place
         except NotSelected as error:
@@ -291,17 +292,17 @@ class Pipeline:
             raise
 
     async def _installed(
-        self, given: Repository, repository: Repository, known: KnownRepository | None
+        self, payload_repository: Repository, repository: Repository, stored: KnownRepository | None
     ) -> InstalledRepository:
         installation = repository.installation_id
-        if known is not None and known.away in PAUSED:
-            is_suspended, number = known.away is LeftAlone.SUSPENDED, installation or 0
+        if stored is not None and stored.away in PAUSED:
+            is_suspended, number = stored.away is LeftAlone.SUSPENDED, installation or 0
             if is_suspended and number:
                 self.app.note_suspension(number, suspended=True)
             paused = AccessPaused.suspended(number) if is_suspended else AccessPaused.removed(number)
             return InstalledRepository(number, repository.id, paused)
         # Events of our own, such as those of timers, come from no installation.
-        if installation is None or _owner(given) != _owner(repository):
+        if installation is None or _owner(payload_repository) != _owner(repository):
             installation = await self.app.installation_for(repository.full_name)
         return InstalledRepository(installation, repository.id)
 

@@ -74,9 +74,13 @@ class DeliveryAttempt:
     def of(cls, item: Payload) -> DeliveryAttempt:
         """Read an item of GitHub's list; a status code other than 2xx is one that we, or a proxy, did not accept."""
         code = item.integer("status_code") if item.has("status_code") else 0
-        at = datetime.fromisoformat(item.string("delivered_at")).timestamp()
+        delivered_at = datetime.fromisoformat(item.string("delivered_at")).timestamp()
         return cls(
-            id=item.integer("id"), guid=item.string("guid"), at=at, arrived=200 <= code < 300, event=item.text("event")
+            id=item.integer("id"),
+            guid=item.string("guid"),
+            at=delivered_at,
+            arrived=200 <= code < 300,
+            event=item.text("event"),
         )
 
 
@@ -124,11 +128,14 @@ class RedeliverySweep:
 
 
 def still_missing(
-    before: Mapping[str, MissingDelivery], attempts: Iterable[DeliveryAttempt], known: Collection[str], now: float
+    earlier: Mapping[str, MissingDelivery],
+    attempts: Iterable[DeliveryAttempt],
+    stored_guids: Collection[str],
+    moment: float,
 ) -> dict[str, MissingDelivery]:
     """Return the missing deliveries by GUID: those before and those that failed since, without those that arrived."""
-    missing = dict(before)
-    arrived = set(known)
+    missing = dict(earlier)
+    arrived = set(stored_guids)
     for attempt in attempts:
         if attempt.arrived:
             arrived.add(attempt.guid)
@@ -142,7 +149,7 @@ def still_missing(
             first=min(entry.first, attempt.at),
             last=max(entry.last, attempt.at),
         )
-    remaining = [m for m in missing.values() if m.guid not in arrived and m.first > now - WINDOW]
+    remaining = [m for m in missing.values() if m.guid not in arrived and m.first > moment - WINDOW]
     return {m.guid: m for m in sorted(remaining, key=lambda m: m.turn)}
 
 
@@ -153,7 +160,7 @@ class Redelivery:
         self,
         github: GitHub,
         records: Records,
-        known: SeenBefore,
+        stored_guids: SeenBefore,
         metrics: Metrics,
         *,
         pace: float = WRITE_SPACING,
@@ -165,11 +172,11 @@ class Redelivery:
 
         GitHub asks for a second between writes:
         https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
-        `clock` is monotonic, in seconds; `now` is in seconds since 1970; `most` is how many GUIDs are remembered.
+        `clock` is monotonic, in seconds; `now` gives seconds since 1970; `most` is how many GUIDs are remembered.
         """
         self._github = github
         self._records = records
-        self._seen_before = known
+        self._seen_before = stored_guids
         self._metrics = metrics
         self._pace = pace
         self._clock = clock
@@ -181,53 +188,57 @@ class Redelivery:
 
         Raises `TryAgain` or gidgethub's errors if GitHub does not answer; the stored state stays as it was.
         """
-        now = self._now()
+        moment = self._now()
         noted = await self._records.get(MISSING.of()) or MissingDeliveries()
-        before = {entry.guid: entry for entry in noted.missing}
+        earlier = {entry.guid: entry for entry in noted.missing}
         with ranked(Rank.SWEEP):
-            attempts = await self._read(max(noted.since, now - WINDOW))
-            suspects = before.keys() | {attempt.guid for attempt in attempts if not attempt.arrived}
-            known = await self._seen_before(sorted(suspects)) if suspects else ()
-            missing = still_missing(before, attempts, known, now)
-            recovered = sum(1 for m in before.values() if m.asked and m.guid not in missing and m.first > now - WINDOW)
-            for lost in before.values():
-                if lost.first <= now - WINDOW and lost.guid not in known:
+            attempts = await self._read(max(noted.since, moment - WINDOW))
+            suspects = earlier.keys() | {attempt.guid for attempt in attempts if not attempt.arrived}
+            stored_guids = await self._seen_before(sorted(suspects)) if suspects else ()
+            missing = still_missing(earlier, attempts, stored_guids, moment)
+            recovered = sum(
+                1 for m in earlier.values() if m.asked and m.guid not in missing and m.first > moment - WINDOW
+            )
+            for lost in earlier.values():
+                if lost.first <= moment - WINDOW and lost.guid not in stored_guids:
                     log.error("missed delivery is lost", delivery=lost.guid, reason="GitHub no longer offers it")
             newest = max((attempt.at for attempt in attempts), default=None)
             # Use the times in GitHub's list, because our own clock may be wrong.
             since = newest - OVERLAP if newest is not None else noted.since
             missing, since = self._cut(missing, since)
             # Store the list before the first request: if the process dies meanwhile, nobody has to read the list again.
-            await self._note(since, missing, asked=0, recovered=recovered)
-            askable = [m for m in missing.values() if m.askable <= now][:PER_SWEEP]
-            asked = 0
+            await self._note(since, missing, requested=0, recovered=recovered)
+            askable = [m for m in missing.values() if m.askable <= moment][:PER_SWEEP]
+            requested = 0
             for first in range(0, len(askable), PER_NOTE):
                 some = askable[first : first + PER_NOTE]
-                done = await self._ask(some, missing, now, at_once=max(0, WRITE_BURST - first))
-                asked += done
+                done = await self._ask(some, missing, moment, at_once=max(0, WRITE_BURST - first))
+                requested += done
                 # The times of these requests are stored before the next ones, or a crash would request all of them
                 # again.
-                await self._note(since, missing, asked=done, recovered=0)
+                await self._note(since, missing, requested=done, recovered=0)
                 if missing[some[-1].guid] == some[-1]:  # GitHub accepts no more for now
                     break
-        if asked or recovered:
-            log.info("missed deliveries", asked=asked, recovered=recovered, missing=len(missing))
-        return RedeliverySweep(asked, recovered, len(missing))
+        if requested or recovered:
+            log.info("missed deliveries", asked=requested, recovered=recovered, missing=len(missing))
+        return RedeliverySweep(requested, recovered, len(missing))
 
     def _cut(self, missing: dict[str, MissingDelivery], since: float) -> tuple[dict[str, MissingDelivery], float]:
         """Return the deliveries to store, and a `since` from which the next sweep finds the others again."""
         first = dict(islice(missing.items(), self._most))
-        others = [m.first for guid, m in missing.items() if guid not in first]
-        if others:
-            log.warning("too many missed deliveries to store; later sweeps find the others", others=len(others))
-        return first, min([since, *others])
+        deferred_times = [m.first for guid, m in missing.items() if guid not in first]
+        if deferred_times:
+            log.warning("too many missed deliveries to store; later sweeps find the others", others=len(deferred_times))
+        return first, min([since, *deferred_times])
 
-    async def _note(self, since: float, missing: Mapping[str, MissingDelivery], *, asked: int, recovered: int) -> None:
+    async def _note(
+        self, since: float, missing: Mapping[str, MissingDelivery], *, requested: int, recovered: int
+    ) -> None:
         """Store the progress of a sweep, and count it in the metrics."""
         await self._records.put(MISSING.of(), MissingDeliveries(since, tuple(missing.values())))
-        self._metrics.redelivered(requested=asked, recovered=recovered)
-        if asked:
-            log.info("redeliveries asked for", asked=asked, missing=len(missing))
+        self._metrics.redelivered(requested=requested, recovered=recovered)
+        if requested:
+            log.info("redeliveries asked for", asked=requested, missing=len(missing))
 
     async def missing(self) -> int:
         """Return how many deliveries were missing after the last sweep of any replica."""
@@ -259,30 +270,30 @@ class Redelivery:
         return attempts
 
     async def _ask(
-        self, askable: Sequence[MissingDelivery], missing: dict[str, MissingDelivery], now: float, *, at_once: int
+        self, askable: Sequence[MissingDelivery], missing: dict[str, MissingDelivery], moment: float, *, at_once: int
     ) -> int:
         """Ask for each once, update `missing`, and return for how many; stop if GitHub accepts no more.
 
         The first `at_once` are asked for without a pause: after a short downtime there are only a few.
         """
-        asked = 0
-        for number, one in enumerate(askable):
+        requested = 0
+        for number, delivery in enumerate(askable):
             try:
                 # A redelivery creates no content, so the limit of 500 an hour does not apply, and a repeat has the same
                 # GUID.
-                await self._github.post_repeatable(ATTEMPTS, {"delivery_id": str(one.id)}, data={})
+                await self._github.post_repeatable(ATTEMPTS, {"delivery_id": str(delivery.id)}, data={})
             except (TryAgain, BadRequest) as error:
                 if not _is_about_this_one(error):
-                    log.warning("redelivery put off", delivery=one.guid, reason=str(error))
+                    log.warning("redelivery put off", delivery=delivery.guid, reason=str(error))
                     break
-                log.warning("redelivery refused", delivery=one.guid, reason=str(error))
+                log.warning("redelivery refused", delivery=delivery.guid, reason=str(error))
             else:
-                asked += 1
-                log.info("redelivery asked for", delivery=one.guid)
+                requested += 1
+                log.info("redelivery asked for", delivery=delivery.guid)
             if number >= at_once:
                 await self._github.sleep(self._pace)
-            missing[one.guid] = replace(one, asked=one.asked + 1, last=max(one.last, now))
-        return asked
+            missing[delivery.guid] = replace(delivery, asked=delivery.asked + 1, last=max(delivery.last, moment))
+        return requested
 
 
 def _is_about_this_one(error: Exception) -> bool:

@@ -109,13 +109,13 @@ async def open_bot(
     config: Config,
     settings: Settings,
     allowance: Allowance | None = None,
-    now: Callable[[], float] = time.time,
+    clock: Callable[[], float] = time.time,
     pace: WorkerPace | None = None,
     pool: Pool | None = None,
 ) -> AsyncIterator[Bot]:
     """Build the parts of a process and close them in the end.
 
-    `allowance` is for a GitHub with other limits than github.com's, `now` the clock of timers and results, `pace` for
+    `allowance` is for a GitHub with other limits than github.com's, `clock` that of timers and results, `pace` for
     tests that cannot wait, `pool` for tests that share one, which stays open. Raises DatabaseError, `SettingsError` for
     faulty `AWS_*` variables and for missing webhooks that app.yaml needs, or `StartError` for a key that the GitHub
     client cannot use.
@@ -146,7 +146,7 @@ async def open_bot(
         async def reading(repository: str) -> GitHub:
             return await github.reader(repository)
 
-        async with open_services(config, settings, engine, session, reading, now, pool) as services:
+        async with open_services(config, settings, engine, session, reading, clock, pool) as services:
             services.parts[METRICS] = metrics
             repositories = Repositories(config, engine.records, engine.release_waiting)
             prefilter = WebhookPrefilter(router, config.mentions, NOTES)
@@ -156,16 +156,16 @@ async def open_bot(
             )
             engine.use(pipeline)
             timers = RepositoryTimers(
-                config, engine.records, engine.journal, accept=engine.accept, github_for=reading, clock=now
+                config, engine.records, engine.journal, accept=engine.accept, github_for=reading, clock=clock
             )
             if timers.repositories:
                 engine.every("timers", MINUTELY, timers.tick, at_start=True)
-            for every in (every for feature in ALL_FEATURES for every in feature.timers(services)):
-                engine.every(every.name, every.cron, every.work, at_start=True)
+            for work in (every for feature in ALL_FEATURES for every in feature.timers(services)):
+                engine.every(work.name, work.cron, work.work, at_start=True)
             watch = HealthWatch(Doctor(config, settings, github, session, services.part(AWS), repositories))
             probe = ThreadProbe()
             yield Bot(
-                config, settings, metrics, engine, github, redelivery, services, timers, watch, probe, now, pipeline
+                config, settings, metrics, engine, github, redelivery, services, timers, watch, probe, clock, pipeline
             )
 
 
@@ -185,22 +185,25 @@ async def running(
     settings: Settings,
     address: Address | None,
     allowance: Allowance | None = None,
-    now: Callable[[], float] = time.time,
+    clock: Callable[[], float] = time.time,
     pace: WorkerPace | None = None,
     metrics: Address | None = None,
     pool: Pool | None = None,
-    more: MorePages | None = None,
+    extra_pages: MorePages | None = None,
 ) -> AsyncIterator[Running]:
     """Run jobs, and with an `address` serve webhooks, while the block runs; `metrics` is the address of /metrics then.
 
-    `more` are pages that only this process has. A stop refuses new requests, answers those in flight, starts no new
-    jobs, lets running ones end or leaves them for later, and closes everything. Raises DatabaseError and `StartError`.
+    `extra_pages` are pages that only this process has. A stop refuses new requests, answers those in flight, starts
+    no new jobs, lets running ones end or leaves them for later, and closes everything. Raises DatabaseError and
+    `StartError`.
     """
-    async with open_bot(config, settings, allowance, now, pace, pool) as bot:
+    async with open_bot(config, settings, allowance, clock, pace, pool) as bot:
         await bot.engine.recover()
-        listeners = await _open_listeners(bot, address, metrics, more)
+        listeners = await _open_listeners(bot, address, metrics, extra_pages)
         worker = asyncio.create_task(bot.engine.run(), name="engine")
-        listening = [asyncio.create_task(one) for feature in ALL_FEATURES for one in feature.listeners(bot.services)]
+        listening = [
+            asyncio.create_task(listener) for feature in ALL_FEATURES for listener in feature.listeners(bot.services)
+        ]
         listening.append(asyncio.create_task(bot.watch.run(), name="doctor"))
         listening.append(asyncio.create_task(bot.threads.run(), name="threads"))
         listening.append(
@@ -209,7 +212,7 @@ async def running(
         if address is None:
             log.info("working", version=VERSION, database=bot.engine.database.name, event_loop=loop_name())
         try:
-            port, metrics_port = (one.addresses[0][1] if one else 0 for one in listeners)
+            port, metrics_port = (runner.addresses[0][1] if runner else 0 for runner in listeners)
             yield Running(bot, port, metrics_port, worker)
         finally:
             log.info("stopping")
@@ -227,14 +230,16 @@ async def run_until_stopped(
     pace: WorkerPace | None = None,
     metrics: Address | None = None,
     allowance: Allowance | None = None,
-    more: MorePages | None = None,
+    extra_pages: MorePages | None = None,
 ) -> None:
     """Work until SIGTERM or SIGINT; a second signal ends at once. Raises DatabaseError and `StartError`."""
     bound_threads()
     shorten_thread_switch_interval()
     return_freed_memory()
     with stop_signals() as stop:
-        async with running(config, settings, address, allowance, pace=pace, metrics=metrics, more=more) as at_work:
+        async with running(
+            config, settings, address, allowance, pace=pace, metrics=metrics, extra_pages=extra_pages
+        ) as at_work:
             freeze_startup_objects()
             await _first(stop.wait(), at_work.worker)
     log.info("stopped")
@@ -264,15 +269,19 @@ Listeners = tuple[web.AppRunner | None, web.AppRunner | None]
 
 
 async def _open_listeners(
-    bot: Bot, address: Address | None, metrics: Address | None, more: MorePages | None = None
+    bot: Bot, address: Address | None, metrics: Address | None, extra_pages: MorePages | None = None
 ) -> Listeners:
     """Open the ports and say so in the log: those lines are how a chosen port is learnt."""
     most = connections_allowed(bot.config.http.connections)
-    main, other = Connections(most), Connections(most)
+    main, metrics_connections = Connections(most), Connections(most)
     parts = replace(_parts(bot, main), metrics_here=metrics is None)
-    serving = await listen(_main_app(bot, parts, more), address, main) if address else None
+    serving = await listen(_main_app(bot, parts, extra_pages), address, main) if address else None
     try:
-        measuring = await listen(create_metrics_app(parts, other), metrics, other) if metrics else None
+        measuring = (
+            await listen(create_metrics_app(parts, metrics_connections), metrics, metrics_connections)
+            if metrics
+            else None
+        )
     except StartError:
         await _close((serving, None))
         raise
@@ -284,11 +293,11 @@ async def _open_listeners(
     return serving, measuring
 
 
-def _main_app(bot: Bot, parts: Parts, more: MorePages | None) -> web.Application:
-    if more is None:
+def _main_app(bot: Bot, parts: Parts, extra_pages: MorePages | None) -> web.Application:
+    if extra_pages is None:
         return create_app(parts)
-    app = create_app(replace(parts, templates=[*parts.templates, more.templates]))
-    more.join(app, bot)
+    app = create_app(replace(parts, templates=[*parts.templates, extra_pages.templates]))
+    extra_pages.join(app, bot)
     return app
 
 

@@ -63,7 +63,9 @@ def run_setup(
     metrics = Address(host, metrics_port) if metrics_port is not None else None
     try:
         config, settings = load_config(config_path), load_settings()
-        run_on_fastest_loop(run_until_stopped(config, settings, finished.address, metrics=metrics, more=finished.pages))
+        run_on_fastest_loop(
+            run_until_stopped(config, settings, finished.address, metrics=metrics, extra_pages=finished.pages)
+        )
     finally:
         if finished.address.listening is not None:
             finished.address.listening.close()

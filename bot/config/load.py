@@ -53,14 +53,14 @@ def read_config_text(raw: bytes, file: str, model: type[Config]) -> Config:
         raise ConfigError(
             [*faults, ConfigFault(file, root.line, root.column, "", TOO_MANY_VALUES.format(most=MAX_MERGED_VALUES))]
         )
-    whole = _with_defaults(root)
+    merged = _with_defaults(root)
     try:
-        config = model.model_validate(whole.plain())
+        config = model.model_validate(merged.plain())
     except ValidationError as error:
-        if found := faults_of(error, whole, file, model):
-            raise ConfigError([*faults, *found]) from None
+        if mistakes := faults_of(error, merged, file, model):
+            raise ConfigError([*faults, *mistakes]) from None
         # `defaults` alone is incomplete; merged into the repositories, it is complete.
-        config = model.model_validate({key: value for key, value in whole.plain().items() if key != "defaults"})
+        config = model.model_validate({key: value for key, value in merged.plain().items() if key != "defaults"})
     if faults:
         raise ConfigError(faults)
     return config
@@ -75,7 +75,7 @@ def check(path: str | Path, load: Callable[[str | Path], object]) -> list[Config
     return []
 
 
-def faults_of(error: ValidationError, whole: Value, file: str, root: type[BaseModel]) -> list[ConfigFault]:
+def faults_of(error: ValidationError, merged: Value, file: str, root: type[BaseModel]) -> list[ConfigFault]:
     """Return pydantic's errors of a `root` at the places in the file; an error in `defaults` is reported once."""
     # pydantic reports a list of invalid items as empty as well.
     details = [d for d in error.errors(include_url=False) if d["type"] != "too_short" or not d["input"]]
@@ -84,12 +84,12 @@ def faults_of(error: ValidationError, whole: Value, file: str, root: type[BaseMo
     # Missing keys all have the place of their mapping.
     misplaced = {d["loc"][:2] for d in details if explain.is_misplaced_feature(d, root)}
     details = [d for d in details if d["loc"][:2] not in misplaced or explain.is_misplaced_feature(d, root)]
-    once = {(_place(d, whole), d["type"], d["loc"][-1] if d["type"] == "missing" else ""): d for d in details}
-    return [ConfigFault(file, *place, explain.message(detail, root)) for (place, *_), detail in once.items()]
+    unique = {(_place(d, merged), d["type"], d["loc"][-1] if d["type"] == "missing" else ""): d for d in details}
+    return [ConfigFault(file, *place, explain.message(detail, root)) for (place, *_), detail in unique.items()]
 
 
-def _place(detail: ErrorDetails, whole: Value) -> tuple[int, int, str]:
-    value: Value = whole
+def _place(detail: ErrorDetails, merged: Value) -> tuple[int, int, str]:
+    value: Value = merged
     entry: Entry | None = None
     for step in detail["loc"]:
         content = value.content
@@ -109,9 +109,9 @@ def _named_twice(root: Value, file: str) -> list[ConfigFault]:
     first: dict[str, Entry] = {}
     faults: list[ConfigFault] = []
     for name, entry in _entries(root, "repositories").items():
-        known = first.setdefault(name.lower(), entry)
-        if known is not entry:
-            message = REPOSITORY_TWICE.format(line=known.line)
+        first_entry = first.setdefault(name.lower(), entry)
+        if first_entry is not entry:
+            message = REPOSITORY_TWICE.format(line=first_entry.line)
             faults.append(ConfigFault(file, entry.line, entry.column, entry.path, message))
     return faults
 

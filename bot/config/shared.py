@@ -42,8 +42,8 @@ def _narrowed(model: type[BaseModel]) -> type[Keys]:
                 fields[name] = _definition(Annotated[section, Section(switch=False)], field, section)
         elif SHARED in notes:
             # pydantic adds constraints of the field, such as a length, to the metadata.
-            more = [note for note in field.metadata if note not in notes]
-            fields[name] = _definition(Annotated[(annotation, *more)] if more else annotation, field)
+            constraints = [note for note in field.metadata if note not in notes]
+            fields[name] = _definition(Annotated[(annotation, *constraints)] if constraints else annotation, field)
     made = create_model(model.__name__, __base__=Keys, __doc__=model.__doc__, **fields)
     ORIGINS[made] = model
     return made
@@ -95,24 +95,26 @@ def _has(model: type[BaseModel], keys: tuple[str, ...]) -> bool:
     return annotation is not None and (len(keys) == 1 or (section is not None and _has(section, keys[1:])))
 
 
-def overlaid(config: RepositoryConfig, own: Keys) -> RepositoryConfig:
+def overlaid(config: RepositoryConfig, file_keys: Keys) -> RepositoryConfig:
     """Return the settings of a repository: its own file over app.yaml, key by key.
 
     A feature that is off in app.yaml stays off, unless the file may enable it.
     """
-    return cast("RepositoryConfig", _with(config, {name: _over(config, own, name) for name in own.model_fields_set}))
+    return cast(
+        "RepositoryConfig", _with(config, {name: _over(config, file_keys, name) for name in file_keys.model_fields_set})
+    )
 
 
-def _over(config: RepositoryConfig, own: Keys, name: str) -> Any:
-    given, written = getattr(config, name), getattr(own, name)
+def _over(config: RepositoryConfig, file_keys: Keys, name: str) -> Any:
+    section, written = getattr(config, name), getattr(file_keys, name)
     if not isinstance(written, Keys):
         return written
-    if given is None:
+    if section is None:
         model = type(config)
         if name not in switches(model):
             return None
-        given = cast("type[BaseModel]", model_of(key_types(model)[name]))()
-    return _with(given, {key: getattr(written, key) for key in written.model_fields_set})
+        section = cast("type[BaseModel]", model_of(key_types(model)[name]))()
+    return _with(section, {key: getattr(written, key) for key in written.model_fields_set})
 
 
 def _with(model: BaseModel, changes: Mapping[str, Any]) -> BaseModel:
@@ -123,18 +125,18 @@ def _with(model: BaseModel, changes: Mapping[str, Any]) -> BaseModel:
 
 def settings(config: RepositoryConfig) -> dict[str, str]:
     """Return the value of each key that the file can have, as JSON: `{"rerun.allow": '["author"]', "help": "true"}`."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     model = type(config)
     for name, annotation in key_types(file_model(model)).items():
         value, section = getattr(config, name), model_of(annotation)
         if section is None:
-            found[name] = _as_json(value)
+            values[name] = _as_json(value)
             continue
         if name in switches(model):
-            found[name] = _as_json(value is not None)
+            values[name] = _as_json(value is not None)
         if value is not None:
-            found |= {f"{name}.{key}": _as_json(getattr(value, key)) for key in section.model_fields}
-    return found
+            values |= {f"{name}.{key}": _as_json(getattr(value, key)) for key in section.model_fields}
+    return values
 
 
 def _as_json(value: Any) -> str:

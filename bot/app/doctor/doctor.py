@@ -56,7 +56,9 @@ class Doctor:
             _guarded(Check.SIGN_IN, lambda: check_sign_in(self.config, self.settings, self.http)),
         )
         order = list(Check)
-        return sorted((one for found in rounds for one in found), key=lambda one: order.index(one.check))
+        return sorted(
+            (finding for findings in rounds for finding in findings), key=lambda finding: order.index(finding.check)
+        )
 
 
 @dataclass(slots=True)
@@ -80,15 +82,15 @@ class HealthWatch:
     async def run(self) -> None:
         """Check now and periodically until cancelled; log what has changed."""
         while True:
-            found: dict[Check, list[Finding]] = {}
-            for one in await self.doctor.examine():
-                found.setdefault(one.check, []).append(one)
-                before = self.findings.get(one.check, ())
-                if not one.ok and one not in before:
-                    log.warning("check failed", check=one.check.value, reason=one.text, remedy=one.remedy)
-                elif one.ok and not all(other.ok for other in before):
-                    log.info("check passes again", check=one.check.value)
-            self.findings = {**self.findings, **found}
+            findings: dict[Check, list[Finding]] = {}
+            for finding in await self.doctor.examine():
+                findings.setdefault(finding.check, []).append(finding)
+                previous = self.findings.get(finding.check, ())
+                if not finding.ok and finding not in previous:
+                    log.warning("check failed", check=finding.check.value, reason=finding.text, remedy=finding.remedy)
+                elif finding.ok and not all(previous_finding.ok for previous_finding in previous):
+                    log.info("check passes again", check=finding.check.value)
+            self.findings = {**self.findings, **findings}
             self.checked.set()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._refused(), EVERY)
@@ -102,7 +104,7 @@ class HealthWatch:
                 return
 
     def _shown(self, check: Check) -> str | None:
-        fine = all(one.ok for one in self.findings.get(check, ()))
+        fine = all(finding.ok for finding in self.findings.get(check, ()))
         return None if fine else CHECK_FAILS.format(what=check.value)
 
 

@@ -48,7 +48,7 @@ async def check_github(app: GitHubApp, config: Config, repositories: Repositorie
     With `repositories`, store there the current name of each repository, and whether it is archived.
     """
     try:
-        found = await app.read_app()
+        description = await app.read_app()
     except NoSuchApp as error:
         return [check_clock(app), Finding(Check.APP, str(error).partition(":")[0], SET_APP_ID)]
     except AppRefused as error:
@@ -59,20 +59,20 @@ async def check_github(app: GitHubApp, config: Config, repositories: Repositorie
         installed = [await _installed(app, repository) for repository in config.repositories]
         hook = await _hook(app)
         if repositories is not None:
-            for one in installed:
-                if one.suspended:
-                    await _note_suspended(one.repository, repositories)
-                elif one.permissions is not None:
-                    await _refresh_name(app, one.repository, repositories)
+            for state in installed:
+                if state.suspended:
+                    await _note_suspended(state.repository, repositories)
+                elif state.permissions is not None:
+                    await _refresh_name(app, state.repository, repositories)
     except (TryAgain, GitHubException) as error:
         return [check_clock(app), Finding(Check.APP, GITHUB_UNREACHABLE.format(reason=error), CHECK_API_URL)]
-    permissions = found.at("permissions")
+    permissions = description.at("permissions")
     return [
         check_clock(app),
-        Finding(Check.APP, APP_OK.format(slug=found.string("slug"), app=found.integer("id"))),
+        Finding(Check.APP, APP_OK.format(slug=description.string("slug"), app=description.integer("id"))),
         Finding(Check.KEY, KEY_OK),
         *judge_permissions({name: permissions.string(name) for name in permissions.raw}, installed),
-        judge_events([str(event) for event in found.raw.get("events") or ()]),
+        judge_events([str(event) for event in description.raw.get("events") or ()]),
         *judge_hook(hook, config.public_url),
         *judge_repositories(installed, await repositories.all() if repositories is not None else ()),
     ]
@@ -107,35 +107,37 @@ async def _hook(app: GitHubApp) -> WebhookConfig:
 async def _installed(app: GitHubApp, repository: str) -> InstallationState:
     owner, _, name = repository.partition("/")
     try:
-        found = Payload(await app.as_app().getitem(INSTALLATION, {"owner": owner, "repo": name}), "installation")
+        description = Payload(await app.as_app().getitem(INSTALLATION, {"owner": owner, "repo": name}), "installation")
     except (BadRequest, Vanished) as error:
         # Other code asks again if something that existed a moment ago gets a 404; here GitHub's answer is the finding.
         if not (isinstance(error, Vanished) or is_not_found(error)):
             raise
         return InstallationState(repository)
-    permissions, installation = found.at("permissions"), found.integer("id")
+    permissions, installation = description.at("permissions"), description.integer("id")
     granted = {key: permissions.string(key) for key in permissions.raw}
-    suspended = found.has("suspended_at")
+    suspended = description.has("suspended_at")
     app.note_suspension(installation, suspended=suspended)
-    by = found.text("suspended_by", "login")
-    return InstallationState(repository, granted, suspended=suspended, installation=installation, suspended_by=by)
+    suspended_by = description.text("suspended_by", "login")
+    return InstallationState(
+        repository, granted, suspended=suspended, installation=installation, suspended_by=suspended_by
+    )
 
 
 async def _note_suspended(name: str, repositories: Repositories) -> None:
     """Store that the installation of a repository is suspended, in case that its webhook was lost."""
-    known = await repositories.named(name)
-    if known is not None:
-        await repositories.see(known.id, known.full_name, name=name, away=LeftAlone.SUSPENDED)
+    stored = await repositories.named(name)
+    if stored is not None:
+        await repositories.see(stored.id, stored.full_name, name=name, away=LeftAlone.SUSPENDED)
 
 
 async def _refresh_name(app: GitHubApp, name: str, repositories: Repositories) -> None:
     """Store the current name of a repository; GitHub also finds it by an old one."""
-    found = Payload(await (await app.reader(name)).getitem("/repos/{+repo}", {"repo": name}), "repository")
-    away = LeftAlone.ARCHIVED if found.flag("archived") else LeftAlone.NO
-    holder = await repositories.holder(name, found.integer("id"))
+    description = Payload(await (await app.reader(name)).getitem("/repos/{+repo}", {"repo": name}), "repository")
+    away = LeftAlone.ARCHIVED if description.flag("archived") else LeftAlone.NO
+    holder = await repositories.holder(name, description.integer("id"))
     if holder is not None:
         await _refresh_holder(app, holder, repositories)
-    await repositories.see(found.integer("id"), found.string("full_name"), name=name, away=away)
+    await repositories.see(description.integer("id"), description.string("full_name"), name=name, away=away)
 
 
 async def _refresh_holder(app: GitHubApp, holder: KnownRepository, repositories: Repositories) -> None:
@@ -143,7 +145,9 @@ async def _refresh_holder(app: GitHubApp, holder: KnownRepository, repositories:
     place = InstalledRepository(await app.installation_for(holder.full_name), holder.id)
     try:
         async with aclosing(app.client(place).getiter(INSTALLED_REPOSITORIES)) as listed:
-            names = [Payload(one, "repository").string("full_name") async for one in listed if one["id"] == holder.id]
+            names = [
+                Payload(item, "repository").string("full_name") async for item in listed if item["id"] == holder.id
+            ]
     except NotInstalled:
         names = []
     full_name, away = (names[0], None) if names else (holder.full_name, LeftAlone.REMOVED)
