@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -39,7 +40,7 @@ from bot.github.pull_heads import note_head
 from bot.github.repositories.in_force import config_in_force
 from bot.github.repositories.known import PAUSED, KnownRepository, LeftAlone, Repositories
 from bot.plan.codec import Codec
-from bot.plan.effect import ChangesSettings, Effect, EffectContext
+from bot.plan.effect import ChangesSettings, Effect, EffectContext, StoreContext, StoredEffect
 from bot.plan.failure_text import failure_text
 from bot.plan.handler import ConcludeStage, Context, Handler, Plan, Router
 from bot.plan.outcome import EffectOutcome, EffectOutcomes
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
     from bot.config import Config, RepositoryConfig
     from bot.core.parts import PartMap
+    from bot.engine.changes import Changes
     from bot.engine.records import Records
     from bot.github.app import GitHubApp
     from bot.github.client import GitHub
@@ -75,6 +77,7 @@ class Pipeline:
     router: Router
     codec: Codec
     announce: Announce
+    new_changes: Callable[[], Changes]
     repositories: Repositories
     prefilter: WebhookPrefilter
     notes: Mapping[str, Sequence[Callable[[Records, Delivery], Awaitable[None]]]] = field(default_factory=dict)
@@ -146,7 +149,7 @@ class Pipeline:
             if planner.feature and planner.feature not in context.config.features:
                 # Somebody turned the feature off after the delivery was routed.
                 return PlannedEffects(why=FEATURE_OFF)
-            return self._as_data(await planner.plan(context), planner)
+            return self._as_data(await planner.plan(context), planner, context)
 
     async def plan_failure(self, delivery: Delivery, handler: str, intent: str, failure_text: str) -> PlannedEffects:
         """Let a handler that failed for good plan a message to people, if it has one."""
@@ -157,7 +160,7 @@ class Pipeline:
             plan = await planner.on_failure(context, failure_text)
         if plan.conclusion_basis is not None:
             raise ValueError(CONCLUDES_NOTHING.format(handler=handler))
-        return self._as_data(plan, planner)
+        return self._as_data(plan, planner, context)
 
     def answering(self, delivery: Delivery) -> Sequence[str]:
         """Return the handlers that tell people if a delivery could not be routed, by app.yaml alone."""
@@ -184,7 +187,7 @@ class Pipeline:
         async with self._context(delivery, job.intent, job.handler) as context:
             with ranked(rank):
                 plan = await stage.decide(context, basis, EffectOutcomes(ended, job.again))
-        return self._as_data(replace(plan, rank=rank), planner)
+        return self._as_data(replace(plan, rank=rank), planner, context)
 
     async def apply(self, job: EffectJob) -> AppliedEffect:
         """Apply one effect."""
@@ -211,6 +214,7 @@ class Pipeline:
             parts=self.parts,
             announce=self.announce,
             writes=job.writes,
+            new_changes=self.new_changes,
             elsewhere=elsewhere,
         )
         try:
@@ -309,16 +313,26 @@ class Pipeline:
     def _decoded(self, stored: Mapping[str, Any]) -> Effect:
         return self.codec.decode({key: value for key, value in stored.items() if key != RANK})
 
-    def _as_data(self, plan: Plan, handler: Handler) -> PlannedEffects:
+    def _as_data(self, plan: Plan, handler: Handler, context: Context) -> PlannedEffects:
         return PlannedEffects(
-            effects=tuple(self._effect_as_data(effect, plan.rank) for effect in plan.effects),
+            effects=tuple(self._effect_as_data(effect, plan.rank, context) for effect in plan.effects),
             why=plan.why,
             conclusion_basis=_conclusion_basis(plan, handler),
         )
 
-    def _effect_as_data(self, effect: Effect, rank: Rank) -> PlannedEffect:
+    def _effect_as_data(self, effect: Effect, rank: Rank, context: Context) -> PlannedEffect:
         data = self.codec.encode(effect)
-        return PlannedEffect(target=effect.effect_key, effect=data if rank is Rank.EVENT else {**data, RANK: int(rank)})
+        return PlannedEffect(
+            target=effect.effect_key,
+            effect=data if rank is Rank.EVENT else {**data, RANK: int(rank)},
+            store=partial(self._store, effect, context) if isinstance(effect, StoredEffect) else None,
+        )
+
+    async def _store(self, effect: StoredEffect, context: Context, changes: Changes) -> AppliedEffect:
+        applied = await effect.store(StoreContext(context.intent, context.repository, changes, self.parts))
+        if isinstance(effect, ChangesSettings):
+            changes.after_commit.append(partial(self.prefilter.forget, context.repository))
+        return AppliedEffect(applied.text, applied.changed)
 
 
 def _owner(repository: Repository) -> str:

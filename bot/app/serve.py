@@ -152,7 +152,17 @@ async def open_bot(
             prefilter = WebhookPrefilter(router, config.mentions, NOTES)
             parts, records = services.parts, engine.records
             pipeline = Pipeline(
-                config, github, records, parts, router, CODEC, engine.accept, repositories, prefilter, NOTES
+                config,
+                github,
+                records,
+                parts,
+                router,
+                CODEC,
+                engine.accept,
+                engine.new_changes,
+                repositories,
+                prefilter,
+                NOTES,
             )
             engine.use(pipeline)
             timers = RepositoryTimers(

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
 
 from bot.commands import texts
 from bot.commands.budget import CommandOutcome, CommandTally, CountedComment
-from bot.core.errors import TryAgain
 from bot.engine.records import Record
-from bot.github.access import NO_PERMISSIONS, WritePermissions
-from bot.plan.effect import Applied, EffectContext
+from bot.plan.effect import Applied, StoreContext, StoredEffect
 
 COMMANDS_BY = Record(
     "commands-by", 1, CommandTally, "the commands of a person in a repository, of the last hour", days=7
@@ -26,13 +23,11 @@ COMMANDS_ON = Record(
 
 
 @dataclass(frozen=True, slots=True)
-class CountCommands:
+class CountCommands(StoredEffect):
     """Count a comment with commands for its writer and its pull request; `at` in seconds since 1970.
 
     `notified`: the answer tells the person who may run commands.
     """
-
-    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     number: int
     person_id: int
@@ -46,8 +41,8 @@ class CountCommands:
         """The person and the pull request."""
         return f"commands:{self.number}:{self.person_id}"
 
-    async def apply(self, context: EffectContext) -> Applied:
-        """Count the comment once per intent. Raises `TryAgain` if another job changes the same count meanwhile."""
+    async def store(self, context: StoreContext) -> Applied:
+        """Count the comment once per intent: a job of an earlier release may have been applied to one record only."""
         comment = CountedComment(self.at, self.commands, self.outcome)
         repository = context.repository.id
         for key, notified in (
@@ -55,9 +50,7 @@ class CountCommands:
             (COMMANDS_ON.of(repository, self.number), self.person_id if self.notified else None),
         ):
             add = partial(_with_comment, context.intent, comment, notified)
-            # Count by intent: after a crash between the two records, a retry counts the comment in neither twice.
-            if not await context.records.change(key, add):
-                raise TryAgain(texts.COUNT_CHANGED)
+            await context.changes.change(key, add)
         return Applied(texts.COUNTED.format(commands=self.commands))
 
 

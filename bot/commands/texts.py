@@ -71,4 +71,4 @@ WHY_ALL_APPLIED, WHY_SOME_FAILED = "all effects were applied", "{failed} of {cou
 WHY_OVER_LIMIT = "over the limit of commands an hour"
 WHY_SILENT = "the bot already answered this in the last hour"
 WHY_ONLY_REACTION = "an earlier answer on this pull request explained who may run commands"
-COUNTED, COUNT_CHANGED = "counted commands: {commands}", "another job counted commands at the same moment"
+COUNTED = "counted commands: {commands}"

@@ -1,23 +1,20 @@
-"""Writes to our own records."""
+"""Writes to our own records, stored together with their plan."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self, TypeVar
+from typing import Self, TypeVar
 
 from bot.effects import texts
-from bot.engine.records import Key, Records, StoredValue
-from bot.github.access import NO_PERMISSIONS, WritePermissions
-from bot.plan.effect import Applied, EffectContext
+from bot.engine.records import Key, StoredValue
+from bot.plan.effect import Applied, StoreContext, StoredEffect
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class StoreRecord:
+class StoreRecord(StoredEffect):
     """Store a value under a key, replacing any other; without a value, remove the record."""
-
-    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     key: str
     stored: StoredValue | None
@@ -32,14 +29,7 @@ class StoreRecord:
         """The key."""
         return f"record:{self.key}"
 
-    async def apply(self, context: EffectContext) -> Applied:
-        """Write the record, which is idempotent."""
-        await self.write(context.records)
+    async def store(self, context: StoreContext) -> Applied:
+        """Store or remove the record."""
+        context.changes.write(self.key, self.stored)
         return Applied((texts.RECORD_REMOVED if self.stored is None else texts.RECORD_STORED).format(key=self.key))
-
-    async def write(self, records: Records) -> None:
-        """Write the record."""
-        if self.stored is None:
-            await records.remove_name(self.key)
-        else:
-            await records.write(self.key, self.stored)

@@ -18,22 +18,19 @@ from bot.effects.section_state import (
     SectionText,
     with_mark,
 )
-from bot.engine.internal import announce
-from bot.github.access import ISSUES, NO_PERMISSIONS, WritePermissions
+from bot.github.access import ISSUES, WritePermissions
 from bot.github.addresses import pull_on_github
 from bot.github.pull_heads import confirmed_head, head_of
 from bot.github.text import sticky
-from bot.plan.effect import Applied, EffectContext
+from bot.plan.effect import Applied, EffectContext, StoreContext, StoredEffect
 
 
 @dataclass(frozen=True, slots=True)
-class RequestSection:
+class RequestSection(StoredEffect):
     """Request the computation of a section of a pull request's sticky comment, under a lock of its own.
 
     `about` has the data that its handler needs, as small JSON values.
     """
-
-    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     section: str
     number: int
@@ -45,18 +42,16 @@ class RequestSection:
         """The pull request's section."""
         return f"ask:{self.number}:{self.section}"
 
-    async def apply(self, context: EffectContext) -> Applied:
+    async def store(self, context: StoreContext) -> Applied:
         """Announce the request, once for each intent."""
         event = SectionEvent(self.section, self.number, self.sha, self.about, _digest(context.intent))
-        new = await announce(context.announce, SECTION_EVENT, context.repository, event)
+        new = await context.changes.announce(SECTION_EVENT, context.repository, event)
         return Applied(texts.SECTION_REQUESTED.format(section=self.section, sha=self.sha[:7]), changed=new)
 
 
 @dataclass(frozen=True, slots=True)
-class SubmitSection:
+class SubmitSection(StoredEffect):
     """Request that a section's text is written under the lock of its pull request; see `ShowSection`."""
-
-    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     section: str
     number: int
@@ -69,11 +64,11 @@ class SubmitSection:
         """The pull request's section."""
         return f"hand-over:{self.number}:{self.section}"
 
-    async def apply(self, context: EffectContext) -> Applied:
+    async def store(self, context: StoreContext) -> Applied:
         """Announce the request, once for each text of an intent."""
         request_id = _digest(f"{context.intent}\0{self.text}")
         event = SectionText(self.section, self.number, self.sha, self.text, self.as_of, request_id)
-        new = await announce(context.announce, SECTION_TEXT, context.repository, event)
+        new = await context.changes.announce(SECTION_TEXT, context.repository, event)
         return Applied(texts.SECTION_SUBMITTED.format(section=self.section, sha=self.sha[:7]), changed=new)
 
 

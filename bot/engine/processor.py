@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from bot.core.events import Delivery, Repository
 from bot.engine.writes import Writes
+
+if TYPE_CHECKING:
+    from bot.engine.changes import Changes
 
 JsonObject = Mapping[str, Any]
 
@@ -29,12 +32,18 @@ class Routing:
     reason: str = ""
 
 
+StorePart = Callable[["Changes"], Awaitable["AppliedEffect"]]
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedEffect:
     """One effect as data: `target` names it within its plan, and the processor reads `effect` back."""
 
     target: str
     effect: JsonObject
+    store: StorePart | None = field(default=None, compare=False)
+    """Adds the effect to the changes that are stored with the plan, if it only changes the engine's own tables. None:
+    it becomes a job."""
 
     @property
     def kind(self) -> str:
@@ -50,6 +59,11 @@ class PlannedEffects:
     why: str = ""
     conclusion_basis: JsonObject | None = None
     """The input of the conclude stage in addition to the outcomes. None: the plan has no conclude stage."""
+
+    @property
+    def has_jobs(self) -> bool:
+        """Whether effects or a conclude stage become jobs."""
+        return bool(self.effects) or self.conclusion_basis is not None
 
 
 class EffectState(StrEnum):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, LiteralString, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, LiteralString, Protocol, TypeVar, cast
 
 from pydantic import ValidationError
 
@@ -151,6 +151,14 @@ class RecordRegistry:
             self.kinds[record.prefix], self.features[record.prefix] = record, feature
 
 
+class RecordReader(Protocol):
+    """Reads records: `Records`, or `bot.engine.changes.Changes`, which includes what is not stored yet."""
+
+    async def get(self, key: Key[T]) -> T | None:
+        """Return the value of a key, or None."""
+        ...
+
+
 class Records:
     """The records of one database.
 
@@ -158,17 +166,22 @@ class Records:
     """
 
     def __init__(self, connector: BaseAsyncConnector) -> None:
-        self._connector = connector
+        self.connector = connector
 
     async def get(self, key: Key[T]) -> T | None:
         """Return the value of a key, or None."""
-        rows = await self._connector.execute_query_all_async(GET, key=key.name)
-        return _load(key.record, key.name, rows[0]) if rows else None
+        value, _ = await self.get_with_text(key)
+        return value
+
+    async def get_with_text(self, key: Key[T]) -> tuple[T | None, str | None]:
+        """Return the value of a key and its stored text, or None and None."""
+        rows = await self.connector.execute_query_all_async(GET, key=key.name)
+        return (_load(key.record, key.name, rows[0]), rows[0]["stored"]) if rows else (None, None)
 
     async def get_some(self, keys: Collection[Key[T]]) -> dict[str, T]:
         """Return the values of these keys, by key; keys without a value are left out."""
         kinds = {key.name: key.record for key in keys}
-        rows = await self._connector.execute_query_all_async(GET_SOME, keys=list(kinds)) if kinds else []
+        rows = await self.connector.execute_query_all_async(GET_SOME, keys=list(kinds)) if kinds else []
         return {row["key"]: _load(kinds[row["key"]], row["key"], row) for row in rows}
 
     async def put(self, key: Key[T], value: T) -> None:
@@ -184,15 +197,14 @@ class Records:
 
         Return whether the value is as `change` wants it; False if another process has written or removed it meanwhile.
         """
-        rows = await self._connector.execute_query_all_async(GET, key=key.name)
-        old = _load(key.record, key.name, rows[0]) if rows else None
+        old, text = await self.get_with_text(key)
         new = change(old)
         if new is None or new == old:
             return True
-        values = _values(key.name, StoredValue.of(key, new))
-        if not rows:
-            return bool(await self._connector.execute_query_all_async(INSERT, **values))
-        return bool(await self._connector.execute_query_all_async(EXCHANGE, was=rows[0]["stored"], **values))
+        values = values_of_record(key.name, StoredValue.of(key, new))
+        if text is None:
+            return bool(await self.connector.execute_query_all_async(INSERT, **values))
+        return bool(await self.connector.execute_query_all_async(EXCHANGE, was=text, **values))
 
     async def update(self, key: Key[T], change: Callable[[T | None], T | None]) -> None:
         """Replace a value like `change`; start again from the new value whenever another process was faster."""
@@ -204,28 +216,29 @@ class Records:
         first = record.of(*ids).name + SEPARATOR
         # A range instead of LIKE: there `_` and `%` in a name match anything, and SQLite ignores case.
         end = first[:-1] + AFTER_SEPARATOR
-        rows = await self._connector.execute_query_all_async(UNDER, first=first, end=end)
+        rows = await self.connector.execute_query_all_async(UNDER, first=first, end=end)
         return {row["key"].removeprefix(first): _load(record, row["key"], row) for row in rows}
 
     async def stored(self, name: str) -> dict[str, Any] | None:
         """Return the JSON that is stored under a key's name, whatever its kind."""
-        rows = await self._connector.execute_query_all_async(GET, key=name)
+        rows = await self.connector.execute_query_all_async(GET, key=name)
         return cast("dict[str, Any]", encoding.loads(rows[0]["stored"])) if rows else None
 
     async def write(self, name: str, value: StoredValue) -> None:
         """Store a value, as a plan has it, under the name of a key."""
-        await self._connector.execute_query_async(PUT, **_values(name, value))
+        await self.connector.execute_query_async(PUT, **values_of_record(name, value))
 
     async def remove_name(self, name: str) -> None:
         """Remove the value of a key, by the key's name."""
-        await self._connector.execute_query_async(REMOVE, key=name)
+        await self.connector.execute_query_async(REMOVE, key=name)
 
 
 def _load(record: Record[T], key: str, row: dict[str, Any]) -> T:
     return record.load(key, encoding.loads(row["stored"]), row["version"])
 
 
-def _values(name: str, value: StoredValue) -> dict[str, Any]:
+def values_of_record(name: str, value: StoredValue) -> dict[str, Any]:
+    """Return the values of `PUT`, `INSERT` and `EXCHANGE` for a value under a key's name."""
     moment = time.time()
     expires_at = None if value.days is None else moment + value.days * DAY
     written = encoding.dumps(dict(value.value))

@@ -33,9 +33,11 @@ from bot.core.errors import StorageError
 from bot.core.events import Delivery
 from bot.core.parts import PartKey
 from bot.core.payload import Payload
+from bot.engine.changes import Changes
 from bot.engine.database import Database
+from bot.engine.internal import Announcement
 from bot.engine.jobs.definitions import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY, RESUME, delivery_job
-from bot.engine.jobs.inbox import store_delivery
+from bot.engine.jobs.inbox import delivery_values, store_delivery
 from bot.engine.jobs.journal import DeliveryRecord, Journal
 from bot.engine.jobs.notes import IGNORED
 from bot.engine.jobs.once import NewJob
@@ -355,8 +357,22 @@ class Engine:
         if self._processor is None:
             raise RuntimeError(NO_PROCESSOR)
         return Tasks(
-            self._store, self._processor, self._observer, self._guard, self._pace.check_after, self._pace.first_wait
+            self._store,
+            self._processor,
+            self._observer,
+            self._guard,
+            self.new_changes,
+            self._pace.check_after,
+            self._pace.first_wait,
         )
+
+    def new_changes(self) -> Changes:
+        """Return an empty collection of changes to records and of events to announce, to be stored together."""
+        return Changes(self.records, self._event_values, self.journal.known_guids)
+
+    def _event_values(self, event: Announcement, not_before: float | None) -> Mapping[str, object]:
+        job = delivery_job(event.guid, event.event, self._clock(), event.lock, not_before, urgent=True)
+        return delivery_values(job, event.body.encode(errors="surrogatepass"))
 
     async def _remove_old(self) -> str:
         jobs = await remove_old(self.database.connector)

@@ -12,13 +12,13 @@ from bot.config.places import Place
 from bot.core.errors import UserError
 from bot.core.web_json import HTTP
 from bot.effects.issues import NEWS_STATE, EnsureIssue, NewsState
-from bot.engine.internal import InternalEvent, announce
+from bot.engine.internal import InternalEvent
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.news.channels import NAMES, VARIABLES, Channel, post, webhook_of
 from bot.news.message import News
 from bot.news.render import as_markdown
 from bot.news.texts import MAYBE_POSTED_BEFORE, POSTED, POSTED_BEFORE, QUEUED, QUEUED_BEFORE, WEBHOOK_NOT_SET
-from bot.plan.effect import Applied, Effect, EffectContext
+from bot.plan.effect import Applied, Effect, EffectContext, StoreContext, StoredEffect
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +55,12 @@ def _issue(key: str, news: News, issue: IssueState) -> EnsureIssue:
 
 
 @dataclass(frozen=True, slots=True)
-class PostMessage:
+class PostMessage(StoredEffect):
     """Queue news for a chat channel, once for its key.
 
     The post is an internal event with a lock for each channel. So a channel that is down for an hour delays neither
     other places nor the rest of a plan, and it gets a failure before its recovery.
     """
-
-    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     place: Channel
     key: str
@@ -73,10 +71,10 @@ class PostMessage:
         """The channel and the news."""
         return f"tell:{self.place}:{self.key}"
 
-    async def apply(self, context: EffectContext) -> Applied:
+    async def store(self, context: StoreContext) -> Applied:
         """Announce the post unless it was announced before."""
         name, event = NAMES[self.place], PostNews(self.place, self.key, self.news)
-        new = await announce(context.announce, MESSAGE_EVENT, context.repository, event)
+        new = await context.changes.announce(MESSAGE_EVENT, context.repository, event)
         return Applied((QUEUED if new else QUEUED_BEFORE).format(name=name), changed=new)
 
 

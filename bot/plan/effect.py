@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
-from bot.github.access import WritePermissions
+from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.github.addresses import NO_PAGE, GitHubPage
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from bot.config import RepositoryConfig
     from bot.core.events import Repository
     from bot.core.parts import PartKey, PartMap
+    from bot.engine.changes import Changes
     from bot.engine.processor import Announce
     from bot.engine.records import Records
     from bot.engine.writes import Writes
@@ -50,9 +52,24 @@ class EffectContext:
     announce: Announce
     writes: Writes
     """For writes that don't go to GitHub and must not be sent twice; `github` does this by itself."""
+    new_changes: Callable[[], Changes]
     elsewhere: Callable[[str], Awaitable[tuple[int, GitHub]]]
     """Gives the ID of another repository, by its `owner/name`, and a client that writes there with this effect's
     permissions. Raises `NotInstalled`."""
+
+    def part(self, key: PartKey[P]) -> P:
+        """Return what a feature or a module shares. Raises LookupError if nobody provides it."""
+        return self.parts[key]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreContext:
+    """What a `StoredEffect` may use."""
+
+    intent: str
+    repository: Repository
+    changes: Changes
+    parts: PartMap
 
     def part(self, key: PartKey[P]) -> P:
         """Return what a feature or a module shares. Raises LookupError if nobody provides it."""
@@ -66,7 +83,7 @@ class ChangesSettings:
 
 
 class Effect(Protocol):
-    """One thing to be written to GitHub, a CI, or our own records.
+    """One thing to be written to GitHub, a CI, or our own database.
 
     Effects are frozen dataclasses of plain JSON values, so that a plan can be stored, shown and replayed.
     """
@@ -87,3 +104,29 @@ class Effect(Protocol):
         Raises `TryAgain` if another try may succeed, `UserError` with a text for the person, or GitHub's refusal.
         """
         ...
+
+
+class StoredEffect(ABC):
+    """The base of effects that only change records and announce events: they are stored in the transaction of the plan.
+
+    So they need no job. Otherwise they are effects like all others, shown in the dry run, on pages and in the audit.
+    """
+
+    __slots__ = ()
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
+
+    @property
+    @abstractmethod
+    def effect_key(self) -> str:
+        """Name what is written, as in `Effect`."""
+
+    @abstractmethod
+    async def store(self, context: StoreContext) -> Applied:
+        """Add what is to be written to the changes. It may be called again, if another job changes the same records."""
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Store the effect alone, for a job of an earlier release. Raises `Outdated`: the job then runs again."""
+        changes = context.new_changes()
+        applied = await self.store(StoreContext(context.intent, context.repository, changes, context.parts))
+        await changes.store()
+        return applied

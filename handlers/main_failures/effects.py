@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from bot.engine.internal import InternalEvent, announce
+from bot.engine.internal import InternalEvent
 from bot.engine.records import Record
-from bot.github.access import NO_PERMISSIONS, WritePermissions
-from bot.plan.effect import Applied, EffectContext
+from bot.plan.effect import Applied, StoreContext, StoredEffect
 from handlers.main_failures.texts import SCAN_PENDING, SCAN_REQUESTED
 
 
@@ -40,14 +38,12 @@ NEXT_SCAN = Record("main-failures-scan", 1, NextScan, "when a watched branch is 
 
 
 @dataclass(frozen=True, slots=True)
-class RequestScan:
+class RequestScan(StoredEffect):
     """Request a scan of a branch, `wait` seconds after `at` (in seconds since 1970).
 
     Requests made while a scan is pending share that scan. Without a `wait`, there is always a new scan. `asked` is the
     GUID of the delivery that asks.
     """
-
-    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     branch: str
     asked: str
@@ -59,19 +55,17 @@ class RequestScan:
         """The branch."""
         return f"scan:{self.branch}"
 
-    async def apply(self, context: EffectContext) -> Applied:
+    async def store(self, context: StoreContext) -> Applied:
         """Announce the scan as an internal event, which is handled once, and note its time."""
         number = context.repository.id
         key = NEXT_SCAN.of(number, self.branch)
-        if self.wait and is_scan_pending(await context.records.get(key), self.at, self.wait):
+        if self.wait and is_scan_pending(await context.changes.get(key), self.at, self.wait):
             return Applied(SCAN_PENDING.format(branch=self.branch), changed=False)
         scan_at = self.at + self.wait
         scan, not_before = ScanEvent(self.branch, int(scan_at), self.asked), scan_at if self.wait else None
-        # The event before its note: after a crash in between, a retry announces the same GUID, which is handled once.
-        # The other way round, later triggers would rely on a scan that never comes.
-        new = await announce(context.announce, SCAN_EVENT, context.repository, scan, not_before=not_before)
+        new = await context.changes.announce(SCAN_EVENT, context.repository, scan, not_before=not_before)
         if self.wait:
-            await context.records.put(key, NextScan(scan_at))
+            context.changes.put(key, NextScan(scan_at))
         return Applied(SCAN_REQUESTED.format(branch=self.branch), changed=new)
 
 

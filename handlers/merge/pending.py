@@ -20,7 +20,7 @@ from bot.engine.records import Record
 
 if TYPE_CHECKING:
     from bot.core.events import Delivery, Repository
-    from bot.engine.records import Records
+    from bot.engine.records import RecordReader, Records
 
 MOST_WAITING = 1_000
 """Pull requests of one repository that the timer refreshes, the ones that began to wait last."""
@@ -96,7 +96,7 @@ def request_after(stored: MergeRequest | None, pending: PendingMerge | None, mom
     return None if moment < stored_at or (has_ended and moment == stored_at) else MergeRequest(pending)
 
 
-async def pending_merge(records: Records, repository_id: int, number: int) -> PendingMerge | None:
+async def pending_merge(records: RecordReader, repository_id: int, number: int) -> PendingMerge | None:
     """Return the pending merge of a pull request, None where it has none."""
     request = await records.get(MERGE_REQUEST.of(repository_id, number))
     return request.pending if request is not None else None
@@ -135,7 +135,7 @@ REFRESH_EVENT = InternalEvent(
 )
 
 
-async def next_refresh(records: Records, repository: Repository, number: int) -> RefreshEvent:
+async def next_refresh(records: RecordReader, repository: Repository, number: int) -> RefreshEvent:
     """Return the next refresh of a pull request that has not begun."""
     return RefreshEvent(number, await _begun(records, repository.id, number))
 
@@ -150,5 +150,5 @@ async def note_refresh(records: Records, delivery: Delivery) -> None:
         await records.put(REFRESH_COUNT.of(repository_id, refresh.number), RefreshCount(refresh.turn + 1))
 
 
-async def _begun(records: Records, repository_id: int, number: int) -> int:
+async def _begun(records: RecordReader, repository_id: int, number: int) -> int:
     return (await records.get(REFRESH_COUNT.of(repository_id, number)) or RefreshCount()).begun

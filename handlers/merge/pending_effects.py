@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from bot.core.errors import TryAgain
-from bot.engine.internal import announce
-from bot.github.access import NO_PERMISSIONS, WritePermissions
-from bot.plan.effect import Applied, EffectContext
+from bot.plan.effect import Applied, StoreContext, StoredEffect
 from handlers.merge import texts
 from handlers.merge.pending import (
     MERGE_REQUEST,
@@ -27,14 +23,12 @@ SETTLE_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class StorePendingMerge:
+class StorePendingMerge(StoredEffect):
     """Store the pending merge of a pull request in place of the stored one; None ends it.
 
     `said_at` (ISO 8601) is when somebody cancelled the merge, or when the merge that has ended was asked for; if empty,
     any pending merge ends.
     """
-
-    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     number: int
     pending: PendingMerge | None = None
@@ -45,8 +39,8 @@ class StorePendingMerge:
         """The pull request: of two commands in one comment, the later one counts."""
         return f"merge-pending:{self.number}"
 
-    async def apply(self, context: EffectContext) -> Applied:
-        """Store it, unless a later request is stored. Raises `TryAgain` if another job changes the record meanwhile."""
+    async def store(self, context: StoreContext) -> Applied:
+        """Store it, unless a later request is stored."""
         moment = self.pending.asked_at if self.pending else self.said_at
         if not await _change_request(context, self.number, self.pending, moment):
             return Applied(texts.PENDING_REPLACED, changed=False)
@@ -54,14 +48,12 @@ class StorePendingMerge:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestRefresh:
+class RequestRefresh(StoredEffect):
     """Request a refresh of a pull request; with a `watch`, now and whenever something happens to that commit.
 
     The refresh comes after the watch is stored, so that it sees what happened before and triggered nothing.
     `reported_at`, in seconds since 1970, is when an event reported a possible change; None: refresh at once.
     """
-
-    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     number: int
     watch: str = ""
@@ -72,15 +64,15 @@ class RequestRefresh:
         """The pull request."""
         return f"merge-refresh:{self.number}"
 
-    async def apply(self, context: EffectContext) -> Applied:
+    async def store(self, context: StoreContext) -> Applied:
         """Announce the next refresh that has not begun, unless another request has announced it already."""
         if self.watch:
             # Pull requests with the same head have different locks, so their jobs run at the same time.
-            await context.records.update(MERGE_WATCH.of(context.repository.id, self.watch), self._add_to_watch)
-        # The number after the watch: an event between the two then requests the same refresh or a later one.
-        refresh = await next_refresh(context.records, context.repository, self.number)
+            await context.changes.change(MERGE_WATCH.of(context.repository.id, self.watch), self._add_to_watch)
+        # No refresh begins before this is stored: with a `watch`, the plan has the lock of the pull request.
+        refresh = await next_refresh(context.changes, context.repository, self.number)
         not_before = self.reported_at + SETTLE_SECONDS if self.reported_at is not None else None
-        is_new = await announce(context.announce, REFRESH_EVENT, context.repository, refresh, not_before=not_before)
+        is_new = await context.changes.announce(REFRESH_EVENT, context.repository, refresh, not_before=not_before)
         template = texts.REFRESH_REQUESTED if is_new else texts.REFRESH_PENDING
         return Applied(template.format(number=self.number), changed=is_new)
 
@@ -90,10 +82,8 @@ class RequestRefresh:
 
 
 @dataclass(frozen=True, slots=True)
-class EndPendingMerge:
+class EndPendingMerge(StoredEffect):
     """End a pending merge, unless a newer one has replaced it."""
-
-    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     number: int
     pending: PendingMerge
@@ -103,16 +93,16 @@ class EndPendingMerge:
         """The pull request."""
         return f"merge-end:{self.number}"
 
-    async def apply(self, context: EffectContext) -> Applied:
+    async def store(self, context: StoreContext) -> Applied:
         """Check which merge is stored, then end it."""
-        stored = await pending_merge(context.records, context.repository.id, self.number)
+        stored = await pending_merge(context.changes, context.repository.id, self.number)
         if stored is not None and not stored.is_same(self.pending):
             return Applied(texts.IS_PENDING.format(sha=stored.sha[:7]), changed=False)
         await _change_request(context, self.number, None, self.pending.asked_at)
         return Applied(texts.NONE_PENDING)
 
 
-async def _change_request(context: EffectContext, number: int, pending: PendingMerge | None, moment: str) -> bool:
+async def _change_request(context: StoreContext, number: int, pending: PendingMerge | None, moment: str) -> bool:
     newest = True
 
     def change(stored: MergeRequest | None) -> MergeRequest | None:
@@ -121,6 +111,5 @@ async def _change_request(context: EffectContext, number: int, pending: PendingM
         newest = replacement is not None
         return replacement
 
-    if not await context.records.change(MERGE_REQUEST.of(context.repository.id, number), change):
-        raise TryAgain(texts.PENDING_CHANGED, retry_in=SETTLE_SECONDS)
+    await context.changes.change(MERGE_REQUEST.of(context.repository.id, number), change)
     return newest

@@ -131,7 +131,6 @@ WHY_REMOVED_FROM_QUEUE, WHY_NOT_IN_QUEUE = "removed from the merge queue", "it i
 # Outcomes in the audit log
 IS_PENDING, NONE_PENDING = "the merge of {sha} is pending", "no merge is pending"
 PENDING_REPLACED = "a later request replaced this one"
-PENDING_CHANGED = "another job changed the pending merge at the same moment"
 REFRESH_REQUESTED, REFRESH_PENDING = "requested a refresh of #{number}", "a refresh of #{number} is already pending"
 UPDATE_STARTED = "asked GitHub to merge {base} into {sha}"
 UPDATED_ALREADY, HAS_BASE = "{sha} was already updated", "{sha} already has the newest commits of {base}"

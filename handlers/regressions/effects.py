@@ -49,6 +49,8 @@ class StoreReports:
         began = ended.pop("", [])
         report, aliases = results.store.failures.report, context.config.of(RENAMES).aliases
         await asyncio.to_thread(report, target, self.sha, began, ended, aliases)
+        changes = context.new_changes()
         for record in self.then:
-            await record.write(context.records)
+            changes.write(record.key, record.stored)
+        await changes.store()
         return Applied(texts.REPORTS_STORED.format(where=f"{self.lab}/{self.on}", sha=self.sha[:7]))

@@ -8,8 +8,11 @@ from typing import ClassVar
 from nightjar_formats.model import TargetKey
 
 from bot.aws.bucket import Arrival
+from bot.core.events import Repository
 from bot.github.access import NO_PERMISSIONS, WritePermissions
-from bot.plan.effect import Applied, EffectContext
+from bot.plan.effect import Applied, EffectContext, StoreContext, StoredEffect
+from bot.results.deliveries import CHECK_EVENT, CheckEvent
+from bot.results.service import RESULTS
 from bot.results.state import RunState
 from handlers.results import texts
 from handlers.results.ingest import INGEST
@@ -39,10 +42,8 @@ class IngestRun:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestCheckRun:
+class RequestCheckRun(StoredEffect):
     """Request that the check run of a lab's target (`on`) is written again, in order with its other writes."""
-
-    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     lab: str
     on: str
@@ -53,8 +54,10 @@ class RequestCheckRun:
         """The commit and the check's name."""
         return f"ask:{self.sha}:{self.lab}/{self.on}"
 
-    async def apply(self, context: EffectContext) -> Applied:
+    async def store(self, context: StoreContext) -> Applied:
         """Announce the request, once for each plan."""
-        target, repository = TargetKey(context.repository.full_name, self.lab, self.on), context.repository
-        new = await context.part(INGEST).request_check(target, self.sha, repository.id, context.intent)
+        target = context.part(RESULTS).canonical(TargetKey(context.repository.full_name, self.lab, self.on))
+        repository = Repository(context.repository.id, target.repository, None)
+        check_event = CheckEvent(self.lab, self.on, self.sha, revision=0, again=True, asked=context.intent)
+        new = await context.changes.announce(CHECK_EVENT, repository, check_event)
         return Applied(texts.CHECK_REQUESTED.format(name=target.check_name, sha=self.sha[:7]), changed=new)

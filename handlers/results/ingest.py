@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nightjar_formats.model import TargetKey
 from nightjar_formats.runs.manifest import run_key
 
 from bot.aws.bucket import Arrival, Source
@@ -49,10 +48,6 @@ class IngestService:
         self._results = results
         self._watch = watch
         self._ingester = RunIngester(results.store, Admissions(records, clock), results.file_lists, results.pool, clock)
-
-    async def request_check(self, target: TargetKey, sha: str, repository_id: int, request_id: str) -> bool:
-        """Announce that a check run must be computed again; False if the same request was announced before."""
-        return await self._watch.announce_again(self._results.canonical(target), sha, repository_id, request_id)
 
     async def ingest(
         self,

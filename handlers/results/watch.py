@@ -298,12 +298,6 @@ class Watch:
         await announce(self._accept, CHECK_EVENT, repository, CheckEvent.of(pending_check))
         await asyncio.to_thread(self._store.announced, pending_check)
 
-    async def announce_again(self, target: TargetKey, sha: str, repository_id: int, request_id: str) -> bool:
-        """Have the check run of a commit written again, once for each request; return whether this one is new."""
-        check_event = CheckEvent(target.lab, target.target, sha, revision=0, again=True, asked=request_id)
-        repository = Repository(repository_id, target.repository, None)
-        return await announce(self._accept, CHECK_EVENT, repository, check_event)
-
     async def repository_id(self, repository: str) -> int:
         """Return GitHub's ID of a repository. Raises GitHub's errors."""
         return await find_repository_id(self._records, self._github_for, repository)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bot.effects.comments import change_sections
-from bot.github.access import ISSUES, NO_PERMISSIONS, WritePermissions
+from bot.github.access import ISSUES, WritePermissions
 from bot.github.addresses import pull_on_github
 from bot.github.text import sticky
-from bot.plan.effect import Applied, EffectContext
+from bot.plan.effect import Applied, EffectContext, StoreContext, StoredEffect
 from handlers.teams.texts import ALL_MENTIONED, LIST_OUTDATED, LIST_STORED, MENTIONED
 from handlers.teams.topics import MENTIONED_PEOPLE, TEAM_LIST, MentionedPeople, TeamList
 
@@ -53,10 +53,8 @@ class MentionSubscribers:
 
 
 @dataclass(frozen=True, slots=True)
-class StoreTeamList:
+class StoreTeamList(StoredEffect):
     """Store the topics that an issue lists, unless a newer list is stored; see `TeamList`."""
-
-    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     issue: int
     read_at: float
@@ -67,8 +65,8 @@ class StoreTeamList:
         """The list."""
         return "team-list"
 
-    async def apply(self, context: EffectContext) -> Applied:
-        """Write the record. Idempotent."""
+    async def store(self, context: StoreContext) -> Applied:
+        """Store the record."""
         team_list, is_newer = TeamList(self.issue, self.read_at, self.topics), False
 
         def newest(stored: TeamList | None) -> TeamList | None:
@@ -77,5 +75,5 @@ class StoreTeamList:
             return None if is_newer else team_list
 
         # Pull requests have different locks, so two of their jobs may store what they have read at the same time.
-        await context.records.update(TEAM_LIST.of(context.repository.id), newest)
+        await context.changes.change(TEAM_LIST.of(context.repository.id), newest)
         return Applied(LIST_OUTDATED, changed=False) if is_newer else Applied(LIST_STORED.format(issue=self.issue))

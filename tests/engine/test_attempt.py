@@ -23,6 +23,7 @@ from bot.engine.jobs.once import NewJob, defer_once
 from bot.engine.jobs.store import Store
 from bot.engine.processor import NobodyWatches
 from bot.engine.retry import MAX_ALONE, SUSPECT_AFTER, EngineRetry, Postponed, RunAgain, Tries
+from bot.engine.service import Engine
 from bot.engine.worker.attempt import SUSPECT_WAITS, Attempt, JobOutcome
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.manager import EngineJobManager, QuietJob
@@ -216,7 +217,7 @@ async def test_an_effect_whose_writes_could_not_be_read_in_an_outage_does_not_co
     unwaiting: BaseAsyncConnector, sqlite_url: str, world: World
 ) -> None:
     guard = Guard()
-    tasks = Tasks(Store(unwaiting), Toy(world), NobodyWatches(), guard)
+    tasks = Tasks(Store(unwaiting), Toy(world), NobodyWatches(), guard, Engine(sqlite_url).new_changes)
     job = attempt(7, JobOutcome(APPLIED, "")).job
     context = JobContext(app=App(connector=unwaiting), job=job, start_timestamp=0.0, abort_reason=lambda: None)
     origin = Origin("g", "a", "i", delivery_job=1, received_at=0.0, replay=0, lock=None)

@@ -286,6 +286,7 @@ async def a_world(
                 router=router,
                 codec=CODEC,
                 announce=engine.accept,
+                new_changes=engine.new_changes,
                 repositories=repositories,
                 prefilter=WebhookPrefilter(router, config.mentions, NOTES),
                 notes=NOTES,

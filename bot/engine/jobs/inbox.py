@@ -97,6 +97,15 @@ async def store_delivery(
     delivery gets instead of a job: `text` says why no handler accepts it, `about` names its subject. Raises
     ConnectorException if nothing could be stored.
     """
+    try:
+        return bool(await connector.execute_query_all_async(STORE, **delivery_values(job, body, ignored)))
+    except UniqueViolation:
+        # A replica of an older release, which lacks this table, has stored it.
+        return False
+
+
+def delivery_values(job: NewJob, body: bytes | bytearray, ignored: Mapping[str, Any] | None = None) -> Values:
+    """Return the values of `STORE` for a delivery, its job, and its note if it is ignored."""
     values: Values = {
         **{name: job.args[name] for name in ("guid", "event", "received_at")},
         "lock": job.lock,
@@ -112,11 +121,7 @@ async def store_delivery(
             "args": job.args,
             "scheduled_at": job.scheduled_at,
         }
-    try:
-        return bool(await connector.execute_query_all_async(STORE, **values))
-    except UniqueViolation:
-        # A replica of an older release, which lacks this table, has stored it.
-        return False
+    return values
 
 
 def unique_deliveries(deliveries: Sequence[Mapping[str, object]]) -> tuple[list[Values], list[object]]:

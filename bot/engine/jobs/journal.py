@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, LiteralString
 
@@ -16,7 +16,7 @@ from procrastinate.connector import BaseAsyncConnector
 from bot.core.payload import Payload
 from bot.core.utc import iso_utc_or_none
 from bot.engine.jobs.definitions import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY
-from bot.engine.jobs.notes import IGNORED, REFUSED, ROUTED, UNKNOWN_END, Note
+from bot.engine.jobs.notes import IGNORED, REFUSED, ROUTED, UNKNOWN_END, Note, StoredPart
 from bot.engine.jobs.packing import unpacked
 
 WAITING, WORKING, DONE, FAILED = "waiting", "working", "done", "failed"
@@ -91,7 +91,7 @@ class JobState:
 
 @dataclass(frozen=True, slots=True)
 class EffectRecord:
-    """One effect; `effect` is its data as JSON."""
+    """One effect; `effect` is its data as JSON. An effect that was stored together with its plan has the plan's job."""
 
     job: JobState
     kind: str
@@ -140,9 +140,12 @@ class DeliveryRecord:
 
     @property
     def jobs(self) -> list[JobState]:
-        """The delivery's own job and all jobs that follow from it."""
+        """The delivery's own job and all jobs that follow from it, each once."""
         derived = [job for plan in self.plans for job in (plan.job, *(effect.job for effect in plan.effects))]
-        return [self.job, *self.replays, *derived]
+        jobs: dict[int, JobState] = {}
+        for job in (self.job, *self.replays, *derived):
+            jobs.setdefault(job.job_id, job)
+        return list(jobs.values())
 
     @property
     def settled(self) -> bool:
@@ -322,13 +325,17 @@ def _plans(derived: Sequence[Mapping[str, Any]]) -> Iterable[PlanRecord]:
         if is_plan and args.get("message") is not None and not effects[row["id"]] and row["status"] == "succeeded":
             continue  # nobody had to be informed of the failure
         if is_plan or (row["task_name"] == EFFECT and args.get("plan_job") not in plans):
+            job = _job(row)
+            planned = effects[row["id"]]
+            for part in Note.shown(row["outcome"], row["note"]).stored:
+                planned.insert(part.place, _stored_effect(part, job))
             yield PlanRecord(
-                job=_job(row),
+                job=job,
                 handler=str(args.get("handler", "")),
                 intent=str(args.get("intent", "")),
                 replay=args.get("replay", 0),
                 stage=_stage(row["task_name"], args),
-                effects=tuple(effects[row["id"]]),
+                effects=tuple(planned),
             )
 
 
@@ -349,6 +356,11 @@ def _effect(row: Mapping[str, Any]) -> EffectRecord:
         effect=effect,
         page=note.about.get("page", ""),
     )
+
+
+def _stored_effect(part: StoredPart, job: JobState) -> EffectRecord:
+    kind = str(part.effect.get("kind", ""))
+    return EffectRecord(replace(job, outcome=part.outcome, text=part.text), kind, part.target, part.effect, "")
 
 
 def _job(row: Mapping[str, Any], note: Note | None = None) -> JobState:

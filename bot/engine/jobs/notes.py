@@ -8,8 +8,8 @@ the subject of a delivery or the page of an effect:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, LiteralString, cast
 
 from procrastinate.connector import BaseAsyncConnector
@@ -42,6 +42,20 @@ UPDATE nightjar_notes SET at = date_part('epoch', now()), outcome = 'replayed', 
 """
 
 
+@dataclass(frozen=True, slots=True)
+class StoredPart:
+    """An effect on our own database, which was stored together with its plan.
+
+    `place` is its index among all effects of the plan, `outcome` is `APPLIED` or `UNCHANGED`.
+    """
+
+    place: int
+    target: str
+    effect: Mapping[str, Any]
+    outcome: str
+    text: str
+
+
 UNKNOWN_END = "it ended without a recorded reason"
 UNREADABLE_NOTE = "its stored note cannot be read: {reason}"
 ODD_FIELD = "a field has a value of another type"
@@ -69,6 +83,8 @@ class Note:
     """The effect's value for the conclude stage, as JSON."""
     is_user_error: bool = False
     """Whether the job failed with a `UserError`: `message` then says what somebody has to do."""
+    stored: tuple[StoredPart, ...] = ()
+    """The effects of a plan that were stored together with it."""
 
     @classmethod
     def read(cls, outcome: str | None, stored: str | None) -> Note:
@@ -86,6 +102,7 @@ class Note:
                 writes=value.get("writes", {}),
                 value=value.get("value"),
                 is_user_error=value.get("is_user_error", False),
+                stored=tuple(StoredPart(**part) for part in value.get("stored", ())),
             )
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise UnreadableNote(f"{type(error).__name__}: {error}") from error
@@ -120,6 +137,7 @@ class Note:
             "writes": dict(self.writes),
             "value": self.value,
             "is_user_error": self.is_user_error,
+            **({"stored": [asdict(part) for part in self.stored]} if self.stored else {}),
         }
         return encoding.dumps(note)
 
@@ -133,8 +151,3 @@ async def read_note(connector: BaseAsyncConnector, job_id: int) -> Note:
     """Return a job's note, or an empty one."""
     rows = await connector.execute_query_all_async(READ, job_id=job_id)
     return Note.read(rows[0]["outcome"], rows[0]["note"]) if rows else Note()
-
-
-async def forget_notes(connector: BaseAsyncConnector, job_ids: Sequence[int]) -> None:
-    """Empty the notes of jobs that start over, and reset their counts of tries."""
-    await connector.execute_query_async(FORGET, ids=list(job_ids))

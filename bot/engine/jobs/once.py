@@ -11,6 +11,8 @@ from procrastinate.connector import BaseAsyncConnector
 from procrastinate.exceptions import ConnectorException
 from procrastinate.types import JSONDict
 
+from bot.engine.sql.transactions import Statement, Steps, run_separately
+
 ONCE = "once:"
 """Prefix of the queueing locks that stay unique for ever, finished jobs included (the index `nightjar_once`)."""
 
@@ -53,11 +55,17 @@ class Deferred:
 async def defer_once(connector: BaseAsyncConnector, jobs: Sequence[NewJob]) -> list[Deferred]:
     """Insert the jobs whose keys are new, in one statement; return the job of each key, in the order of `jobs`.
 
+    See `insert_once`. Raises ConnectorException if nothing could be stored.
+    """
+    return await run_separately(connector, insert_once(jobs))
+
+
+def insert_once(jobs: Sequence[NewJob]) -> Steps[list[Deferred]]:
+    """Insert the jobs whose keys are new; the result has the job of each key, in the order of `jobs`.
+
     The database inserts them in that order and notifies workers. A key that occurs twice in `jobs` is new the first
     time. Pass a few thousand jobs at most: a statement has at most 32,766 parameters on SQLite, seven for each job
     (https://sqlite.org/limits.html#max_variable_number).
-
-    Raises ConnectorException if nothing could be stored.
     """
     jobs_by_key: dict[str, Deferred] = {}
     new_keys: set[str] = set()
@@ -65,12 +73,13 @@ async def defer_once(connector: BaseAsyncConnector, jobs: Sequence[NewJob]) -> l
         missing = [job for job in jobs if ONCE + job.key not in jobs_by_key]
         if not missing:
             break
-        inserted = await _insert(connector, missing)
+        inserted = _by_key((yield _insertion(missing)), new=True)
         new_keys |= inserted.keys()
         jobs_by_key |= inserted
         missing_keys = [ONCE + job.key for job in missing if ONCE + job.key not in jobs_by_key]
         if missing_keys:
-            jobs_by_key |= await _find(connector, missing_keys)  # a job that was deleted in between is new after all
+            # A job that was deleted in between is new after all.
+            jobs_by_key |= _by_key((yield FIND, {"keys": missing_keys}), new=False)
     else:
         raise ConnectorException("jobs vanished while their keys were looked up")
     answers = []
@@ -82,7 +91,7 @@ async def defer_once(connector: BaseAsyncConnector, jobs: Sequence[NewJob]) -> l
     return answers
 
 
-async def _insert(connector: BaseAsyncConnector, jobs: Sequence[NewJob]) -> dict[str, Deferred]:
+def _insertion(jobs: Sequence[NewJob]) -> Statement:
     rows = ", ".join(f"({', '.join(f'%({field}_{n})s' for field in FIELDS)})" for n in range(len(jobs)))
     statement = (
         f"INSERT INTO procrastinate_jobs ({', '.join(FIELDS)}) VALUES {rows}"  # noqa: S608  # parameters' names
@@ -93,11 +102,7 @@ async def _insert(connector: BaseAsyncConnector, jobs: Sequence[NewJob]) -> dict
     for n, job in enumerate(jobs):
         row = (job.queue, job.task, job.priority, job.lock, ONCE + job.key, job.args, job.scheduled_at)
         values |= {f"{field}_{n}": value for field, value in zip(FIELDS, row, strict=True)}
-    return _by_key(await connector.execute_query_all_async(statement, **values), new=True)
-
-
-async def _find(connector: BaseAsyncConnector, keys: list[str]) -> dict[str, Deferred]:
-    return _by_key(await connector.execute_query_all_async(FIND, keys=keys), new=False)
+    return statement, values
 
 
 def _by_key(rows: list[dict[str, object]], *, new: bool) -> dict[str, Deferred]:

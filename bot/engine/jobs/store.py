@@ -21,9 +21,10 @@ from bot.engine.jobs.definitions import (
     Origin,
 )
 from bot.engine.jobs.inbox import MOVE_BODY, moved_values
-from bot.engine.jobs.notes import REFUSED, UNCHANGED, UNKNOWN_END, Note, forget_notes
-from bot.engine.jobs.once import FIND, ONCE, Deferred, NewJob, defer_once
+from bot.engine.jobs.notes import FORGET, REFUSED, UNCHANGED, UNKNOWN_END, Note, StoredPart
+from bot.engine.jobs.once import FIND, ONCE, Deferred, NewJob, defer_once, insert_once
 from bot.engine.processor import EffectState, EndedEffect
+from bot.engine.sql.transactions import Steps, transact
 
 NO_JOB = 0
 """No job has this ID."""
@@ -83,11 +84,6 @@ class Store:
     def __init__(self, connector: BaseAsyncConnector) -> None:
         self.connector = connector
 
-    async def arguments(self, job_id: int) -> dict[str, Any] | None:
-        """Return a job's arguments, None if its row was removed."""
-        rows = await self.connector.execute_query_all_async(ARGS, id=job_id)
-        return cast("dict[str, Any]", rows[0]["args"]) if rows else None
-
     async def move_body(self, job_id: int, lock: str | None, args: Mapping[str, Any]) -> None:
         """Move the body of a delivery from its job's arguments to the inbox. Safe to repeat."""
         await self.connector.execute_query_async(MOVE_BODY, **moved_values(job_id, lock, args))
@@ -105,55 +101,74 @@ class Store:
 
         The second value says whether the handler has answered a failure of the plan before.
         """
-        values = {"guid": origin.guid, "handler": origin.handler}
-        rows = await self.connector.execute_query_all_async(OF_HANDLER, **values)
+        rows = await self._of_handler(origin)
         of_plan = [row for row in rows if row["task_name"] == EFFECT and _is_of_plan(row["args"])]
         if unfinished := [row["priority"] for row in of_plan if row["status"] not in ENDED]:
             return Unfinished(min(unfinished))
-        return [_ended(row) for row in of_plan], any(row["args"].get("message") is not None for row in rows)
+        ended = [_ended(row) for row in of_plan]
+        for part in _stored_parts(rows):
+            state = EffectState.UNCHANGED if part.outcome == UNCHANGED else EffectState.APPLIED
+            ended.insert(part.place, EndedEffect(part.target, part.effect, state, part.text))
+        return ended, any(row["args"].get("message") is not None for row in rows)
+
+    async def applied_before(self, origin: Origin) -> tuple[set[str], set[str]]:
+        """Return the targets of effects of earlier plans of a handler: those stored with a plan, and those with a job.
+
+        Earlier releases gave each effect a job.
+        """
+        rows = await self._of_handler(origin)
+        with_job = {row["args"]["target"] for row in rows if row["task_name"] == EFFECT and _is_of_plan(row["args"])}
+        return {part.target for part in _stored_parts(rows)}, with_job
+
+    async def _of_handler(self, origin: Origin) -> list[dict[str, Any]]:
+        values = {"guid": origin.guid, "handler": origin.handler}
+        return await self.connector.execute_query_all_async(OF_HANDLER, **values)
 
     async def defer(self, jobs: Sequence[NewJob]) -> list[Deferred]:
         """Insert the jobs that do not exist yet, in one statement."""
         return await defer_once(self.connector, jobs) if jobs else []
 
     async def defer_again(self, jobs: Sequence[NewJob]) -> list[Deferred]:
-        """Insert jobs like `defer`, and requeue existing jobs that have failed.
+        """Insert jobs like `defer`, and requeue existing jobs that have failed: see `insert_again`."""
+        return await transact(self.connector, lambda: insert_again(jobs)) if jobs else []
 
-        If any of the effects runs again, the conclude job does too, with the current plan's basis.
-        Safe to repeat: none of the jobs can start before the caller's own job releases their lock.
-        """
-        keys = [ONCE + job.key for job in jobs]
-        existing = {row["queueing_lock"]: row for row in await self.connector.execute_query_all_async(FIND, keys=keys)}
-        conclusions = [job for job in jobs if job.task == CONCLUDE and ONCE + job.key in existing]
-        failed = [row["id"] for row in existing.values() if row["status"] in ENDED_BADLY]
-        if failed or len(existing) < len(jobs):
-            for job in conclusions:
-                stored = existing[ONCE + job.key]
-                await self.restart_conclusion(stored["id"], job.args["conclusion_basis"])
+
+def insert_again(jobs: Sequence[NewJob]) -> Steps[list[Deferred]]:
+    """Insert jobs like `insert_once`, and requeue existing jobs that have failed.
+
+    If any of the effects runs again, the conclude job does too, with the current plan's basis.
+    """
+    rows = yield FIND, {"keys": [ONCE + job.key for job in jobs]}
+    existing = {cast("str", row["queueing_lock"]): row for row in rows}
+    failed = [cast("int", row["id"]) for row in existing.values() if row["status"] in ENDED_BADLY]
+    if failed or len(existing) < len(jobs):
+        for job in jobs:
+            if job.task == CONCLUDE and (stored := existing.get(ONCE + job.key)):
+                conclusion_id = cast("int", stored["id"])
+                yield from restart_conclusion(conclusion_id, job.args["conclusion_basis"])
                 if stored["status"] == "succeeded":
-                    failed.append(stored["id"])
-        await self.begin_anew(failed)
-        return await self.defer(jobs)
+                    failed.append(conclusion_id)
+    yield from begin_anew(failed)
+    return (yield from insert_once(jobs))
 
-    async def restart_conclusion(self, job_id: int, conclusion_basis: object = None) -> None:
-        """Prepare a conclude job to run again: its effects get new keys. With None it keeps its earlier basis.
 
-        Does nothing if the job was removed meanwhile.
-        """
-        args = await self.arguments(job_id)
-        if args is None:
-            return
+def restart_conclusion(job_id: int, conclusion_basis: object = None) -> Steps[None]:
+    """Prepare a conclude job to run again: its effects get new keys. With None it keeps its earlier basis.
+
+    Does nothing if the job was removed meanwhile.
+    """
+    rows = yield ARGS, {"id": job_id}
+    if rows:
+        args = cast("dict[str, Any]", rows[0]["args"])
         new_basis = {"conclusion_basis": conclusion_basis} if conclusion_basis is not None else {}
-        args = {**args, **new_basis, "conclusion": args["conclusion"] + 1}
-        await self.connector.execute_query_async(SET_ARGS, id=job_id, args=args)
+        yield SET_ARGS, {"id": job_id, "args": {**args, **new_basis, "conclusion": args["conclusion"] + 1}}
 
-    async def begin_anew(self, job_ids: Sequence[int], resumed: int | None = None) -> None:
-        """Return ended jobs to the queue. None of their tries are used up, except those of the job `resumed`."""
-        if job_ids:
-            # Remove the notes first: a worker may begin a job at once, and would count its old tries.
-            await forget_notes(self.connector, [job for job in job_ids if job != resumed])
-            values = {"resumed": NO_JOB if resumed is None else resumed, **PRIORITIES}
-            await self.connector.execute_query_async(BEGIN_ANEW, ids=list(job_ids), **values)
+
+def begin_anew(job_ids: Sequence[int], resumed: int | None = None) -> Steps[None]:
+    """Return ended jobs to the queue. None of their tries are used up, except those of the job `resumed`."""
+    if job_ids:
+        yield FORGET, {"ids": [job for job in job_ids if job != resumed]}
+        yield BEGIN_ANEW, {"ids": list(job_ids), "resumed": NO_JOB if resumed is None else resumed, **PRIORITIES}
 
 
 def subject_of(delivery: Delivery) -> dict[str, Any]:
@@ -180,6 +195,13 @@ def note_of_ignored(delivery: Delivery, reason: str) -> dict[str, Any]:
 
 def _is_of_plan(args: dict[str, Any]) -> bool:
     return args.get("message") is None and not args.get("conclusion")
+
+
+def _stored_parts(rows: Sequence[dict[str, Any]]) -> list[StoredPart]:
+    """Return the effects that were stored together with the plans of a handler, each once, in their order."""
+    plans = [row for row in rows if row["task_name"] != EFFECT and row["args"].get("message") is None]
+    parts = {part.target: part for row in plans for part in Note.shown(row["outcome"], row["note"]).stored}
+    return sorted(parts.values(), key=lambda part: part.place)
 
 
 def _ended(row: dict[str, Any]) -> EndedEffect:

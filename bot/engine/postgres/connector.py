@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import select
-from collections.abc import Iterable, Sequence
-from typing import Any, LiteralString
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, LiteralString, TypeVar, cast
 
 import procrastinate
 import psycopg
 from procrastinate import connector, schema, sql
 from procrastinate.exceptions import ConnectorException, UniqueViolation
 from procrastinate.manager import QUEUEING_LOCK_CONSTRAINT
+from procrastinate.sync_psycopg_connector import wrap_exceptions
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.json import Jsonb, set_json_dumps, set_json_loads
 from psycopg_pool import AsyncConnectionPool
@@ -33,6 +34,7 @@ from bot.engine.postgres.batches import Batcher
 from bot.engine.postgres.schema import BEFORE_MOVE, LOCK_ID, VERSIONS
 from bot.engine.sql import encoding
 from bot.engine.sql.portable import Row, check_version
+from bot.engine.sql.transactions import Steps
 
 CONNECTIONS = 10
 """The most connections of one process, besides the one that listens for notifications."""
@@ -68,6 +70,9 @@ _FETCH = sql.queries["fetch_job"]
 _LIMIT_STATEMENTS: LiteralString = (
     "SELECT set_config('statement_timeout', %s, false) WHERE current_setting('statement_timeout') = '0'"
 )
+
+
+Result = TypeVar("Result")
 
 
 async def _configure(connection: psycopg.AsyncConnection) -> None:
@@ -161,6 +166,28 @@ class PostgresConnector(procrastinate.PsycopgConnector):
     async def _store(self, deliveries: Sequence[Values]) -> list[list[Row]]:
         new = await super().execute_query_all_async(STORE, **values_of_store(*unique_deliveries(deliveries)))
         return ids_of(deliveries, {encoding.original(row["guid"]): row["id"] for row in new})
+
+    async def transact(self, begin: Callable[[], Steps[Result]]) -> Result:
+        """Run a transaction, as `bot.engine.sql.transactions` describes."""
+        try:
+            with wrap_exceptions():
+                async with self.pool.connection() as connection, connection.transaction():
+                    return await self._run_steps(connection, begin())
+        except UniqueViolation as error:
+            raise _uniform(error) from error
+
+    async def _run_steps(self, connection: psycopg.AsyncConnection, steps: Steps[Result]) -> Result:
+        try:
+            query, values = next(steps)
+            while True:
+                if query == STORE:
+                    values = values_of_store(*unique_deliveries([values]))
+                async with self._get_cursor(connection) as cursor:
+                    await cursor.execute(query, self._wrap_json(dict(values)))
+                    rows = await cursor.fetchall() if cursor.description else []
+                query, values = steps.send([_original(row) for row in rows])
+        except StopIteration as end:
+            return cast("Result", end.value)
 
     async def execute_query_one_async(self, query: LiteralString, **arguments: Any) -> Row:
         """Run a query and return its first row."""

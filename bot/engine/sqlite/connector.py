@@ -14,10 +14,11 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar, cast
 
 from procrastinate import connector, schema, sql
 from procrastinate.exceptions import ConnectorException, NoResult, UniqueViolation
@@ -27,6 +28,7 @@ from bot.engine.jobs.inbox import BODIES_AT_ONCE, FORGET_BODY, MOVE_BODY, STORE,
 from bot.engine.jobs.steps import ANY_QUEUE, FETCH, NOTIFICATIONS, WAKE
 from bot.engine.sql import portable
 from bot.engine.sql.portable import Row, check_version
+from bot.engine.sql.transactions import Steps
 from bot.engine.sqlite.lists import LISTS
 from bot.engine.sqlite.queries import CHANGES
 from bot.engine.sqlite.schema import BEFORE_MOVE, VERSIONS, WAKE_TRIGGERS
@@ -46,6 +48,7 @@ REPLACED = (
     "Put the file in its place with `nightjar restore`, and start the server again"
 )
 
+Result = TypeVar("Result")
 Identity = tuple[int, int]
 """Device and inode, which identify a file whatever its name."""
 
@@ -164,16 +167,23 @@ class SqliteConnector(connector.BaseAsyncConnector):
         return [{**row, NOTIFICATIONS: self._notification_count} for row in jobs or [{"id": None}]]
 
     async def _run(self, query: str, arguments: dict[str, object], *, has_rows: bool) -> list[Row]:
-        if self._writer is None:
-            raise ConnectorException("the database is not open")
         if query == _SCHEMA:
             return []  # opening the file has created it
+        if batched := _BATCHED.get(query):
+            return await self._write(lambda writer: writer.run_batched(batched, arguments))
+        if query == FETCH:
+            return await self._write(lambda writer: writer.run(partial(self._fetch_noticing, arguments=arguments)))
+        return await self._write(lambda writer: writer.run(_operation(query, arguments, has_rows=has_rows)))
+
+    async def transact(self, begin: Callable[[], Steps[Result]]) -> Result:
+        """Run a transaction, as `bot.engine.sql.transactions` describes."""
+        return await self._write(lambda writer: writer.run(partial(_run_steps, begin=begin)))
+
+    async def _write(self, run: Callable[[Writer], Awaitable[Result]]) -> Result:
+        if self._writer is None:
+            raise ConnectorException("the database is not open")
         try:
-            if batched := _BATCHED.get(query):
-                return await self._writer.run_batched(batched, arguments)
-            if query == FETCH:
-                return await self._writer.run(partial(self._fetch_noticing, arguments=arguments))
-            return await self._writer.run(_operation(query, arguments, has_rows=has_rows))
+            return await run(self._writer)
         except sqlite3.IntegrityError as error:
             # Only the message names the columns: all unique indices share one error code.
             if "procrastinate_jobs.queueing_lock" in str(error):
@@ -332,6 +342,20 @@ def _operation(
     if answer := _NAMED.get(query):
         return partial(answer, **arguments)
     return partial(portable.execute, sql=query, arguments=arguments, has_rows=has_rows)
+
+
+def _run_steps(connection: sqlite3.Connection, begin: Callable[[], Steps[Result]]) -> Result:
+    steps = begin()
+    try:
+        query, values = next(steps)
+        while True:
+            if batched := _BATCHED.get(query):
+                (rows,) = batched(connection, [values])
+            else:
+                rows = _operation(query, dict(values), has_rows=False)(connection)
+            query, values = steps.send(rows)
+    except StopIteration as end:
+        return cast("Result", end.value)
 
 
 def _enqueue(listener: _Listener, notices: list[tuple[str, str]]) -> None:

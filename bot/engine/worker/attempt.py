@@ -4,17 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import structlog
 from procrastinate.connector import BaseAsyncConnector
-from procrastinate.jobs import Job
+from procrastinate.jobs import Job, Status
 
 from bot.core.errors import GiveWay, PayloadError, Refusal, UserError
+from bot.engine.changes import Changes, Outdated
 from bot.engine.jobs.definitions import GIVE_WAY_PRIORITY
-from bot.engine.jobs.notes import AWAY, FAILED, REFUSED, RETRYING, Note, UnreadableNote, read_note, write_note
+from bot.engine.jobs.notes import (
+    AWAY,
+    FAILED,
+    REFUSED,
+    RETRYING,
+    Note,
+    StoredPart,
+    UnreadableNote,
+    read_note,
+    write_note,
+)
+from bot.engine.jobs.once import Deferred, NewJob, insert_once
+from bot.engine.jobs.steps import FINISH_NOTED
+from bot.engine.jobs.store import insert_again
 from bot.engine.outage import release_waiting
 from bot.engine.processor import ErrorKind
 from bot.engine.retry import (
@@ -30,10 +45,14 @@ from bot.engine.retry import (
     is_away,
     next_try,
 )
+from bot.engine.sql.transactions import Steps, transact
 from bot.engine.worker.guard import Busy, Guard, Stopping
-from bot.engine.worker.manager import leave_note
+from bot.engine.worker.manager import TAKEN_OVER, leave_ended, leave_note
 from bot.engine.worker.repeat import resume_later
 from bot.engine.writes import Writes
+
+MAX_PLANS = 5
+"""How often the work of one try is done again because another job changed the records that it has read."""
 
 SUSPECT = "it may have crashed the worker, so it runs alone"
 SUSPECT_WAITS = f"{SUSPECT}, once its process has run for a while without it"
@@ -50,6 +69,25 @@ class JobOutcome:
     about: Mapping[str, Any] = field(default_factory=dict)
     value: Any = None
     """The value of an effect for the conclude stage, as JSON."""
+    stored: tuple[StoredPart, ...] = ()
+    """The effects of a plan that are stored together with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """What follows from a job, stored in the transaction that ends the job: new `jobs`, and `changes`.
+
+    `outcome` gets the job of each key. With `again`, existing jobs that have failed are requeued.
+    """
+
+    outcome: Callable[[Sequence[Deferred]], JobOutcome]
+    jobs: Sequence[NewJob] = ()
+    changes: Changes | None = None
+    again: bool = False
+
+
+class TakenOver(Exception):
+    """Another worker took the job over, so nothing that follows from this try was stored."""
 
 
 async def _no_answer(_: str, __: bool) -> None:
@@ -67,7 +105,7 @@ class Attempt:
     """
 
     job: Job
-    work: Callable[[], Awaitable[JobOutcome]]
+    work: Callable[[], Awaitable[JobOutcome | FollowUp]]
     guard: Guard
     watch: Callable[[str, float], None]
     message: Callable[[Exception], str]
@@ -111,6 +149,10 @@ class Attempt:
             stopped = replace(earlier_note, tries=tries.after(ended, time.time()), writes=self.writes.state)
             leave_note(self.job, stopped)
             raise
+        except TakenOver:
+            leave_ended(self.job)
+            log.warning(TAKEN_OVER)
+            return
         except Exception as error:
             decision = await self._settle(connector, error, tries, began)
             if decision is None:
@@ -118,8 +160,7 @@ class Attempt:
             raise decision from error
         if tries.away_since:
             await release_waiting(connector)
-        note = Note(outcome=result.outcome, text=result.text, tries=tries, about=result.about, value=result.value)
-        leave_note(self.job, note)
+        leave_note(self.job, _note_of(result, tries))
         line = f"{self.job.task_name}: {result.outcome}"
         log.info(line, text=result.text)
         self.watch(result.outcome, time.monotonic() - began)
@@ -135,8 +176,12 @@ class Attempt:
         if tries.alone >= MAX_ALONE:
             raise LostTooOften(tries.alone, runs_again=await resume_later(connector, self.job))
         lost = tries.lost(self.job.attempts)
+
+        async def work() -> JobOutcome:
+            return await self._work_and_end(connector, tries)
+
         if lost < SUSPECT_AFTER:
-            return await self.guard.run(self.work)
+            return await self.guard.run(work)
         if seconds := self.guard.too_young(tries.alone):
             raise Postponed(seconds, self.retry_priority)
 
@@ -146,7 +191,7 @@ class Attempt:
             begun = replace(tries, alone=tries.alone + 1)
             note = Note(outcome=RETRYING, text=SUSPECT, tries=begun, writes=self.writes.state)
             await self._note(connector, note)
-            return await self.work()
+            return await work()
 
         try:
             return await self.guard.run_alone(alone)
@@ -155,6 +200,38 @@ class Attempt:
             raise Postponed(SUSPECT_PAUSE, self.retry_priority) from None
         except Stopping:
             raise Postponed(0.0, self.retry_priority) from None
+
+    async def _work_and_end(self, connector: BaseAsyncConnector, tries: Tries) -> JobOutcome:
+        """Do the work, and end the job together with what follows from it, if anything does."""
+        for _ in range(MAX_PLANS):
+            result = await self.work()
+            if isinstance(result, JobOutcome):
+                return result
+            try:
+                outcome = await transact(connector, partial(self._steps, result, tries))
+            except Outdated as error:
+                # The records that the work has read were changed meanwhile, so it must be done again.
+                outdated = error
+                continue
+            leave_ended(self.job)
+            self.guard.forget(id_of(self.job))
+            if result.changes is not None:
+                result.changes.committed()
+            return outcome
+        raise outdated
+
+    def _steps(self, follow_up: FollowUp, tries: Tries) -> Steps[JobOutcome]:
+        deferred: list[Deferred] = []
+        if follow_up.jobs:
+            deferred = yield from (insert_again if follow_up.again else insert_once)(follow_up.jobs)
+        if follow_up.changes is not None:
+            yield from follow_up.changes.steps()
+        outcome = follow_up.outcome(deferred)
+        note = _note_of(outcome, tries)
+        values = {"id": id_of(self.job), "worker_id": self.job.worker_id, "status": Status.SUCCEEDED.value}
+        if not (yield FINISH_NOTED, {**values, "outcome": note.outcome, "note": note.written()}):
+            raise TakenOver
+        return outcome
 
     async def _settle(
         self, connector: BaseAsyncConnector, error: Exception, tries: Tries, began: float
@@ -201,6 +278,17 @@ class Attempt:
         else:
             # Most likely a bug of ours, so the log needs the traceback.
             log.error(line, exc_info=error, **fields)
+
+
+def _note_of(result: JobOutcome, tries: Tries) -> Note:
+    return Note(
+        outcome=result.outcome,
+        text=result.text,
+        tries=tries,
+        about=result.about,
+        value=result.value,
+        stored=result.stored,
+    )
 
 
 def _final(error: Exception) -> str:

@@ -47,12 +47,13 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class NoteHolder:
-    """Holds the note of a job's try until the job ends."""
+    """Holds the note of a job's try until the job ends; `has_ended`: its end is stored already."""
 
-    __slots__ = ("note",)
+    __slots__ = ("has_ended", "note")
 
     def __init__(self) -> None:
         self.note: Note | None = None
+        self.has_ended = False
 
 
 @attr.dataclass(frozen=True, kw_only=True)
@@ -74,6 +75,11 @@ class QuietJob(procrastinate_jobs.Job):
 def leave_note(job: procrastinate_jobs.Job, note: Note) -> None:
     """Leave with a job the note that is stored when the job ends. Raises TypeError if the engine did not fetch it."""
     _holder(job).note = note
+
+
+def leave_ended(job: procrastinate_jobs.Job) -> None:
+    """Mark a job whose end was stored together with what follows from it, or that another worker has taken over."""
+    _holder(job).has_ended = True
 
 
 def _holder(job: procrastinate_jobs.Job) -> NoteHolder:
@@ -190,7 +196,8 @@ class EngineJobManager(JobManager):
     async def _end(self, job: procrastinate_jobs.Job, ending: _Ending) -> None:
         job_id = cast("int", job.id)
         try:
-            await self._end_in_time(job, job_id, ending)
+            if not _holder(job).has_ended:
+                await self._end_in_time(job, job_id, ending)
         finally:
             self._begun.discard(job_id)
 

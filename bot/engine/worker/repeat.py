@@ -17,8 +17,9 @@ from bot.core.errors import OUTAGE_PATIENCE
 from bot.engine.jobs.definitions import resume_job
 from bot.engine.jobs.journal import FAILED, DeliveryRecord, Journal, PlanRecord, PlanStage
 from bot.engine.jobs.once import defer_once
-from bot.engine.jobs.store import Store
+from bot.engine.jobs.store import Store, begin_anew, restart_conclusion
 from bot.engine.retry import QUIET_SECONDS
+from bot.engine.sql.transactions import Steps, transact
 
 # Not `status IN …`, which would lead SQLite through every job that waits.
 CANCEL: LiteralString = """
@@ -62,14 +63,16 @@ async def repeat(store: Store, record: DeliveryRecord, failed: Sequence[int], re
     """Requeue failed jobs and the conclusions that depend on them. The job `resumed` keeps its note and tries."""
     conclusions = _conclusions_again(record, failed)
     superseded = _superseded(record, failed, conclusions)
-    # The failed jobs return to the queue last: after a crash in between they are still failed, and the command can be
-    # repeated.
-    await store.connector.execute_query_async(CANCEL, ids=superseded)
     conclusion_ids = [plan.job.job_id for plan in conclusions]
-    for conclusion_id in conclusion_ids:
-        await store.restart_conclusion(conclusion_id)
     jobs = dict.fromkeys([*failed, *conclusion_ids])
-    await store.begin_anew([job for job in jobs if job not in superseded], resumed)
+
+    def steps() -> Steps[None]:
+        yield CANCEL, {"ids": superseded}
+        for conclusion_id in conclusion_ids:
+            yield from restart_conclusion(conclusion_id)
+        yield from begin_anew([job for job in jobs if job not in superseded], resumed)
+
+    await transact(store.connector, steps)
 
 
 def _superseded(record: DeliveryRecord, failed: Sequence[int], conclusions: Sequence[PlanRecord]) -> list[int]:

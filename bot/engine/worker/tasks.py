@@ -1,7 +1,7 @@
 """The tasks that a delivery goes through: deliver (or replay), handle, effect.
 
-A task may crash at any point and then runs again. So it first inserts its new jobs, all in one statement; then it ends
-its own job together with its note. A second run finds the jobs of the first.
+A task may crash at any point and then runs again. So one transaction stores all that follows from a job, its new jobs,
+records and internal events, and ends the job with its note: after a crash either all of it is stored or nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from procrastinate.jobs import Job
 
 from bot.core.errors import PayloadError, UserError
 from bot.core.events import Delivery, Repository, intent_key
+from bot.engine.changes import Changes
 from bot.engine.jobs import notes
 from bot.engine.jobs.definitions import (
     CONCLUSION_RETRY_PRIORITY,
@@ -31,8 +32,8 @@ from bot.engine.jobs.definitions import (
 )
 from bot.engine.jobs.inbox import read_delivery
 from bot.engine.jobs.journal import Journal
-from bot.engine.jobs.notes import WRITING, Note, read_note, write_note
-from bot.engine.jobs.once import NewJob
+from bot.engine.jobs.notes import WRITING, Note, StoredPart, read_note, write_note
+from bot.engine.jobs.once import Deferred
 from bot.engine.jobs.store import Store, Unfinished, subject_of
 from bot.engine.processor import (
     AppliedEffect,
@@ -40,11 +41,12 @@ from bot.engine.processor import (
     EffectJob,
     ErrorKind,
     JobObserver,
+    PlannedEffect,
     PlannedEffects,
     Processor,
 )
 from bot.engine.retry import FIRST_WAIT, RunAgain, is_final
-from bot.engine.worker.attempt import Attempt, JobOutcome, id_of
+from bot.engine.worker.attempt import Attempt, FollowUp, JobOutcome, id_of
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.repeat import resume
 from bot.engine.writes import CHECK_AFTER, CheckAgain, Writes
@@ -68,11 +70,13 @@ class Tasks:
         processor: Processor,
         observer: JobObserver,
         guard: Guard,
+        new_changes: Callable[[], Changes],
         check_after: float = CHECK_AFTER,
         first_wait: float = FIRST_WAIT,
     ) -> None:
         self._store = store
         self._guard = guard
+        self._new_changes = new_changes
         self._check_after = check_after
         self._first_wait = first_wait
         self.processor = processor
@@ -83,7 +87,7 @@ class Tasks:
     ) -> None:
         """Find the handlers that accept a delivery, and create a job for each."""
 
-        async def work() -> JobOutcome:
+        async def work() -> JobOutcome | FollowUp:
             delivery_job = id_of(context.job)
             if body is not None:
                 # A replica of an older release, which has no inbox, has accepted it.
@@ -97,7 +101,7 @@ class Tasks:
     ) -> None:
         """Route a delivery again that was handled before; applied effects are not repeated."""
 
-        async def work() -> JobOutcome:
+        async def work() -> JobOutcome | FollowUp:
             return await self._route(context.job, await self.delivery(delivery_job), delivery_job, replay)
 
         await self._deliver(context.job, work, guid, "replay", received_at, delivery_job)
@@ -106,7 +110,7 @@ class Tasks:
         """Let one handler plan, and store the whole plan."""
         job, origin = context.job, Origin.read(args, context.job.lock)
 
-        async def work() -> JobOutcome:
+        async def work() -> JobOutcome | FollowUp:
             return await self._plan_and_store(job, origin)
 
         async def answer(message: str, interim: bool) -> None:
@@ -157,7 +161,7 @@ class Tasks:
         """Let the handler of a plan decide what follows, once all effects of the plan have ended."""
         job, origin = context.job, Origin.read(args, context.job.lock)
 
-        async def work() -> JobOutcome:
+        async def work() -> JobOutcome | FollowUp:
             return await self._conclude(job, origin, args)
 
         async def answer(message: str, interim: bool) -> None:
@@ -211,7 +215,7 @@ class Tasks:
     async def _deliver(
         self,
         job: Job,
-        work: Callable[[], Awaitable[JobOutcome]],
+        work: Callable[[], Awaitable[JobOutcome | FollowUp]],
         guid: str,
         event: str,
         received_at: float,
@@ -235,7 +239,7 @@ class Tasks:
             answer=answer,
         ).run(self._store.connector)
 
-    async def _route(self, job: Job, delivery: Delivery, delivery_job: int, replay: int) -> JobOutcome:
+    async def _route(self, job: Job, delivery: Delivery, delivery_job: int, replay: int) -> JobOutcome | FollowUp:
         subject = subject_of(delivery)
         # Before routing, and also for deliveries that no handler accepts: commands rely on these records, such as that
         # of the newest head.
@@ -249,42 +253,65 @@ class Tasks:
             return JobOutcome(notes.IGNORED, routing.reason, subject)
         intent = intent_key(delivery)
         origins = _origins(delivery, routing.handlers, delivery_job, replay, job.lock)
-        deferred = await self._store.defer([plan_job(origin) for origin in origins])
-        # On a second try, existing jobs are most likely those of the first try.
-        handlers = [origin.handler for origin, plan in zip(origins, deferred, strict=True) if plan.new or job.attempts]
-        texts = [FOR_HANDLERS.format(handlers=", ".join(handlers))] if handlers else []
-        if len(handlers) < len(origins):
-            texts.append(ALREADY_HANDLED.format(intent=intent))
-        return JobOutcome(notes.ROUTED if handlers else notes.IGNORED, "; ".join(texts), subject)
 
-    async def _plan_and_store(self, job: Job, origin: Origin) -> JobOutcome:
+        def outcome(deferred: Sequence[Deferred]) -> JobOutcome:
+            # On a second try, existing jobs may be those of a first try by an earlier release.
+            handlers = [
+                origin.handler for origin, plan in zip(origins, deferred, strict=True) if plan.new or job.attempts
+            ]
+            texts = [FOR_HANDLERS.format(handlers=", ".join(handlers))] if handlers else []
+            if len(handlers) < len(origins):
+                texts.append(ALREADY_HANDLED.format(intent=intent))
+            return JobOutcome(notes.ROUTED if handlers else notes.IGNORED, "; ".join(texts), subject)
+
+        return FollowUp(outcome, [plan_job(origin) for origin in origins])
+
+    async def _plan_and_store(self, job: Job, origin: Origin) -> JobOutcome | FollowUp:
         if job.attempts and await self._store.is_planned(origin.guid, id_of(job)):
-            # A second plan would see the changes that the first plan's effects may have made already.
+            # An earlier release has stored the plan and did not end the job. A second plan would see the changes that
+            # the first plan's effects may have made already.
             return JobOutcome(notes.PLANNED, PLANNED_BEFORE)
         delivery = await self.delivery(origin.delivery_job)
-        planned = await self._plan(delivery, origin)
-        if planned.effects or planned.conclusion_basis is not None:
-            repository = Repository.of(delivery.payload)
-            await self._defer(origin, effect_jobs(origin, id_of(job), repository, planned))
-        return JobOutcome(notes.PLANNED, planned.why)
+        planned, stored, changes = await self._with_changes(origin, await self._plan(delivery, origin))
+        jobs = effect_jobs(origin, id_of(job), Repository.of(delivery.payload), planned) if planned.has_jobs else []
+        outcome = JobOutcome(notes.PLANNED, planned.why, stored=stored)
+        is_again = bool(origin.replay) or origin.message is not None
+        return FollowUp(lambda _: outcome, jobs, changes, again=is_again)
 
-    async def _conclude(self, job: Job, origin: Origin, args: dict[str, Any]) -> JobOutcome:
+    async def _with_changes(
+        self, origin: Origin, planned: PlannedEffects
+    ) -> tuple[PlannedEffects, tuple[StoredPart, ...], Changes]:
+        """Return the plan without the effects that are stored together with it, these effects, and their changes."""
+        changes, stored, with_job = self._new_changes(), list[StoredPart](), list[PlannedEffect]()
+        stored_before, with_job_before = await self._store.applied_before(origin) if origin.replay else (set(), set())
+        for place, effect in enumerate(planned.effects):
+            if effect.store is None or effect.target in with_job_before:
+                with_job.append(effect)
+            elif effect.target not in stored_before:
+                applied = await effect.store(changes)
+                outcome = notes.APPLIED if applied.changed else notes.UNCHANGED
+                stored.append(StoredPart(place, effect.target, effect.effect, outcome, applied.text))
+                self._observer.effect(effect.kind, outcome, 0.0)
+        return replace(planned, effects=tuple(with_job)), tuple(stored), changes
+
+    async def _conclude(self, job: Job, origin: Origin, args: dict[str, Any]) -> JobOutcome | FollowUp:
         number = int(args["conclusion"])
         if job.attempts and await self._store.is_planned(origin.guid, id_of(job), number):
             return JobOutcome(notes.CONCLUDED, PLANNED_BEFORE)
-        outcome = await self._store.ended(origin)
-        if isinstance(outcome, Unfinished):
+        ended = await self._store.ended(origin)
+        if isinstance(ended, Unfinished):
             # From now on the conclusion waits behind the effects' retries.
-            raise RunAgain(0, min(CONCLUSION_RETRY_PRIORITY, outcome.priority - 1))
-        effects, is_answered = outcome
+            raise RunAgain(0, min(CONCLUSION_RETRY_PRIORITY, ended.priority - 1))
+        effects, is_answered = ended
         delivery = await self.delivery(origin.delivery_job)
         conclusion = ConclusionJob(
             origin.handler, origin.intent, args["conclusion_basis"], effects, again=is_answered or number > 1
         )
         planned = await self.processor.conclude(delivery, conclusion)
-        repository = Repository.of(delivery.payload)
-        await self._store.defer(conclusion_jobs(origin, id_of(job), number, repository, planned))
-        return JobOutcome(notes.CONCLUDED, planned.why)
+        planned, stored, changes = await self._with_changes(replace(origin, replay=0), planned)
+        jobs = conclusion_jobs(origin, id_of(job), number, Repository.of(delivery.payload), planned)
+        outcome = JobOutcome(notes.CONCLUDED, planned.why, stored=stored)
+        return FollowUp(lambda _: outcome, jobs, changes)
 
     async def _plan(self, delivery: Delivery, origin: Origin) -> PlannedEffects:
         if origin.message is not None:
@@ -305,12 +332,6 @@ class Tasks:
             )
         )
         return _outcome(applied)
-
-    async def _defer(self, origin: Origin, jobs: Sequence[NewJob]) -> None:
-        if origin.replay or origin.message is not None:
-            await self._store.defer_again(jobs)
-        else:
-            await self._store.defer(jobs)
 
 
 def _origins(

@@ -21,7 +21,7 @@ from bot.github.commits.contents import FILE, FoundFile
 if TYPE_CHECKING:
     from bot.config import Config, RepositoryConfig
     from bot.config.keys import Keys
-    from bot.engine.records import Records
+    from bot.engine.records import RecordReader, Records
 
 PARSED_FILES = 200
 """The most parsed files in the cache."""
@@ -74,7 +74,7 @@ REPOSITORY_FILE = Record(
 )
 
 
-async def stored_file_of(records: Records, repository: str) -> StoredFile:
+async def stored_file_of(records: RecordReader, repository: str) -> StoredFile:
     """Return the stored state of a repository's file; an empty state if its record cannot be read."""
     try:
         return await records.get(REPOSITORY_FILE.of(repository.lower())) or StoredFile()

@@ -242,7 +242,7 @@ class Counting(Records):
     """Records that count how often each is read."""
 
     def __init__(self, records: Records) -> None:
-        super().__init__(records._connector)
+        super().__init__(records.connector)
         self.read: Counter[str] = Counter()
 
     async def get(self, key: Any) -> Any:

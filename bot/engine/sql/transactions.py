@@ -1,0 +1,44 @@
+"""Transactions that are written once and run on both databases.
+
+A transaction is a generator: it yields statements of `bot.engine.sql.portable` with their values, receives the rows of
+each, and returns its result. An exception that it raises rolls everything back. SQLite's writer runs it in its thread,
+in the commit that it shares with others; PostgreSQL runs it on one connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from typing import LiteralString, Protocol, TypeVar, cast
+
+from procrastinate.connector import BaseAsyncConnector
+
+from bot.engine.sql.portable import Row
+
+Result = TypeVar("Result")
+Statement = tuple[LiteralString, Mapping[str, object]]
+Steps = Generator[Statement, list[Row], Result]
+
+
+class TransactionalConnector(Protocol):
+    """What both connectors of the engine add to Procrastinate's."""
+
+    async def transact(self, begin: Callable[[], Steps[Result]]) -> Result:
+        """Run the transaction that `begin` returns and commit it; it may be begun several times."""
+        ...
+
+
+async def transact(connector: BaseAsyncConnector, begin: Callable[[], Steps[Result]]) -> Result:
+    """Run a transaction and return its result. Raises its error, after a rollback, or ConnectorException."""
+    return await cast("TransactionalConnector", connector).transact(begin)
+
+
+async def run_separately(connector: BaseAsyncConnector, steps: Steps[Result]) -> Result:
+    """Run each statement in a transaction of its own, for steps that are right between any two of them."""
+    rows: list[Row] = []
+    try:
+        query, values = next(steps)
+        while True:
+            rows = await connector.execute_query_all_async(query, **values)
+            query, values = steps.send(rows)
+    except StopIteration as end:
+        return cast("Result", end.value)
