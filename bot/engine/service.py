@@ -36,7 +36,7 @@ from bot.core.payload import Payload
 from bot.engine.changes import Changes
 from bot.engine.database import Database
 from bot.engine.internal import Announcement
-from bot.engine.jobs.definitions import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY, RESUME, delivery_job
+from bot.engine.jobs.definitions import CONCLUDE, DELIVER, EFFECT, HANDLE, OWN_EVENT, REPLAY, RESUME, delivery_job
 from bot.engine.jobs.inbox import delivery_values, store_delivery
 from bot.engine.jobs.journal import DeliveryRecord, Journal
 from bot.engine.jobs.notes import IGNORED
@@ -85,9 +85,6 @@ __all__ = [
 
 ACCEPT_TIMEOUT = 7.0
 """Seconds; an answer takes one more at most, and GitHub gives up after ten: https://docs.github.com/en/webhooks/using-webhooks/handling-failed-webhook-deliveries."""
-
-OWN_EVENT = "."
-"""Names of our own events contain this, as in `nightjar.timer`; GitHub's don't."""
 
 PROBE_EVENT = "nightjar.probe"
 """An own event that gets no job: the first delivery that could be stored after an outage of the database."""

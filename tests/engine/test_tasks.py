@@ -8,7 +8,7 @@ import pytest
 
 from bot.engine.jobs.journal import PlanStage
 from tests.engine.running import LOCK, opened, outcomes, running, settled, texts, twice
-from tests.engine.toy import SORRY, World, body, writes
+from tests.engine.toy import SORRY, TALLY, Tally, World, body, writes
 from tests.waiting import until
 
 EVENT = "issue_comment"
@@ -311,3 +311,54 @@ async def test_a_failed_conclusion_that_is_replayed_successfully_ends_the_comman
     assert first == "I started this, but I can't tell how it ended. Not now."
     assert second.startswith("x=")
     assert second.endswith(": written | again")
+
+
+COUNTING = {"effects": [{"target": "x"}, {"target": "n", "counts": True}, {"target": "y"}]}
+
+
+async def test_an_effect_that_is_stored_with_its_plan_has_no_job_and_is_shown_at_its_place(
+    url_with_tables: str, world: World
+) -> None:
+    async with running(url_with_tables, world) as engine:
+        await engine.accept("g", EVENT, body({"a": {**COUNTING, "conclude": {}}}), LOCK)
+        (record,) = await settled(engine, "g")
+        assert await engine.records.get(TALLY.of("n")) == Tally(1)
+    assert world.written == ["g a x", "g a y", "g a end"]
+    assert world.texts[-1] == "x=applied: written | n=applied: counted | y=applied: written"
+    plan, _ = record.plans
+    assert [(effect.target, effect.job.outcome, effect.job.text) for effect in plan.effects] == [
+        ("x", "applied", "written"),
+        ("n", "applied", "counted"),
+        ("y", "applied", "written"),
+    ]
+    assert (plan.effects[1].job.job_id, plan.effects[1].job.state) == (plan.job.job_id, "done")
+    assert len(record.jobs) == 6  # the delivery, the plan, two effects, the conclusion and its effect
+
+
+async def test_a_plan_is_made_again_if_a_record_that_it_changes_was_changed_meanwhile(
+    url_with_tables: str, world: World
+) -> None:
+    async with running(url_with_tables, world) as engine:
+        for n in range(8):
+            await engine.accept(f"g{n}", EVENT, body({"a": COUNTING}), f"pr:1#{n}")
+        await settled(engine, *(f"g{n}" for n in range(8)))
+        assert await engine.records.get(TALLY.of("n")) == Tally(8)
+    assert sorted(world.written) == sorted(f"g{n} a {target}" for n in range(8) for target in "xy")
+
+
+async def test_a_replay_repeats_no_effect_that_was_stored_with_its_plan(url_with_tables: str, world: World) -> None:
+    async with running(url_with_tables, world) as engine:
+        await engine.accept("g", EVENT, body({"a": {**COUNTING, "conclude": {}}}), LOCK)
+        await settled(engine, "g")
+        await engine.replay("g")
+        assert await engine.records.get(TALLY.of("n")) == Tally(1)
+    assert world.written == ["g a x", "g a y", "g a end"]
+
+
+async def test_a_replay_stores_what_a_failed_plan_did_not(url_with_tables: str, world: World) -> None:
+    async with running(url_with_tables, world) as engine:
+        await engine.accept("g", EVENT, body({"a": {**COUNTING, "errors": ["user"]}}), LOCK)
+        await settled(engine, "g")
+        assert await engine.records.get(TALLY.of("n")) is None
+        await engine.replay("g")
+        assert await engine.records.get(TALLY.of("n")) == Tally(1)

@@ -12,6 +12,8 @@ import signal
 import sqlite3
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,9 @@ from gidgethub import BadRequest
 
 from bot.core.errors import Away, GiveWay, PayloadError, RefusedToPerson, TryAgain, UnknownHandler, UserError
 from bot.core.events import Delivery
+from bot.engine.changes import Changes
 from bot.engine.processor import ErrorKind
+from bot.engine.records import Record
 from bot.engine.retry import LostTooOften
 from bot.engine.service import AppliedEffect, ConclusionJob, EffectJob, PlannedEffect, PlannedEffects, Routing
 from bot.engine.worker.guard import OverTime
@@ -187,8 +191,27 @@ class Toy:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+@dataclass(frozen=True)
+class Tally:
+    """How often an effect with `counts` was stored with its plan."""
+
+    count: int
+
+
+TALLY = Record("toy-tally", 1, Tally, "how often something was counted", days=None)
+
+
+async def count(target: str, changes: Changes) -> AppliedEffect:
+    """Count a target, as an effect that is stored with its plan."""
+    await changes.change(TALLY.of(target), lambda tally: Tally(tally.count + 1 if tally else 1))
+    return AppliedEffect("counted")
+
+
 def planned(script: Mapping[str, Any]) -> PlannedEffects:
-    effects = [PlannedEffect(e["target"], {"kind": "Write", **e}) for e in script.get("effects", [])]
+    effects = [
+        PlannedEffect(e["target"], {"kind": "Write", **e}, partial(count, e["target"]) if e.get("counts") else None)
+        for e in script.get("effects", [])
+    ]
     return PlannedEffects(tuple(effects), "as the payload says", conclusion_basis=script.get("conclude"))
 
 

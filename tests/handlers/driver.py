@@ -5,13 +5,14 @@ Durability, retries and order under load are tested with the engine; here, a `Tr
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import Any, LiteralString, NamedTuple
 
 import aiohttp
 from procrastinate.connector import BaseAsyncConnector
@@ -27,6 +28,8 @@ from bot.config.environment import Settings
 from bot.core.errors import Refusal, TryAgain, UserError
 from bot.core.events import Delivery, Repository, intent_key
 from bot.core.payload import Payload
+from bot.engine.changes import Outdated
+from bot.engine.jobs.packing import unpacked
 from bot.engine.processor import (
     AppliedEffect,
     ConclusionJob,
@@ -59,6 +62,23 @@ FULL_NAME = "octocat/compiler"
 STORED: LiteralString = "SELECT key, value, version FROM nightjar_records ORDER BY key"
 
 
+STORED_EVENTS: LiteralString = """
+SELECT delivery.guid, delivery.event, delivery.body, delivery.lock, job.scheduled_at
+  FROM nightjar_inbox AS delivery JOIN procrastinate_jobs AS job ON job.id = delivery.id
+ WHERE delivery.event LIKE 'nightjar.%%' ORDER BY delivery.id
+"""
+
+
+class StoredEvent(NamedTuple):
+    """A delivery of the bot's own as it is stored; `not_before` is in seconds since 1970."""
+
+    guid: str
+    event: str
+    body: dict[str, Any]
+    lock: str
+    not_before: float | None
+
+
 @dataclass
 class World:
     """Everything that a test can check or start."""
@@ -76,7 +96,9 @@ class World:
     run_dry_first: bool = False
     """Whether each plan is run dry first, and the dry run is compared with the plan."""
     announced: list[Delivery] = field(default_factory=list)
-    """The bot's own deliveries that are not processed yet."""
+    """The bot's own deliveries that are not processed yet, but those that were stored with a plan."""
+    processed: set[str] = field(default_factory=set)
+    """The GUIDs of the bot's own deliveries that were processed."""
 
     async def accept(self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None) -> bool:
         """Accept a delivery of the bot's own, as the engine does; return whether it is new."""
@@ -93,9 +115,18 @@ class World:
 
     async def process_announced(self) -> None:
         """Process the bot's own deliveries, and those that they announce."""
-        for delivery in self.announced:  # the list grows meanwhile
-            await self._deliver(delivery)
-        self.announced.clear()
+        while waiting := [
+            *self.announced,
+            *(
+                Delivery(event.guid, event.event, Payload(event.body), time.time())
+                for event in await self.stored_events()
+                if event.guid not in self.processed
+            ),
+        ]:
+            self.announced = []
+            for delivery in waiting:
+                self.processed.add(delivery.guid)
+                await self._deliver(delivery)
 
     def open(self, body: str | None = "", **values: Any) -> PullRequest:
         """Let octocat open a pull request."""
@@ -126,6 +157,26 @@ class World:
         repository = Repository(self.repository.id, FULL_NAME, None)
         job = EffectJob("guid", "handler", "intent", repository, effect.effect_key, CODEC.encode(effect))
         return await self.pipeline.apply(job)
+
+    async def apply_until_stored(self, effect: Effect) -> AppliedEffect:
+        """Apply an effect without a delivery, again whenever another job has changed the same records."""
+        while True:
+            with contextlib.suppress(Outdated):
+                return await self.apply_alone(effect)
+
+    async def stored_events(self) -> list[StoredEvent]:
+        """Return the bot's own deliveries that the engine has stored, in their order."""
+        rows = await self.connector.execute_query_all_async(STORED_EVENTS)
+        return [
+            StoredEvent(
+                row["guid"],
+                row["event"],
+                unpacked(row["body"]),
+                row["lock"],
+                row["scheduled_at"].timestamp() if row["scheduled_at"] else None,
+            )
+            for row in rows
+        ]
 
     async def say(self, pull: PullRequest, text: str, by: str = "octocat") -> str:
         """Let somebody comment; return the bot's answer: its reactions and its comment, if there is one."""

@@ -18,6 +18,9 @@ DELIVER, REPLAY, HANDLE, EFFECT, CONCLUDE = "deliver", "replay", "handle", "effe
 TICK, TIMER = "tick", "timer"
 RESUME = "resume"
 
+OWN_EVENT = "."
+"""Names of our own events contain this, as in `nightjar.timer`; GitHub's don't."""
+
 # Under one lock the highest number goes first. So all jobs of a delivery are done before the next delivery is read, and
 # a second try waits behind jobs that were not tried yet.
 DELIVERY_PRIORITY, URGENT_PRIORITY = 0, 1

@@ -35,6 +35,11 @@ ARGS: LiteralString = "SELECT args FROM procrastinate_jobs WHERE id = %(id)s"
 
 SET_ARGS: LiteralString = "UPDATE procrastinate_jobs SET args = %(args)s WHERE id = %(id)s"
 
+BECOME_PLAN: LiteralString = """
+UPDATE procrastinate_jobs SET task_name = 'handle', args = %(args)s WHERE id = %(id)s
+"""
+"""Turns the job of a delivery into that of its only plan, which was made at once."""
+
 # `task_name <> 'deliver'` is the condition of the index `nightjar_guid`.
 PLANNED: LiteralString = """
 SELECT id FROM procrastinate_jobs

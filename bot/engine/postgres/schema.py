@@ -137,7 +137,22 @@ DROP INDEX nightjar_deliveries;
 """
 """Runs after the bodies were moved here from the arguments of their jobs."""
 
-VERSIONS = (WAKE + FORGET_WORKER + LIVE_LOCKS + OURS, BY_LOCK, DEVICE_JOBS, NOTED_USE, INBOX, INBOX_FILLED)
+PLANNED_AT_ONCE = """
+DROP TRIGGER nightjar_inbox_forget ON procrastinate_jobs;
+CREATE TRIGGER nightjar_inbox_forget AFTER DELETE ON procrastinate_jobs FOR EACH ROW
+    WHEN (OLD.task_name IN ('deliver', 'handle')) EXECUTE FUNCTION nightjar_inbox_forget();
+"""
+"""The job of a delivery may have become that of its plan (`bot/engine/jobs/store.py`)."""
+
+VERSIONS = (
+    WAKE + FORGET_WORKER + LIVE_LOCKS + OURS,
+    BY_LOCK,
+    DEVICE_JOBS,
+    NOTED_USE,
+    INBOX,
+    INBOX_FILLED,
+    PLANNED_AT_ONCE,
+)
 """The steps that bring our part of the schema from each version to the next. A released step never changes."""
 
 BEFORE_MOVE = VERSIONS.index(INBOX_FILLED)

@@ -186,7 +186,24 @@ DROP INDEX nightjar_deliveries;
 """
 """Runs after the bodies were moved here from the arguments of their jobs."""
 
-VERSIONS = (TABLES + INDICES + EVENT_TRIGGERS + OURS, BY_LOCK, DEVICE_JOBS, NOTED_USE, INBOX, INBOX_FILLED)
+PLANNED_AT_ONCE = """
+DROP TRIGGER nightjar_inbox_forget;
+CREATE TRIGGER nightjar_inbox_forget AFTER DELETE ON procrastinate_jobs WHEN OLD.task_name IN ('deliver', 'handle')
+BEGIN
+    DELETE FROM nightjar_inbox WHERE id = OLD.id;
+END;
+"""
+"""The job of a delivery may have become that of its plan (`bot/engine/jobs/store.py`)."""
+
+VERSIONS = (
+    TABLES + INDICES + EVENT_TRIGGERS + OURS,
+    BY_LOCK,
+    DEVICE_JOBS,
+    NOTED_USE,
+    INBOX,
+    INBOX_FILLED,
+    PLANNED_AT_ONCE,
+)
 """The steps that bring the schema from each version to the next; the first makes it. A released step never changes."""
 
 BEFORE_MOVE = VERSIONS.index(INBOX_FILLED)

@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 from procrastinate.connector import BaseAsyncConnector
 from procrastinate.jobs import Job, Status
+from procrastinate.types import JSONDict
 
 from bot.core.errors import GiveWay, PayloadError, Refusal, UserError
 from bot.engine.changes import Changes, Outdated
@@ -29,7 +30,7 @@ from bot.engine.jobs.notes import (
 )
 from bot.engine.jobs.once import Deferred, NewJob, insert_once
 from bot.engine.jobs.steps import FINISH_NOTED
-from bot.engine.jobs.store import insert_again
+from bot.engine.jobs.store import BECOME_PLAN, insert_again
 from bot.engine.outage import release_waiting
 from bot.engine.processor import ErrorKind
 from bot.engine.retry import (
@@ -84,6 +85,8 @@ class FollowUp:
     jobs: Sequence[NewJob] = ()
     changes: Changes | None = None
     again: bool = False
+    plan_args: JSONDict | None = None
+    """If set, the job becomes that of a plan, with these arguments."""
 
 
 class TakenOver(Exception):
@@ -226,6 +229,8 @@ class Attempt:
             deferred = yield from (insert_again if follow_up.again else insert_once)(follow_up.jobs)
         if follow_up.changes is not None:
             yield from follow_up.changes.steps()
+        if follow_up.plan_args is not None:
+            yield BECOME_PLAN, {"id": id_of(self.job), "args": follow_up.plan_args}
         outcome = follow_up.outcome(deferred)
         note = _note_of(outcome, tries)
         values = {"id": id_of(self.job), "worker_id": self.job.worker_id, "status": Status.SUCCEEDED.value}

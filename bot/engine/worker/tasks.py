@@ -24,6 +24,7 @@ from bot.engine.jobs.definitions import (
     CONCLUSION_RETRY_PRIORITY,
     EFFECT_RETRY_PRIORITY,
     HANDLE_RETRY_PRIORITY,
+    OWN_EVENT,
     Origin,
     conclusion_jobs,
     effect_jobs,
@@ -232,7 +233,9 @@ class Tasks:
             work=work,
             guard=self._guard,
             first_wait=self._first_wait,
-            watch=lambda outcome, _: self._observer.delivery(event, outcome, time.time() - received_at),
+            watch=lambda outcome, _: self._observer.delivery(
+                event, notes.ROUTED if outcome == notes.PLANNED else outcome, time.time() - received_at
+            ),
             message=lambda error: self.processor.message(error, guid),
             kind_of=self.processor.kind_of,
             labels={"delivery": guid, "event_name": event},
@@ -253,6 +256,9 @@ class Tasks:
             return JobOutcome(notes.IGNORED, routing.reason, subject)
         intent = intent_key(delivery)
         origins = _origins(delivery, routing.handlers, delivery_job, replay, job.lock)
+        if OWN_EVENT in delivery.event and len(origins) == 1 and not replay and not job.attempts:
+            # A plan that fails gets a job of its own when this job is tried again.
+            return await self._plan_at_once(job, delivery, origins[0], subject)
 
         def outcome(deferred: Sequence[Deferred]) -> JobOutcome:
             # On a second try, existing jobs may be those of a first try by an earlier release.
@@ -266,15 +272,26 @@ class Tasks:
 
         return FollowUp(outcome, [plan_job(origin) for origin in origins])
 
+    async def _plan_at_once(self, job: Job, delivery: Delivery, origin: Origin, subject: Mapping[str, Any]) -> FollowUp:
+        began = time.monotonic()
+        follow_up = await self._follow_up(job, origin, delivery, await self._plan(delivery, origin), subject)
+        self._observer.handler(origin.handler, notes.PLANNED, time.monotonic() - began)
+        return replace(follow_up, plan_args=origin.args)
+
     async def _plan_and_store(self, job: Job, origin: Origin) -> JobOutcome | FollowUp:
         if job.attempts and await self._store.is_planned(origin.guid, id_of(job)):
             # An earlier release has stored the plan and did not end the job. A second plan would see the changes that
             # the first plan's effects may have made already.
             return JobOutcome(notes.PLANNED, PLANNED_BEFORE)
         delivery = await self.delivery(origin.delivery_job)
-        planned, stored, changes = await self._with_changes(origin, await self._plan(delivery, origin))
+        return await self._follow_up(job, origin, delivery, await self._plan(delivery, origin), {})
+
+    async def _follow_up(
+        self, job: Job, origin: Origin, delivery: Delivery, planned: PlannedEffects, subject: Mapping[str, Any]
+    ) -> FollowUp:
+        planned, stored, changes = await self._with_changes(origin, planned)
         jobs = effect_jobs(origin, id_of(job), Repository.of(delivery.payload), planned) if planned.has_jobs else []
-        outcome = JobOutcome(notes.PLANNED, planned.why, stored=stored)
+        outcome = JobOutcome(notes.PLANNED, planned.why, subject, stored=stored)
         is_again = bool(origin.replay) or origin.message is not None
         return FollowUp(lambda _: outcome, jobs, changes, again=is_again)
 

@@ -2,48 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from bot.engine.processor import Announce
 from handlers.main_failures.effects import NEXT_SCAN, SCAN_EVENT, NextScan, RequestScan
-from tests.handlers.driver import FULL_NAME, World, a_world
+from tests.handlers.driver import FULL_NAME, StoredEvent, World, a_world
 
 AT, WAIT = 1_772_859_600.0, 180.0
 FIRST = RequestScan("release/1.0", "first", AT, WAIT)
 SOON = ("a scan of release/1.0 is already pending", False)
 
 
-@dataclass
-class RecordingAnnounce:
-    """The engine's own `announce`, with a list of the announcements that were new to it."""
-
-    accept: Announce
-    came: list[tuple[str, str, dict[str, Any], str, float | None]] = field(default_factory=list)
-
-    async def __call__(self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None) -> bool:
-        new = await self.accept(guid, event, body, lock, not_before=not_before)
-        if new:
-            self.came.append((guid, event, json.loads(body), lock, not_before))
-        return new
-
-
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     async with a_world(tmp_path) as world:
-        world.pipeline = replace(world.pipeline, announce=RecordingAnnounce(world.pipeline.announce))
         yield world
-
-
-def came(world: World) -> list[tuple[str, str, dict[str, Any], str, float | None]]:
-    announce = world.pipeline.announce
-    assert isinstance(announce, RecordingAnnounce)
-    return announce.came
 
 
 async def ask(world: World, effect: RequestScan) -> tuple[str, bool]:
@@ -61,7 +37,9 @@ async def test_a_scan_is_an_internal_event_that_waits_and_runs_alone(world: Worl
         "scan": {"branch": "release/1.0", "at": int(AT + WAIT), "asked": "first"},
     }
     lock = f"alarms:{number}:release/1.0"
-    assert came(world) == [(f"scan:{number}:release/1.0:first", SCAN_EVENT.name, body, lock, AT + WAIT)]
+    assert await world.stored_events() == [
+        StoredEvent(f"scan:{number}:release/1.0:first", SCAN_EVENT.name, body, lock, AT + WAIT)
+    ]
 
 
 async def test_requests_during_a_pending_scan_share_it(world: World) -> None:
@@ -73,19 +51,19 @@ async def test_requests_during_a_pending_scan_share_it(world: World) -> None:
         True,
     )
     assert await ask(world, replace(FIRST, branch="main")) == ("requested a scan of main", True)
-    assert len(came(world)) == 3
+    assert len(await world.stored_events()) == 3
 
 
-async def test_after_a_crash_before_the_record_the_same_scan_is_requested_again(world: World) -> None:
+async def test_a_request_of_an_earlier_release_that_stored_no_record_is_not_announced_twice(world: World) -> None:
     await ask(world, FIRST)
     await world.records.put(NEXT_SCAN.of(world.repository.id, "release/1.0"), NextScan(0.0))
     assert await ask(world, FIRST) == ("requested a scan of release/1.0", False)
-    assert len(came(world)) == 1
+    assert len(await world.stored_events()) == 1
     assert await ask(world, replace(FIRST, asked="second")) == SOON
 
 
 async def test_the_sweep_requests_a_scan_at_once_even_if_one_is_pending(world: World) -> None:
     await ask(world, FIRST)
     assert await ask(world, RequestScan("release/1.0", "sweep", AT)) == ("requested a scan of release/1.0", True)
-    assert came(world)[-1][-1] is None
+    assert (await world.stored_events())[-1].not_before is None
     assert await ask(world, replace(FIRST, asked="second")) == SOON

@@ -303,5 +303,5 @@ async def test_a_label_that_somebody_removes_at_the_same_moment_stays_off(world:
 
 async def test_pull_requests_that_watch_the_same_commit_at_the_same_moment_are_all_recorded(world: World) -> None:
     sha, numbers = "a" * 40, list(range(1, 9))
-    await asyncio.gather(*(world.apply_alone(RequestRefresh(number, sha)) for number in numbers))
+    await asyncio.gather(*(world.apply_until_stored(RequestRefresh(number, sha)) for number in numbers))
     assert sorted(await watching_pulls(world.records, world.repository.id, sha)) == numbers
