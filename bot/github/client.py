@@ -146,11 +146,25 @@ class GitHub(GitHubAPI):
         while page:
             if pages == max_pages:
                 raise TooManyPages(f"GET {call.route}: more than {max_pages} pages")
-            with calling(call):
-                data, page, _ = await self._decoded("GET", page, None, b"", accept, extra_headers=extra_headers)
+            items, page = await self._page(call, page, accept, extra_headers, iterable_key)
             pages += 1
-            for item in items_of(data, iterable_key, call.route):
+            for item in items:
                 yield answered(item)
+
+    async def getpage(self, url: str, url_vars: UrlVars = None) -> tuple[list[Any], str | None]:
+        """Return one page of a list, a hundred items, and the address of the next page, None after the last page."""
+        address = with_page_size(sansio.format_url(url, url_vars, base_url=self.base_url))
+        items, following = await self._page(
+            replace(ApiCall.rest("GET", url), is_page=True), address, sansio.accept_format(), None, ITERABLE_KEY
+        )
+        return [answered(item) for item in items], following
+
+    async def _page(
+        self, call: ApiCall, address: str, accept: str, extra_headers: dict[str, str] | None, iterable_key: str | None
+    ) -> tuple[list[Any], str | None]:
+        with calling(call):
+            data, following, _ = await self._decoded("GET", address, None, b"", accept, extra_headers=extra_headers)
+        return items_of(data, iterable_key, call.route), following
 
     async def graphql(self, query: str, *, endpoint: str | None = None, **variables: Any) -> Any:
         """Return the `data` of a GraphQL query or mutation; a mutation is treated as a POST, a query as a GET.
