@@ -43,10 +43,13 @@ from bot.core.untrusted.pool import POOL, Pool
 from bot.engine.budget import WriteBudget
 from bot.engine.service import Engine, WorkerPace
 from bot.engine.tokens import API, TokenStore
+from bot.engine.worker.timers import TimerWork
 from bot.feature import Services
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from bot.github.limits.ledger import Allowance
+from bot.github.limits.ranks import Rank, ranked
+from bot.github.repositories.installed import INSTALLED, InstalledRepositories
 from bot.github.repositories.known import Repositories
 from bot.github.repositories.visibility import Visibility
 from bot.news.channels import check_channels
@@ -148,6 +151,7 @@ async def open_bot(
 
         async with open_services(config, settings, engine, session, reading, clock, pool) as services:
             services.parts[METRICS] = metrics
+            services.parts[INSTALLED] = InstalledRepositories(github)
             repositories = Repositories(config, engine.records, engine.release_waiting)
             prefilter = WebhookPrefilter(router, config.mentions, NOTES)
             parts, records = services.parts, engine.records
@@ -159,14 +163,24 @@ async def open_bot(
                 config, engine.records, engine.journal, accept=engine.accept, github_for=reading, clock=clock
             )
             if timers.repositories:
-                engine.every("timers", MINUTELY, timers.tick, at_start=True)
+                engine.every("timers", MINUTELY, _in_background(timers.tick), at_start=True)
             for work in (every for feature in ALL_FEATURES for every in feature.timers(services)):
-                engine.every(work.name, work.cron, work.work, at_start=True)
+                engine.every(work.name, work.cron, _in_background(work.work), at_start=True)
             watch = HealthWatch(Doctor(config, settings, github, session, services.part(AWS), repositories))
             probe = ThreadProbe()
             yield Bot(
                 config, settings, metrics, engine, github, redelivery, services, timers, watch, probe, clock, pipeline
             )
+
+
+def _in_background(work: TimerWork) -> TimerWork:
+    """Return work whose requests to GitHub leave half of each limit to people: nobody waits for it."""
+
+    async def ranked_work() -> object:
+        with ranked(Rank.SWEEP):
+            return await work()
+
+    return ranked_work
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from cachetools import TTLCache
 
+from bot.core.parts import PartKey
 from bot.core.payload import Payload
 from bot.core.single_flight import SingleFlight
 from bot.github.repositories.privacy import is_called_public
@@ -59,17 +60,29 @@ class Installation:
 
 @dataclass(frozen=True, slots=True)
 class ListedRepository:
-    """A repository that an installation includes, by its name on GitHub now. `public`: anybody may read it."""
+    """A repository that an installation includes, by its name on GitHub now. `public`: anybody may read it.
+
+    `pushed_at` is the time of the newest push to any branch, as GitHub writes it.
+    """
 
     id: int
     full_name: str
     public: bool
     archived: bool
+    default_branch: str = field(default="", compare=False)
+    pushed_at: str = field(default="", compare=False)
 
     @classmethod
     def of(cls, item: Payload) -> Self:
         """Read an item of the list. Raises `PayloadError`."""
-        return cls(item.integer("id"), item.string("full_name"), is_called_public(item), item.flag("archived"))
+        return cls(
+            id=item.integer("id"),
+            full_name=item.string("full_name"),
+            public=is_called_public(item),
+            archived=item.flag("archived"),
+            default_branch=item.text("default_branch"),
+            pushed_at=item.text("pushed_at"),
+        )
 
 
 class InstalledRepositories:
@@ -116,3 +129,6 @@ class InstalledRepositories:
             listed = tuple([ListedRepository.of(Payload(item, "repository")) async for item in items])
         self._repositories[installation] = listed
         return listed
+
+
+INSTALLED = PartKey[InstalledRepositories]("installed repositories")
