@@ -47,6 +47,7 @@ from bot.engine.worker.timers import TimerWork
 from bot.feature import Services
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
+from bot.github.limits.governor import Timing
 from bot.github.limits.ledger import Allowance
 from bot.github.limits.ranks import Rank, ranked
 from bot.github.repositories.installed import INSTALLED, InstalledRepositories
@@ -115,15 +116,18 @@ async def open_bot(
     clock: Callable[[], float] = time.time,
     pace: WorkerPace | None = None,
     pool: Pool | None = None,
+    timing: Timing | None = None,
 ) -> AsyncIterator[Bot]:
     """Build the parts of a process and close them in the end.
 
     `allowance` is for a GitHub with other limits than github.com's, `clock` that of timers and results, `pace` for
-    tests that cannot wait, `pool` for tests that share one, which stays open. Raises DatabaseError, `SettingsError` for
+    tests that cannot wait, `pool` for tests that share one, which stays open, and `timing` has the clocks of limits,
+    tokens and lists. Raises DatabaseError, `SettingsError` for
     faulty `AWS_*` variables and for missing webhooks that app.yaml needs, or `StartError` for a key that the GitHub
     client cannot use.
     """
     check_channels(config, settings)
+    timing = timing or Timing()
     router = full_router()
     metrics = Metrics(VERSION, {event for handler in router.handlers for event, _ in handler.wants})
     async with (
@@ -137,6 +141,7 @@ async def open_bot(
                 private_key=settings.private_key.get_secret_value(),
                 api_url=settings.api_url,
                 observer=metrics,
+                timing=timing,
                 allowance=replace(allowance or Allowance(), anonymous_share=config.http.anonymous_percent / 100),
                 budget=WriteBudget(engine.database.connector),
             )
@@ -151,7 +156,7 @@ async def open_bot(
 
         async with open_services(config, settings, engine, session, reading, clock, pool) as services:
             services.parts[METRICS] = metrics
-            services.parts[INSTALLED] = InstalledRepositories(github)
+            services.parts[INSTALLED] = InstalledRepositories(github, timing.clock)
             repositories = Repositories(config, engine.records, engine.release_waiting)
             prefilter = WebhookPrefilter(router, config.mentions, NOTES)
             parts, records = services.parts, engine.records
@@ -166,7 +171,8 @@ async def open_bot(
                 engine.every("timers", MINUTELY, _in_background(timers.tick), at_start=True)
             for work in (every for feature in ALL_FEATURES for every in feature.timers(services)):
                 engine.every(work.name, work.cron, _in_background(work.work), at_start=True)
-            watch = HealthWatch(Doctor(config, settings, github, session, services.part(AWS), repositories))
+            doctor = Doctor(config, settings, github, session, services.part(AWS), repositories, timing.clock)
+            watch = HealthWatch(doctor)
             probe = ThreadProbe()
             yield Bot(
                 config, settings, metrics, engine, github, redelivery, services, timers, watch, probe, clock, pipeline

@@ -85,7 +85,9 @@ class InstallationScan:
         states = {name: self._state(name, by_name.get(name.lower()), by_account) for name in names}
         await self._look_up_all([name for name in names if states[name].permissions is None], by_name, idle=idle)
         states |= self._unlisted
-        self._tell_app(states.values())
+        for state in states.values():
+            if state.listed is not None and state.listed.id in self._listed_in(state.installation):
+                self._tell_app(state.repository, state.installation, state.listed)
         return list(states.values())
 
     def listed(self, repository_id: int) -> ListedRepository | None:
@@ -137,6 +139,10 @@ class InstallationScan:
                 return
         by_id = {repository.id: repository for repository in repositories}
         self._listings[installation] = _Listing(by_id, self._clock(), changes)
+        # A scan of many installations takes minutes, for whose clients the first ones are listed already.
+        for repository in repositories:
+            if self._config.repository(repository.full_name) is not None:
+                self._tell_app(repository.full_name, installation, repository)
 
     def _state(
         self, name: str, known: KnownRepository | None, by_account: Mapping[str, Installation]
@@ -147,17 +153,17 @@ class InstallationScan:
             installation = by_account.get(owner)
             if installation is not None and installation.suspended:
                 return _state_of(name, installation)
-            repositories = self._repositories_of(installation)
-            if installation is not None and known is not None and known.id in repositories:
-                return _state_of(name, installation, repositories[known.id])
-        installation = by_account.get(_owner(name))
-        for repository in self._repositories_of(installation).values():
+            listed = self._listed_in(installation.id) if installation is not None else {}
+            if installation is not None and known is not None and known.id in listed:
+                return _state_of(name, installation, listed[known.id])
+        # The owner of the name comes last, so this is its installation.
+        for repository in listed.values():
             if installation is not None and repository.full_name.lower() == name.lower():
                 return _state_of(name, installation, repository)
         return InstallationState(name)
 
-    def _repositories_of(self, installation: Installation | None) -> Mapping[int, ListedRepository]:
-        listing = self._listings.get(installation.id) if installation is not None else None
+    def _listed_in(self, installation: int) -> Mapping[int, ListedRepository]:
+        listing = self._listings.get(installation)
         return listing.repositories if listing is not None else {}
 
     async def _look_up(self, name: str, known: KnownRepository | None) -> InstallationState:
@@ -178,20 +184,17 @@ class InstallationScan:
             return _state_of(name, installation)
         if installation.id not in self._listings:
             await self._list(installation.id)
-        listed = self._repositories_of(installation)
+        listed = self._listed_in(installation.id)
         if known is not None and known.id in listed:
             return _state_of(name, installation, listed[known.id])
         metadata = self._app.metadata_client(installation.id)
         description = Payload(await self._patiently(lambda: metadata.getitem(REPOSITORY, {"repo": name})), "repository")
         return _state_of(name, installation, ListedRepository.of(description))
 
-    def _tell_app(self, states: Iterable[InstallationState]) -> None:
-        """Tell the App's clients where the listed repositories are."""
-        for state in states:
-            listing = self._listings.get(state.installation)
-            if state.listed is not None and listing is not None and state.listed.id in listing.repositories:
-                place = InstalledRepository(state.installation, state.listed.id)
-                self._app.note_listed(state.repository, place, state.listed.full_name, listing.changes)
+    def _tell_app(self, name: str, installation: int, repository: ListedRepository) -> None:
+        """Tell the App's clients where a listed repository is; `name` is the one in app.yaml."""
+        place, changes = InstalledRepository(installation, repository.id), self._listings[installation].changes
+        self._app.note_listed(name, place, repository.full_name, changes)
 
     async def _patiently(self, request: Callable[[], Awaitable[T]]) -> T:
         """Make a request; wait for points, which sweeps of many installations use up for a minute."""
