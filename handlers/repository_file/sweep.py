@@ -25,8 +25,9 @@ from bot.github.commits.contents import found_at
 from bot.github.commits.refs import branch_head
 from bot.github.errors import RateLimited
 from bot.github.limits.ranks import Rank, ranked
+from bot.github.pull_heads import repository_ids
 from bot.github.repositories.in_force import StoredFile, name_of, read_found, stored_files_of
-from bot.github.repositories.known import Repositories, away_by_name
+from bot.github.repositories.known import Repositories
 from handlers.repository_file import texts
 
 if TYPE_CHECKING:
@@ -144,7 +145,8 @@ class RepositoryFileSweep:
         stored at once, so the next sweep, or another process, goes on where this one ends.
         """
         began, announced = self._stopwatch(), 0
-        away = away_by_name(await Repositories(self._config, self._records).all())
+        ids = await repository_ids(self._records, self.repositories)
+        away = await Repositories(self._config, self._records).away(ids)
         names = [name for name in self.repositories if name.lower() not in away]
         stored_files, scans = await stored_files_of(self._records, names), await self._scans()
         for owner, owned in _by_owner(names).items():

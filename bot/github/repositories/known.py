@@ -7,10 +7,10 @@ another repository gets the old name on GitHub, it has another ID, and the setti
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import structlog
 from pydantic import BeforeValidator
@@ -18,12 +18,12 @@ from pydantic import BeforeValidator
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.engine.records import Record
-from bot.github.pull_heads import note_id
+from bot.github.pull_heads import REPOSITORY_ID, RepositoryId, repository_id_of
 from bot.github.repositories.privacy import CalledPrivate, is_called_public
 
 if TYPE_CHECKING:
     from bot.config import Config
-    from bot.engine.records import Records
+    from bot.engine.records import Key, Records
 
 
 class LeftAlone(StrEnum):
@@ -139,16 +139,32 @@ class Repositories:
 
     async def holder(self, name: str, repository_id: int) -> KnownRepository | None:
         """Return another repository that has this name in app.yaml; None if the repository with this ID may have it."""
-        candidates = [
-            repository
-            for repository in await self.all()
-            if repository.id != repository_id and repository.away not in NO_LONGER_OURS
-        ]
-        return next((repository for repository in candidates if repository.name.lower() == name.lower()), None)
+        holder = await self.named(name)
+        is_other = holder is not None and holder.id != repository_id and holder.away not in NO_LONGER_OURS
+        return holder if is_other else None
 
     async def named(self, name: str) -> KnownRepository | None:
-        """Return the repository that has this name in app.yaml; None if the bot has not seen it. Reads many records."""
-        return next((repository for repository in await self.all() if repository.name.lower() == name.lower()), None)
+        """Return the repository that has this name in app.yaml; None if the bot has not seen it.
+
+        Reads two records, however many repositories there are: the ID that is stored for a name in app.yaml is that of
+        the repository that got the name last, because `see` stores both.
+        """
+        repository_id = await repository_id_of(self._records, name)
+        repository = await self.get(repository_id) if repository_id is not None else None
+        return repository if repository is not None and repository.name.lower() == name.lower() else None
+
+    async def away(self, ids: Mapping[str, int]) -> dict[str, str]:
+        """Return why the bot leaves repositories alone, by their names in app.yaml, without those on which it works.
+
+        `ids` are their IDs by name, in lower case (`repository_ids`).
+        """
+        stored = await self._records.get_some([KNOWN_REPOSITORY.of(repository_id) for repository_id in ids.values()])
+        reasons = {}
+        for name, repository_id in ids.items():
+            repository = stored.get(KNOWN_REPOSITORY.of(repository_id).name)
+            if repository is not None and repository.away and repository.name.lower() == name:
+                reasons[name] = repository.reason
+        return reasons
 
     async def see(self, repository_id: int, full_name: str, *, name: str = "", away: LeftAlone | None = None) -> None:
         """Store a repository's names and state on GitHub if app.yaml lists it, by `name` or its full name, or used to.
@@ -171,10 +187,11 @@ class Repositories:
         if new == self._seen.get(repository_id):
             return
         if new != old:
-            # Store the ID first: after a crash between the two writes, `new` still differs from `old`, and both are
-            # repeated.
-            await note_id(self._records, configured_name, repository_id)
-            await self._records.put(KNOWN_REPOSITORY.of(repository_id), new)
+            changes: dict[Key[Any], object] = {KNOWN_REPOSITORY.of(repository_id): new}
+            # The name of a repository that is no longer ours may belong to another one by now.
+            if new.away not in NO_LONGER_OURS:
+                changes[REPOSITORY_ID.of(configured_name.lower())] = RepositoryId(repository_id)
+            await self._records.put_all(changes)
             _report(old, new)
         self._seen[repository_id] = new
         if old is not None and old.away in PAUSED and old.away != new.away:
@@ -233,17 +250,6 @@ class Repositories:
 
 async def _release_nothing() -> None:
     """Do nothing, for processes that run no jobs."""
-
-
-def away_by_name(repositories: Iterable[KnownRepository]) -> dict[str, str]:
-    """Return the reasons why the bot leaves repositories alone, by their names in app.yaml, in lower case."""
-    repositories = list(repositories)
-    active_names = {repository.name.lower() for repository in repositories if not repository.away}
-    return {
-        repository.name.lower(): repository.reason
-        for repository in repositories
-        if repository.away and repository.name.lower() not in active_names
-    }
 
 
 def _report(old: KnownRepository | None, new: KnownRepository) -> None:
