@@ -62,7 +62,9 @@ def metrics(services: Services, registry: CollectorRegistry) -> TimerGauges:
     """Return the gauges of repositories' timers."""
 
     async def states() -> list[TimerState]:
-        return await timer_states(services.config, services.records, services.journal, services.now())
+        return await timer_states(
+            services.config, services.records, services.journal, services.now(), with_reasons=False
+        )
 
     return TimerGauges(states, services.now, registry)
 

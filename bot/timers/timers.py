@@ -19,7 +19,6 @@ from bot.core.errors import UserError
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.engine.internal import InternalEvent, announce
-from bot.engine.jobs.journal import DeliveryRecord
 from bot.engine.records import Key, Record
 from bot.engine.sweeps import LastRun, hours_between, last_runs, only_logged
 from bot.github.pull_heads import find_repository_id, repository_ids
@@ -341,39 +340,55 @@ def repositories_with(config: Config, name: str, only: str | None) -> list[str]:
 
 
 async def timer_states(
-    config: Config, records: Records, journal: Journal, moment: float, only: str | None = None
+    config: Config,
+    records: Records,
+    journal: Journal,
+    moment: float,
+    only: str | None = None,
+    *,
+    with_reasons: bool = True,
 ) -> list[TimerState]:
-    """Return the states of all timers, or of the timers of one repository (`owner/name`), with five statements."""
+    """Return the states of all timers, or of the timers of one repository (`owner/name`), with five statements.
+
+    Without reasons, which are in the notes of all jobs, this costs a third. A timer that is stopped has its reason.
+    """
     timers = [timer for timer in timers_of(config) if only is None or timer.repository.lower() == only.lower()]
     runs = await records.get_some([timer.run_key for timer in timers])
-    stored = await journal.deliveries([run.guid for run in runs.values()])
+    outcomes = await _outcomes(journal, [run.guid for run in runs.values()], with_reasons=with_reasons)
     away = await Repositories(config, records).away(
         await repository_ids(records, {timer.repository for timer in timers})
     )
     next_runs = {schedule: schedule.next_time(moment) for schedule in {timer.schedule for timer in timers}}
     return [
-        _state(timer, runs.get(timer.run_key.name), stored, away.get(timer.repository.lower(), ""), next_runs)
+        _state(timer, runs.get(timer.run_key.name), outcomes, away.get(timer.repository.lower(), ""), next_runs)
         for timer in timers
     ]
+
+
+async def _outcomes(journal: Journal, guids: Sequence[str], *, with_reasons: bool) -> dict[str, tuple[str, str]]:
+    """Return the states of the deliveries that are still stored, and their reasons, by GUID."""
+    if not with_reasons:
+        return {guid: (state, "") for guid, state in (await journal.states(guids)).items()}
+    return {guid: (record.state, record.reason) for guid, record in (await journal.deliveries(guids)).items()}
 
 
 def _state(
     timer: RepositoryTimer,
     run: TimerRun | None,
-    stored: Mapping[str, DeliveryRecord],
+    outcomes: Mapping[str, tuple[str, str]],
     away: str,
     next_runs: Mapping[Schedule, float],
 ) -> TimerState:
     guid = run.guid if run else ""
-    record = stored.get(guid)
+    outcome, reason = outcomes.get(guid, (FORGOTTEN if run else NEVER, ""))
     return TimerState(
         repository=timer.repository,
         name=timer.name,
         schedule=str(timer.schedule),
         last_run=run.at if run else None,
         guid=guid,
-        outcome=STOPPED if away else record.state if record else FORGOTTEN if run else NEVER,
-        reason=away or (record.reason if record else ""),
+        outcome=STOPPED if away else outcome,
+        reason=away or reason,
         next_run=next_runs[timer.schedule],
     )
 

@@ -153,18 +153,18 @@ class Watch:
         If something has never happened, its age counts from the start of this process, so that an alarm on it fires.
         """
         moment, health = self._clock(), ResultsHealth()
+        keys = {repository: LISTED.of(repository.lower()) for repository in self._watched}
+        listed = await self._records.get_some(keys.values())
+        waiting = await asyncio.to_thread(self._store.waiting_counts)
+        newest = await asyncio.to_thread(self._store.newest, *self._watched)
         for repository, results in self._watched.items():
-            listed = await self._records.get(LISTED.of(repository.lower()))
-            health.listed[repository] = moment - (listed.at if listed else self._began)
-            health.waiting[repository], newest = await asyncio.to_thread(self._waiting_and_newest, repository)
+            listing = listed.get(keys[repository].name)
+            health.listed[repository] = moment - (listing.at if listing else self._began)
+            health.waiting[repository] = waiting.get(repository, 0)
             for lab, settings in results.labs.items():
                 for target in (TargetKey(repository, lab, name) for name in settings.targets):
                     health.newest[target] = moment - newest.get(target, self._began)
         return health
-
-    def _waiting_and_newest(self, repository: str) -> tuple[int, dict[TargetKey, float]]:
-        """Return how many runs wait for files, and when the newest run of each target was stored."""
-        return len(self._store.waiting(repository)), self._store.newest(repository)
 
     async def announce_arrival(self, arrival: Arrival) -> None:
         """Announce a run whose manifest a queue reported. Raises an error if the announcement could not be stored."""

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from bot.engine.records import Record
 from bot.github.commits.required import State
-from bot.github.pull_heads import repository_id_of
+from bot.github.pull_heads import repository_id_of, repository_ids
 from handlers.tracking_branches.decide import CommitVerdict, ScannedCommit
 
 if TYPE_CHECKING:
@@ -66,8 +66,11 @@ class TrackingRecord:
 
     async def all(self) -> list[tuple[str, TrackingState]]:
         """Return the name and the record of each repository that has one."""
-        records = [(repository, await self._record(repository)) for repository in self._config.repositories]
-        return [(repository, record) for repository, record in records if record is not None]
+        names = [name for name, config in self._config.repositories.items() if self._name in config.timers]
+        ids = await repository_ids(self._records, names)
+        keys = {name: TRACKING.of(self._name, ids[name.lower()]) for name in names if name.lower() in ids}
+        stored = await self._records.get_some(keys.values())
+        return [(name, stored[key.name]) for name, key in keys.items() if key.name in stored]
 
     async def _record(self, repository: str) -> TrackingState | None:
         config = self._config.repository(repository)

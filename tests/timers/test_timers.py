@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from bot.app.load import parse_config
 from bot.config import Config
@@ -17,12 +18,14 @@ from bot.engine.service import Engine, StorageError
 from bot.github.client import GitHub
 from bot.github.pull_heads import REPOSITORY_ID, RepositoryId
 from bot.github.repositories.known import LeftAlone, Repositories
+from bot.timers.metrics import TimerGauges
 from bot.timers.timers import (
     ANNOUNCED,
     ANNOUNCED_TIMER,
     AnnouncedTimer,
     AnnouncedTimers,
     RepositoryTimers,
+    TimerState,
     repositories_with,
     timer_states,
 )
@@ -317,6 +320,31 @@ async def test_the_states_of_any_number_of_timers_take_five_statements(any_desk:
         states = await timer_states(settings, engine.records, engine.journal, any_desk.now)
     assert {state.outcome for state in states} == {"waiting"}
     assert work.statements == 5
+
+
+async def test_metrics_of_any_number_of_timers_take_five_statements_and_no_reasons(any_desk: Desk) -> None:
+    settings = many(LAST_GOOD, 200)
+    timers, engine = await crowd(any_desk, settings), any_desk.engine
+    any_desk.now += 900
+    await timers.tick()
+    registry = CollectorRegistry()
+
+    async def states() -> Sequence[TimerState]:
+        return await timer_states(settings, engine.records, engine.journal, any_desk.now, with_reasons=False)
+
+    gauges = TimerGauges(states, lambda: any_desk.now, registry)
+    with counted(engine.database.connector) as work:
+        await gauges.refresh()
+    # A row for each run, its state, and its repository's ID.
+    assert work == Work(statements=4, rows=600)
+    labels = {"repository": "octocat/r7", "timer": "last-good"}
+    assert registry.get_sample_value("nightjar_timer_last_outcome", {**labels, "outcome": "waiting"}) == 1
+    assert registry.get_sample_value("nightjar_timer_last_run_age_seconds", labels) == 0
+    upcoming = registry.get_sample_value("nightjar_timer_next_run_seconds", labels)
+    assert upcoming is not None
+    assert 0 < upcoming <= 900
+    gauges.clear()
+    assert registry.get_sample_value("nightjar_timer_next_run_seconds", labels) is None
 
 
 async def test_a_failed_run_of_each_of_many_repositories_is_looked_up_with_two_statements(any_desk: Desk) -> None:

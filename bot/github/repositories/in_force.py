@@ -21,7 +21,7 @@ from bot.github.commits.contents import FILE, FoundFile
 if TYPE_CHECKING:
     from bot.config import Config, RepositoryConfig
     from bot.config.keys import Keys
-    from bot.engine.records import Records
+    from bot.engine.records import Key, Records
 
 PARSED_FILES = 200
 """The most parsed files in the cache."""
@@ -75,10 +75,14 @@ REPOSITORY_FILE = Record(
 )
 
 
+def _key(repository: str) -> Key[StoredFile]:
+    return REPOSITORY_FILE.of(repository.lower())
+
+
 async def stored_file_of(records: Records, repository: str) -> StoredFile:
     """Return the stored state of a repository's file; an empty state if its record cannot be read."""
     try:
-        return await records.get(REPOSITORY_FILE.of(repository.lower())) or StoredFile()
+        return await records.get(_key(repository)) or StoredFile()
     except RecordError:
         log.exception(CORRUPT, repository=repository)
         return StoredFile()
