@@ -347,7 +347,8 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
     async def github_for(repository: str) -> GitHub:
         return await bot.github.reader(repository)
 
-    is_public = Visibility(bot.config, github_for, bot.engine.records).is_public
+    visibility = Visibility(bot.config, github_for, InstalledRepositories(bot.github), bot.engine.records)
+    visibility.refresh()
     registry = bot.metrics.registry
     sign_in = make_sign_in(bot.config, bot.settings, bot.services)
     gauges = [feature.metrics(bot.services, registry) for feature in ALL_FEATURES if feature.metrics is not None]
@@ -368,12 +369,16 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
         inbox=bot.engine,
         connections=connections,
         access=ApiAccess(
-            TokenStore(bot.engine.database.connector, API).verify, is_public, sign_in.viewers, sign_in.operators
+            TokenStore(bot.engine.database.connector, API).verify,
+            visibility.is_public,
+            sign_in.viewers,
+            sign_in.operators,
         ),
         viewers=sign_in.viewers,
         begun=sign_in.begun,
         repositories=list(bot.config.repositories),
-        is_public=is_public,
+        is_public=visibility.is_public,
+        list_public=visibility.public_repositories,
         bodies=Bodies(bot.config.http.megabytes_in_flight * MEGABYTE, MAX_BODY),
         secrets=[secret.get_secret_value().encode() for secret in bot.settings.webhook_secrets],
         checks=[

@@ -25,6 +25,8 @@ SEPARATOR, AFTER_SEPARATOR = ":", ";"
 """The separator of a key's parts, and the next character, before which a range of keys ends."""
 
 DAY = 86400.0
+MOST_KEYS = 500
+"""Records that one statement reads by their keys."""
 
 GET: LiteralString = "SELECT value AS stored, version FROM nightjar_records WHERE key = %(key)s"
 GET_SOME: LiteralString = "SELECT key, value AS stored, version FROM nightjar_records WHERE key = ANY(%(keys)s)"
@@ -179,8 +181,12 @@ class Records:
     async def get_some(self, keys: Collection[Key[T]]) -> dict[str, T]:
         """Return the values of these keys, by key; keys without a value are left out."""
         kinds = {key.name: key.record for key in keys}
-        rows = await self._connector.execute_query_all_async(GET_SOME, keys=list(kinds)) if kinds else []
-        return {row["key"]: _load(kinds[row["key"]], row["key"], row) for row in rows}
+        names, values = list(kinds), dict[str, T]()
+        # Other work of the event loop runs between two statements.
+        for start in range(0, len(names), MOST_KEYS):
+            rows = await self._connector.execute_query_all_async(GET_SOME, keys=names[start : start + MOST_KEYS])
+            values |= {row["key"]: _load(kinds[row["key"]], row["key"], row) for row in rows}
+        return values
 
     async def put(self, key: Key[T], value: T) -> None:
         """Store a value, replacing an earlier one."""

@@ -6,7 +6,7 @@ a command saw is the one in the newest webhook that we received.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
@@ -207,6 +207,13 @@ async def repository_ids(records: Records, names: Iterable[str]) -> dict[str, in
     keys = {name.lower(): REPOSITORY_ID.of(name.lower()) for name in names}
     stored = await records.get_some(keys.values())
     return {name: stored[key.name].id for name, key in keys.items() if key.name in stored}
+
+
+async def repository_ids_of(records: Records, full_names: Collection[str]) -> dict[str, int]:
+    """Return the ids of those of some repositories that a payload has contained, by the names that were given."""
+    keys = {name: REPOSITORY_ID.of(name.lower()) for name in full_names}
+    stored = await records.get_some(list(keys.values()))
+    return {name: record.id for name, key in keys.items() if (record := stored.get(key.name))}
 
 
 async def find_repository_id(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,6 +120,9 @@ async def dashboard_site(
         async def is_public(repository: str) -> bool:
             return repository.lower() in public
 
+        async def list_public() -> Sequence[str]:
+            return [name for name in settings.repositories if name.lower() in public]
+
         async def nothing(*_: object) -> None:
             return None
 
@@ -132,6 +135,7 @@ async def dashboard_site(
                 access=ApiAccess(nothing, is_public),
                 repositories=list(settings.repositories),
                 is_public=is_public,
+                list_public=list_public,
                 secrets=[b"a secret that nobody uses here"],
                 checks=[],
                 refresh=nothing,
