@@ -52,6 +52,7 @@ from bot.github.limits.ledger import Allowance
 from bot.github.limits.ranks import Rank, ranked
 from bot.github.repositories.installed import INSTALLED, InstalledRepositories
 from bot.github.repositories.known import Repositories
+from bot.github.repositories.matching import SIX_HOURLY, MatchingRepositories
 from bot.github.repositories.visibility import Visibility
 from bot.news.channels import check_channels
 from bot.timers.timers import MINUTELY, RepositoryTimers
@@ -106,6 +107,7 @@ class Bot:
     threads: ThreadProbe
     now: Callable[[], float]
     pipeline: Pipeline
+    matching: MatchingRepositories
 
 
 @asynccontextmanager
@@ -154,10 +156,12 @@ async def open_bot(
         async def reading(repository: str) -> GitHub:
             return await github.reader(repository)
 
+        repositories = Repositories(config, engine.records, engine.release_waiting)
+        matching = MatchingRepositories(config, engine.records, repositories)
+        await matching.load()
         async with open_services(config, settings, engine, session, reading, clock, pool) as services:
             services.parts[METRICS] = metrics
             services.parts[INSTALLED] = InstalledRepositories(github, timing.clock)
-            repositories = Repositories(config, engine.records, engine.release_waiting)
             prefilter = WebhookPrefilter(router, config.mentions, NOTES)
             parts, records = services.parts, engine.records
             pipeline = Pipeline(
@@ -167,7 +171,13 @@ async def open_bot(
             timers = RepositoryTimers(
                 config, engine.records, engine.journal, accept=engine.accept, github_for=reading, clock=clock
             )
-            if timers.repositories:
+            if config.configured.owners:
+
+                async def discover() -> str:
+                    return await matching.discover(services.part(INSTALLED))
+
+                engine.every("installed-repositories", SIX_HOURLY, _in_background(discover), at_start=True)
+            if any(settings_of_entry.timers for settings_of_entry in config.configured.entries.values()):
                 engine.every("timers", MINUTELY, _in_background(timers.tick), at_start=True)
             for work in (every for feature in ALL_FEATURES for every in feature.timers(services)):
                 engine.every(work.name, work.cron, _in_background(work.work), at_start=True)
@@ -175,7 +185,19 @@ async def open_bot(
             watch = HealthWatch(doctor)
             probe = ThreadProbe()
             yield Bot(
-                config, settings, metrics, engine, github, redelivery, services, timers, watch, probe, clock, pipeline
+                config,
+                settings,
+                metrics,
+                engine,
+                github,
+                redelivery,
+                services,
+                timers,
+                watch,
+                probe,
+                clock,
+                pipeline,
+                matching,
             )
 
 
@@ -229,6 +251,7 @@ async def running(
         listening.append(
             asyncio.create_task(bot.pipeline.prefilter.refresh_views(bot.pipeline.view_of), name="prefilter")
         )
+        listening.append(asyncio.create_task(bot.matching.run(), name="matching repositories"))
         if address is None:
             log.info("working", version=VERSION, database=bot.engine.database.name, event_loop=loop_name())
         try:
@@ -376,7 +399,7 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
         ),
         viewers=sign_in.viewers,
         begun=sign_in.begun,
-        repositories=list(bot.config.repositories),
+        repositories=bot.config.repositories,
         is_public=visibility.is_public,
         list_public=visibility.public_repositories,
         bodies=Bodies(bot.config.http.megabytes_in_flight * MEGABYTE, MAX_BODY),

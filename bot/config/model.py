@@ -162,7 +162,7 @@ class Config(Keys):
     @classmethod
     def _agree_with_the_program(
         cls, repositories: Mapping[str, RepositoryConfig], info: ValidationInfo
-    ) -> ConfiguredRepositories:
+    ) -> ConfiguredRepositories[RepositoryConfig]:
         """Raise what the first key of a repository raises that contradicts a key of the program."""
         for repository in repositories.values():
             for key in repository.KEYS:
@@ -171,9 +171,9 @@ class Config(Keys):
         return ConfiguredRepositories(repositories)
 
     @property
-    def configured(self) -> ConfiguredRepositories:
+    def configured(self) -> ConfiguredRepositories[RepositoryConfig]:
         """Return `repositories` with the methods that its type has beyond those of a mapping."""
-        return cast("ConfiguredRepositories", self.repositories)
+        return cast("ConfiguredRepositories[RepositoryConfig]", self.repositories)
 
     def repository(self, full_name: str) -> RepositoryConfig | None:
         """Return the settings of `owner/name`, in any case of letters.

@@ -8,14 +8,23 @@ from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, Mapping, ValuesView
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from bot.config.keys import Keys
-    from bot.config.model import RepositoryConfig
-    from bot.config.repository_keys import ConfigKey
+from bot.config.keys import Keys
+from bot.config.repository_keys import ConfigKey, RepositoryKey
 
-    K = TypeVar("K", bound=Keys)
+V = TypeVar("V")
+K = TypeVar("K", bound=Keys)
+
+
+class HasKeys(Protocol):
+    """The settings of a repository."""
+
+    def of(self, key: RepositoryKey[V]) -> V:
+        """Return the value of a key."""
+
+
+S = TypeVar("S", bound=HasKeys)
 
 STAR = "*"
 """The last character of a pattern; it stands for any characters, or none."""
@@ -50,14 +59,14 @@ class _Member:
     listed: bool = True
 
 
-class ConfiguredRepositories(Mapping[str, "RepositoryConfig"]):
+class ConfiguredRepositories(Mapping[str, S], Generic[S]):
     """The settings of the repositories in which the bot works, by their names.
 
     Iteration works on a copy: repositories may become known meanwhile. `entries` has the keys below `repositories` as
     app.yaml has them, patterns too, each with the settings that a repository gets from it.
     """
 
-    def __init__(self, entries: Mapping[str, RepositoryConfig]) -> None:
+    def __init__(self, entries: Mapping[str, S]) -> None:
         self.entries = dict(entries)
         self._members = {entry.lower(): _Member(entry, entry) for entry in entries if not is_pattern(entry)}
         # The order in which a name looks for its pattern: the longest one applies.
@@ -78,7 +87,7 @@ class ConfiguredRepositories(Mapping[str, "RepositoryConfig"]):
         """Return the owners of all patterns, in lower case."""
         return frozenset(self._patterns)
 
-    def __getitem__(self, name: str) -> RepositoryConfig:
+    def __getitem__(self, name: str) -> S:
         """Return the settings of a repository by its name, in this case of letters. Raises KeyError."""
         member = self._members.get(name.lower())
         if member is None or member.name != name or not member.listed:
@@ -93,15 +102,15 @@ class ConfiguredRepositories(Mapping[str, "RepositoryConfig"]):
         """Return the number of repositories."""
         return len(self.named) + sum(map(len, self._names_of.values()))
 
-    def items(self) -> ItemsView[str, RepositoryConfig]:
+    def items(self) -> ItemsView[str, S]:
         """Return the names with their settings."""
         return self._settings_by_name().items()
 
-    def values(self) -> ValuesView[RepositoryConfig]:
+    def values(self) -> ValuesView[S]:
         """Return the settings of each repository. For what is the same in all of a pattern, read `entries`."""
         return self._settings_by_name().values()
 
-    def _settings_by_name(self) -> dict[str, RepositoryConfig]:
+    def _settings_by_name(self) -> dict[str, S]:
         settings = {entry: self.entries[entry] for entry in self.named}
         for pattern, names in self._names_of.items():
             settings |= dict.fromkeys(names, self.entries[pattern])
@@ -120,7 +129,7 @@ class ConfiguredRepositories(Mapping[str, "RepositoryConfig"]):
         member = self._members.get(full_name.lower())
         return member.name if member is not None else None
 
-    def settings_of(self, full_name: str) -> RepositoryConfig | None:
+    def settings_of(self, full_name: str) -> S | None:
         """Return the settings of a repository that app.yaml names or that is known, in any case of letters."""
         member = self._members.get(full_name.lower())
         return self.entries[member.entry] if member is not None else None
@@ -139,6 +148,11 @@ class ConfiguredRepositories(Mapping[str, "RepositoryConfig"]):
             return self._members[full_name.lower()].entry
         patterns = self._patterns.get(owner_of(full_name), ())
         return next((pattern for pattern in patterns if matches_entry(pattern, full_name)), None)
+
+    def settings_if_installed(self, full_name: str) -> S | None:
+        """Return the settings that a repository has if the App is installed on it: for commands without a database."""
+        entry = self.entry_for(full_name)
+        return self.entries[entry] if entry is not None else None
 
     def know(self, repository_id: int, name: str, *, listed: bool = True) -> None:
         """Add a repository on which the App is installed, or change its name; do nothing if no pattern applies.

@@ -7,7 +7,7 @@ reads what this one wrote.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, LiteralString, TypeVar, cast
@@ -59,6 +59,12 @@ REMOVE_SOME: LiteralString = "DELETE FROM nightjar_records WHERE key = ANY(%(key
 UNDER: LiteralString = """
 SELECT key, value AS stored, version FROM nightjar_records WHERE key >= %(first)s AND key < %(end)s ORDER BY key
 """
+UNDER_PAGE: LiteralString = """
+SELECT key, value AS stored, version FROM nightjar_records WHERE key > %(after)s AND key < %(end)s ORDER BY key
+LIMIT %(most)s
+"""
+PAGE = 1000
+"""The records of one page."""
 NEWER = (
     "the record {key} has version {found} of {prefix}, but this release supports {known}; install the newer release "
     "again"
@@ -239,6 +245,18 @@ class Records:
         end = first[:-1] + AFTER_SEPARATOR
         rows = await self._connector.execute_query_all_async(UNDER, first=first, end=end)
         return {row["key"].removeprefix(first): _load(record, row["key"], row) for row in rows}
+
+    async def pages(self, record: Record[T], most: int = PAGE) -> AsyncIterator[list[T]]:
+        """Yield all values of a kind, at most so many at a time: of many, each page is read by its own statement."""
+        first = record.of().name + SEPARATOR
+        after, end = first, first[:-1] + AFTER_SEPARATOR
+        while True:
+            rows = await self._connector.execute_query_all_async(UNDER_PAGE, after=after, end=end, most=most)
+            if rows:
+                yield [_load(record, row["key"], row) for row in rows]
+            if len(rows) < most:
+                return
+            after = rows[-1]["key"]
 
     async def stored(self, name: str) -> dict[str, Any] | None:
         """Return the JSON that is stored under a key's name, whatever its kind."""

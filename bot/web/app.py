@@ -6,7 +6,7 @@ import asyncio
 import functools
 import json
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -75,7 +75,7 @@ class Parts:
     bodies: Bodies
     connections: Connections
     access: ApiAccess
-    repositories: Sequence[str]
+    repositories: Collection[str]
     is_public: IsPublic
     list_public: ListPublic
     """Returns those of `repositories` that are public, in their order."""

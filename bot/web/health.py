@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 
 from aiohttp import web
@@ -108,7 +108,7 @@ class PublicPart:
     strangers see metrics with these labels only if all repositories are public.
     """
 
-    def __init__(self, repositories: Sequence[str], list_public: ListPublic) -> None:
+    def __init__(self, repositories: Collection[str], list_public: ListPublic) -> None:
         self._repositories = repositories
         self._list_public = list_public
         self._public: frozenset[str] = frozenset()

@@ -143,7 +143,9 @@ def overview_page(parts: DashboardParts) -> Page:
         most_targets = request.most_rows(MOST_TARGETS)
         overviews = []
         for name in names:
-            settings = parts.config.repositories[name]
+            settings = parts.config.repository(name)
+            if settings is None:
+                continue  # it has left the pattern of app.yaml meanwhile
             targets = _targets(name, settings)
             aliases, moment = settings.of(RENAMES).aliases, parts.moment()
             listed = (

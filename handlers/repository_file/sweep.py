@@ -138,6 +138,11 @@ class RepositoryFileSweep:
         """Return the repositories whose files are read."""
         return [name for name, keys in self._config.repositories.items() if keys.of(REPOSITORY_FILE)]
 
+    @property
+    def is_needed(self) -> bool:
+        """Return whether app.yaml lets the bot read any files."""
+        return any(settings.of(REPOSITORY_FILE) for settings in self._config.configured.entries.values())
+
     async def sweep(self) -> str:
         """Read each file that may have changed and was not checked for `PAUSE`, and each that has faults.
 
@@ -218,7 +223,9 @@ class RepositoryFileSweep:
 
     async def _scan(self, repository: str, stored_file: StoredFile) -> bool:
         """Announce the file as a push if it differs from the stored one, in order with real pushes to its branch."""
-        github, app_settings = await self._github_for(repository), self._config.repositories[repository]
+        github, app_settings = await self._github_for(repository), self._config.repository(repository)
+        if app_settings is None:
+            return False  # it has left the pattern of app.yaml meanwhile
         file = await found_at(github, repository, PATH)
         _, faults = await read_found(file, app_settings)
         if (name_of(file), len(faults)) == (stored_file.seen, stored_file.faults):

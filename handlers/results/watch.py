@@ -109,11 +109,7 @@ class Watch:
         source_for: Callable[[str], Bucket],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._watched = {
-            name: results
-            for name, settings in config.repositories.items()
-            if (results := settings.of(LAB_RESULTS)) is not None
-        }
+        self._config = config
         self._store = store
         self._records = records
         self._journal = journal
@@ -130,15 +126,21 @@ class Watch:
         ]
 
     @property
-    def repositories(self) -> list[str]:
-        """Return the repositories that have labs."""
-        return list(self._watched)
+    def _watched(self) -> dict[str, Results]:
+        """Return the repositories that have labs, each with its settings."""
+        return dict(self._config.configured.with_feature(LAB_RESULTS))
+
+    @property
+    def buckets(self) -> list[Results]:
+        """Return the settings with labs in app.yaml, those of patterns too."""
+        entries = self._config.configured.entries.values()
+        return [results for settings in entries if (results := settings.of(LAB_RESULTS)) is not None]
 
     @property
     def queues(self) -> dict[str, list[BucketFolder]]:
         """Return the queues to listen to, each with the folders of buckets that it may announce."""
         queues: dict[str, list[BucketFolder]] = {}
-        for results in self._watched.values():
+        for results in self.buckets:
             if results.queue is not None:
                 queues.setdefault(results.queue, []).append(BucketFolder(results.bucket, results.prefix))
         return queues

@@ -72,8 +72,13 @@ async def check_github(
         *judge_permissions({name: permissions.string(name) for name in permissions.raw}, installed),
         judge_events([str(event) for event in description.raw.get("events") or ()]),
         *judge_hook(hook, config.public_url),
-        *judge_repositories(installed, await repositories.all() if repositories is not None else ()),
+        *judge_repositories(installed, await _named(repositories, config) if repositories is not None else ()),
     ]
+
+
+async def _named(repositories: Repositories, config: Config) -> list[KnownRepository]:
+    """Return the known repositories that app.yaml names: those of patterns need no change of app.yaml."""
+    return [repository for repository in await repositories.all() if config.configured.names(repository.name)]
 
 
 def check_clock(app: GitHubApp) -> Finding:

@@ -51,11 +51,11 @@ def _destination(options: dict[str, Any], *, must_exist: bool) -> UploadPlace:
     repository, bucket, prefix = options["repository"], options["bucket"], options["prefix"]
     reason = texts.NO_CONFIG.format(path=path)
     if must_exist or path.exists():
-        results_by_repository = {
-            name: results
-            for name, settings in load_config(path).repositories.items()
-            if (results := settings.of(LAB_RESULTS)) is not None
-        }
+        configured = load_config(path).configured
+        results_by_repository = dict(configured.with_feature(LAB_RESULTS))
+        settings = configured.settings_if_installed(repository) if repository else None
+        if repository and settings is not None and (results := settings.of(LAB_RESULTS)) is not None:
+            results_by_repository[configured.name_of(repository) or repository] = results
         chosen = list(_chosen(results_by_repository, repository))
         if len(chosen) == 1:
             ((repository, results),) = chosen

@@ -110,7 +110,7 @@ async def dashboard_site(
         await asyncio.to_thread(filled, store)
         await fill_engine(engine)
         settings = parse_config(config.encode(), "app.yaml")
-        results = ResultsService(settings.repositories, store, FileLists(), pool, _no_bucket)
+        results = ResultsService(settings.configured.name_of, store, FileLists(), pool, _no_bucket)
         redact = Redactor(["configured-secret"]).text
         commands = list_commands_of(settings, engine.records)
         parts = DashboardParts(
