@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from benchmarks.before_after import side_by_side
+from benchmarks.durable_server import in_sqlite
 from benchmarks.goals import NOTHING, Figure, Goal, Reached, reached
 from benchmarks.report import Row
 from benchmarks.scale import CONSTANT, LINEAR, QUICK_STEPS, ROWS, ScaleRow, measured, scaling
@@ -112,3 +115,12 @@ async def test_every_row_can_be_measured_at_its_small_sizes(name: str) -> None:
     result = await measured(name, "sqlite", QUICK_STEPS)
     assert result.sizes == tuple(ROWS[name].base * step for step in QUICK_STEPS)
     assert all(figure >= 0 for figure in result.figures)
+
+
+async def test_the_handler_to_compare_with_has_stored_a_delivery_when_it_answers(tmp_path: Path) -> None:
+    path = tmp_path / "others.db"
+    async with in_sqlite(str(path)) as store:
+        await store("guid", "push", b"{}")
+        await store("guid", "push", b"{}")
+        with closing(sqlite3.connect(path)) as other:
+            assert other.execute("SELECT * FROM deliveries").fetchall() == [("guid", "push", b"{}")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -296,12 +296,13 @@ async def test_the_repositories_of_a_suspended_installation_wait_and_those_of_a_
     discovery = Discovery(world)
     installation = discovery.app.installation_of(world.repository.owner)
     assert installation is not None
-    for change, away, names in (
-        (lambda: None, LeftAlone.NO, ["octocat/compiler"]),
+    steps: list[tuple[Callable[[], None], LeftAlone, list[str]]] = [
         (installation.suspend, LeftAlone.SUSPENDED, ["octocat/compiler"]),
         (installation.unsuspend, LeftAlone.NO, ["octocat/compiler"]),
         (installation.delete, LeftAlone.UNINSTALLED, []),
-    ):
+    ]
+    assert (await discovery.run())[0] == ["octocat/compiler"]
+    for change, away, names in steps:
         change()
         assert (await discovery.run())[0] == names
         stored = await discovery.process.records.get(KNOWN_REPOSITORY.of(world.repository.id))
