@@ -56,16 +56,17 @@ def _destination(options: dict[str, Any], *, must_exist: bool) -> UploadPlace:
         settings = configured.settings_if_installed(repository) if repository else None
         if repository and settings is not None and (results := settings.of(LAB_RESULTS)) is not None:
             results_by_repository[configured.name_of(repository) or repository] = results
+        has_results = any(entry.of(LAB_RESULTS) is not None for entry in configured.entries.values())
         chosen = list(_chosen(results_by_repository, repository))
         if len(chosen) == 1:
             ((repository, results),) = chosen
             _check_lab(results, repository, options)
             bucket, prefix = bucket or results.bucket, results.prefix if prefix is None else prefix
-        elif repository and results_by_repository:
+        elif repository and has_results:
             # The bot reads no run of a repository that its app.yaml does not name.
             raise UserError(texts.OTHER_REPOSITORY.format(path=path, repository=repository))
         else:
-            reason = (texts.SEVERAL_REPOSITORIES if results_by_repository else texts.NO_RESULTS).format(path=path)
+            reason = (texts.SEVERAL_REPOSITORIES if has_results else texts.NO_RESULTS).format(path=path)
     for option, value in (("repository", repository), ("bucket", bucket)):
         if not value:
             variable = f"NIGHTJAR_{option.upper()}"
