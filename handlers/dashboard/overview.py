@@ -113,16 +113,16 @@ def overview_page(parts: DashboardParts) -> Page:
     """Return the page with all repositories."""
     nightlies = TrackingRecord(parts.config, parts.records, NIGHTLY)
     last_goods = LastGoods(parts.config, parts.records, parts.moment)
-    rows = {
-        name: 1 + min(MOST_TARGETS, len(_targets(name, settings)))
-        for name, settings in parts.config.repositories.items()
-    }
+
+    def rows_of(name: str) -> int:
+        settings = parts.config.repository(name)
+        return 1 + (min(MOST_TARGETS, len(_targets(name, settings))) if settings is not None else 0)
 
     def matching(request: PageRequest, names: Iterable[str]) -> list[list[str]]:
         """Return the names on each page."""
         text = (request.query.q or "").lower()
         names = [name for name in names if text in name.lower()]
-        return [names] if request.as_csv else split_in_pages(names, rows)
+        return [names] if request.as_csv else split_in_pages(names, {name: rows_of(name) for name in names})
 
     def on_page(request: PageRequest, pages: Sequence[list[str]]) -> list[str]:
         number = request.query.page

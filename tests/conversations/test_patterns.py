@@ -49,7 +49,7 @@ async def test_a_new_repository_is_served_with_the_settings_of_its_pattern(town:
     assert len(town.answers(pull)) == 1
     assert [status.context for status in tools.statuses(pull.head_sha)] == ["ci/pattern"]
     assert [status.context for status in town.repo.statuses(own.head_sha)] == ["ci/own"]
-    assert [name for name, _, _ in timers_of(town.bot.config)] == [REPOSITORY, "octocat/tools"]
+    assert [timer.repository for timer in timers_of(town.bot.config)] == [REPOSITORY, "octocat/tools"]
     await town.bot.timers.announce("octocat/tools", "nightly", "2026-11-20T03:00:00Z")
     await town.quiet()
     assert "refs/heads/nightly" in tools.refs

@@ -65,6 +65,7 @@ async def check_github(
     except (TryAgain, GitHubException) as error:
         return [check_clock(app), Finding(Check.APP, GITHUB_UNREACHABLE.format(reason=error), CHECK_API_URL)]
     permissions = description.at("permissions")
+    stored = await repositories.all() if repositories is not None else []
     return [
         check_clock(app),
         Finding(Check.APP, APP_OK.format(slug=description.string("slug"), app=description.integer("id"))),
@@ -72,13 +73,16 @@ async def check_github(
         *judge_permissions({name: permissions.string(name) for name in permissions.raw}, installed),
         judge_events([str(event) for event in description.raw.get("events") or ()]),
         *judge_hook(hook, config.public_url),
-        *judge_repositories(installed, await _named(repositories, config) if repositories is not None else ()),
+        *judge_repositories(
+            [state for state in installed if _is_named(config, state.repository) or state.listed is not None],
+            [repository for repository in stored if _is_named(config, repository.name)],
+        ),
     ]
 
 
-async def _named(repositories: Repositories, config: Config) -> list[KnownRepository]:
-    """Return the known repositories that app.yaml names: those of patterns need no change of app.yaml."""
-    return [repository for repository in await repositories.all() if config.configured.names(repository.name)]
+def _is_named(config: Config, repository: str) -> bool:
+    """Return whether app.yaml names a repository: what a pattern matches may come and go without a change of it."""
+    return config.configured.names(repository)
 
 
 def check_clock(app: GitHubApp) -> Finding:

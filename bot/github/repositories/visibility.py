@@ -80,11 +80,8 @@ class Visibility:
         self._clock = clock
         self._at_once = asyncio.Semaphore(AT_ONCE)
         # By name in lower case. Repositories whose visibility app.yaml sets are not among them.
-        self._answers = {
-            name.lower(): _PublicAnswer()
-            for name, settings in config.repositories.items()
-            if settings.of(API).private is None
-        }
+        self._answers: dict[str, _PublicAnswer] = {}
+        self._add_known()
         self._listing: asyncio.Task[None] | None = None
         self._listed_at: float | None = None
         self._due_at = -math.inf
@@ -98,7 +95,7 @@ class Visibility:
         while the database is unavailable.
         """
         name = repository.lower()
-        answer = self._answers.get(name)
+        answer = self._answer_about(name)
         if answer is None:
             config = self._config.repository(repository)
             is_open = config is not None and config.of(API).private is False
@@ -137,8 +134,25 @@ class Visibility:
 
     def refresh(self) -> None:
         """Begin to ask GitHub about all repositories, unless its answers are recent, or it failed a moment ago."""
-        if self._answers and self._listing is None and self._clock() >= self._due_at:
+        may_list = bool(self._answers or self._config.configured.owners)
+        if may_list and self._listing is None and self._clock() >= self._due_at:
             self._listing = asyncio.create_task(self._list())
+
+    def _add_known(self) -> None:
+        """Add the repositories that have become known since: those that match a pattern of app.yaml."""
+        for name, settings in self._config.repositories.items():
+            if settings.of(API).private is None:
+                self._answers.setdefault(name.lower(), _PublicAnswer())
+
+    def _answer_about(self, name: str) -> _PublicAnswer | None:
+        """Return GitHub's answer about a repository; None if it is unknown here, or app.yaml sets its visibility."""
+        settings = self._config.repository(name)
+        if settings is None or settings.of(API).private is not None:
+            return None
+        if name not in self._answers:
+            self._answers[name] = _PublicAnswer()
+            self._due_at = -math.inf  # the last list is from before this repository
+        return self._answers[name]
 
     async def _wait_for_first_answers(self, answer: _PublicAnswer) -> None:
         """Wait until GitHub has answered about all repositories without an answer, or has called this one public."""
@@ -220,21 +234,23 @@ class Visibility:
             await self._tell_waiting()
 
     async def _list_all(self, asked_at: float) -> None:
+        self._add_known()
+        names = set(self._answers)  # others may become known meanwhile
         # Read before the requests, as for one repository.
-        private = await self._called_private.deliveries_of(self._answers)
+        private = await self._called_private.deliveries_of(names)
         by_account = {
             installation.account.lower(): installation
             for installation in await self._installed.read_installations()
             if not installation.suspended
         }
-        answered = await self._list_owners(by_account, {name: name for name in self._answers}, private, asked_at)
+        answered = await self._list_owners(by_account, {name: name for name in names}, private, asked_at)
         # The others may have been renamed, also below another owner.
-        ids = await repository_ids_of(self._records, self._answers.keys() - answered)
+        ids = await repository_ids_of(self._records, names - answered)
         known = await self._records.get_some([KNOWN_REPOSITORY.of(number) for number in ids.values()])
         current_names = {repository.id: repository.full_name.lower() for repository in known.values()}
         renamed = {current_names[number]: name for name, number in ids.items() if number in current_names}
         answered |= await self._list_owners(by_account, renamed, private, asked_at)
-        await self._store(dict.fromkeys(self._answers.keys() - answered, NOT_LISTED), private, asked_at)
+        await self._store(dict.fromkeys(names - answered, NOT_LISTED), private, asked_at)
 
     async def _list_owners(
         self,
