@@ -118,8 +118,8 @@ def _merged_files(files: Sequence[tuple[str, bytes]]) -> tuple[Value, list[Confi
     if not roots:
         raise ConfigError([*faults, ConfigFault(first_file, 1, 1, "", FILE_EMPTY)])
     root = roots[0]
-    for other in roots[1:]:
-        root = _joined(root, other, faults)
+    for next_root in roots[1:]:
+        root = _joined(root, next_root, faults)
     inherited = _inherited(root)
     sizes = {id(value): value.size() for values in inherited.values() for value in values}
     size += sum(sizes[id(value)] for values in inherited.values() for value in values)
@@ -129,26 +129,27 @@ def _merged_files(files: Sequence[tuple[str, bytes]]) -> tuple[Value, list[Confi
     return _with_inherited(root, inherited), [*faults, *_named_twice(roots)]
 
 
-def _joined(root: Value, other: Value, faults: list[ConfigFault]) -> Value:
+def _joined(root: Value, next_root: Value, faults: list[ConfigFault]) -> Value:
     """Return the keys of two files. Only `repositories` may be in both; anything else is added to `faults`."""
-    if not isinstance(root.content, dict) or not isinstance(other.content, dict):
-        faults.append(ConfigFault(other.file, other.line, other.column, "", NOT_A_MAPPING))
+    if not isinstance(root.content, dict) or not isinstance(next_root.content, dict):
+        faults.append(ConfigFault(next_root.file, next_root.line, next_root.column, "", NOT_A_MAPPING))
         return root
     keys = dict(root.content)
-    for key, entry in other.content.items():
-        first = keys.setdefault(key, entry)
-        if first is entry:
+    for key, entry in next_root.content.items():
+        first_entry = keys.setdefault(key, entry)
+        if first_entry is entry:
             continue
-        repositories, more = first.value.content, entry.value.content
+        repositories, added = first_entry.value.content, entry.value.content
         if key != REPOSITORIES:
-            message = WRITTEN_IN_TWO_FILES.format(place=f"{first.file}:{first.line}")
+            message = WRITTEN_IN_TWO_FILES.format(place=f"{first_entry.file}:{first_entry.line}")
             faults.append(ConfigFault(entry.file, entry.line, entry.column, entry.path, message))
         elif repositories is None:
             keys[key] = entry
-        elif isinstance(repositories, dict) and isinstance(more, dict):
-            # A name in both is reported with those that differ in case (`_named_twice`).
-            keys[key] = replace(first, value=replace(first.value, content={**repositories, **more, **repositories}))
-        elif more is not None:
+        elif isinstance(repositories, dict) and isinstance(added, dict):
+            # A name in both keeps its first value; `_named_twice` reports it.
+            joined = {**repositories, **added, **repositories}
+            keys[key] = replace(first_entry, value=replace(first_entry.value, content=joined))
+        elif added is not None:
             faults.append(ConfigFault(entry.file, entry.value.line, entry.value.column, entry.path, NOT_A_MAPPING))
     return replace(root, content=keys)
 
@@ -197,9 +198,10 @@ def _named_twice(roots: Iterable[Value]) -> Iterator[ConfigFault]:
     first_entries: dict[str, Entry] = {}
     for root in roots:
         for name, entry in _entries(root, REPOSITORIES).items():
-            first = first_entries.setdefault(name.lower(), entry)
-            if first is not entry:
-                place = f"line {first.line}" if first.file == entry.file else f"{first.file}:{first.line}"
+            first_entry = first_entries.setdefault(name.lower(), entry)
+            if first_entry is not entry:
+                is_same_file = first_entry.file == entry.file
+                place = f"line {first_entry.line}" if is_same_file else f"{first_entry.file}:{first_entry.line}"
                 message = REPOSITORY_TWICE.format(place=place)
                 yield ConfigFault(entry.file, entry.line, entry.column, entry.path, message)
 
