@@ -8,6 +8,7 @@ import click
 
 from benchmarks import (
     backlog,
+    durable,
     first_write,
     goals,
     memory,
@@ -15,17 +16,20 @@ from benchmarks import (
     requests,
     results_run,
     results_store,
+    scale,
     webhooks,
 )
 
 ALL = (
     goals.main,
     webhooks.main,
+    durable.main,
     first_write.main,
     backlog.main,
     pull_request.main,
     requests.main,
     memory.main,
+    scale.main,
     results_store.main,
     results_run.main,
 )

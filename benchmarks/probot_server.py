@@ -1,6 +1,6 @@
-"""A probot server to compare with: it has one handler that does nothing, and stores nothing.
+"""Probot servers to compare with: one that does nothing and stores nothing, and those that store in a queue.
 
-It runs on Node.js. npm installs it from the lock file on first use.
+They run on Node.js. npm installs them from the lock file on first use.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from benchmarks import processes
 from benchmarks.traffic import SECRET
 
 FOLDER = Path(__file__).with_name("probot")
+PG_BOSS, GRAPHILE, BULLMQ = "pg-boss", "graphile-worker", "bullmq"
+"""The queues in which a probot server can store deliveries: two in PostgreSQL, and one in Redis."""
 MISSING = "probot: install Node.js 20 or newer, with npm (on Debian and Ubuntu: `apt-get install nodejs npm`)"
 NOT_INSTALLED = f"probot: `npm ci` in {FOLDER} failed; its error is above"
 
@@ -34,7 +36,16 @@ async def missing() -> str:
 
 
 def serving() -> AbstractAsyncContextManager[int]:
-    """Run the server in its own process, without its log; yields the port."""
+    """Run the server that stores nothing in its own process, without its log; yields the port."""
+    return processes.serving("node", FOLDER / "server.js", env=_environment())
+
+
+def serving_with(queue: str, address: str) -> AbstractAsyncContextManager[int]:
+    """Run the server that stores deliveries in a queue at an address; yields the port."""
+    return processes.serving("node", FOLDER / "queued.js", queue, address, env=_environment())
+
+
+def _environment() -> dict[str, str]:
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
     app_variables = {
@@ -44,4 +55,4 @@ def serving() -> AbstractAsyncContextManager[int]:
         "LOG_LEVEL": "fatal",
         "NODE_ENV": "production",
     }
-    return processes.serving("node", FOLDER / "server.js", env=os.environ | app_variables)
+    return os.environ | app_variables

@@ -128,7 +128,7 @@ class _SamePlace:
 
 def _service(store: ResultsStore) -> ResultsService:
     nothing: Any = None
-    return ResultsService((), store, nothing, cast(Any, _SamePlace()), nothing)
+    return ResultsService(lambda _: None, store, nothing, cast(Any, _SamePlace()), nothing)
 
 
 async def _check_run(store: ResultsStore) -> None:

@@ -20,6 +20,7 @@ from bot.results import guide
 from handlers import FEATURES, MODULES
 from scripts.limits import limits_table
 from scripts.pages import contents
+from scripts.scale import growth_table
 from scripts.texts import texts_page
 
 ROOT = Path(__file__).parents[1]
@@ -32,6 +33,7 @@ INDEX = Path("docs/README.md")
 TEXTS = Path("docs/texts.md")
 """The page of all texts, which git does not keep."""
 DURABLE_STATE = Path("docs/durable-state.md")
+DEPLOY = Path("docs/deploy.md")
 PAGES = tuple(sorted({path.relative_to(ROOT) for path in ROOT.glob("docs/*.md")} - {INDEX, TEXTS}))
 """The pages of docs/ that git keeps, each with a table of contents."""
 RECORDS_HEADER = ("prefix", "version", "what it holds", "removed after", "feature")
@@ -50,6 +52,7 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
         (SECURITY, "limits", limits_table()),
         (ARCHITECTURE, "feature-map", feature_map()),
         (DURABLE_STATE, "records", records_table()),
+        (DEPLOY, "growth", growth_table(root)),
     ):
         written[page] = replace_block(_text(page, written, root), name, content)
     for page in PAGES:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from benchmarks.before_after import side_by_side
+from benchmarks.durable_server import in_sqlite
 from benchmarks.goals import NOTHING, Figure, Goal, Reached, reached
 from benchmarks.report import Row
+from benchmarks.scale import CONSTANT, LINEAR, QUICK_STEPS, ROWS, ScaleRow, measured, scaling
 from benchmarks.stage import waiting_in
 from benchmarks.traffic import COMMANDS, COMMENTS, UNWANTED, Template, mixed, read, write
 
@@ -84,3 +88,39 @@ def test_before_and_after_are_compared_by_place_or_by_name() -> None:
     ]
     assert compared == [("1, bare", 2, 3, "1.50"), ("one, ours", 4, 2, "0.50")]
     assert [row["what"] for row in side_by_side(old_rounds, [new_rounds[0][:1]])] == ["1, bare"]
+
+
+@pytest.mark.parametrize(
+    ("law", "figures", "grows", "met"),
+    [
+        pytest.param(CONSTANT, {1: 1, 10: 1.2, 100: 0.9, 1000: 1}, "constant", "met", id="constant"),
+        pytest.param(CONSTANT, {1: 1, 10: 1, 100: 2, 1000: 6}, "below linear", "**missed**", id="begins to grow"),
+        pytest.param(CONSTANT, {1: 1, 10: 1, 100: 2, 1000: 20}, "linear", "**missed**", id="linear"),
+        pytest.param(CONSTANT, {1: 1e-3, 10: 1e-3, 100: 1e-3, 1000: 8e-3}, "linear", "met", id="next to nothing"),
+        pytest.param(CONSTANT, {1: 11, 10: 11, 100: 11, 1000: 11}, "constant", "**missed**", id="above the goal"),
+        pytest.param(LINEAR, {1: 0.01, 10: 0.1, 100: 1, 1000: 10}, "linear", "met", id="linear and allowed"),
+        pytest.param(LINEAR, {1: 0.01, 10: 0.01, 100: 0.1, 1000: 9}, "above linear", "**missed**", id="quadratic"),
+        pytest.param(CONSTANT, {1: 0, 10: 0, 100: 0, 1000: 0}, "constant", "met", id="nothing"),
+        pytest.param(LINEAR, {1: 1, 10: 10}, "linear", "met", id="two sizes"),
+    ],
+)
+def test_a_row_is_compared_with_its_law_and_its_goal(law: str, figures: dict[int, float], grows: str, met: str) -> None:
+    row = ScaleRow("to read", "records", "ms", 1, law, 10.0, ROWS["record"].measure)
+    result = scaling("record", row, figures)
+    assert (result.grows, result.met, result.sizes) == (grows, met, tuple(figures))
+
+
+@pytest.mark.parametrize("name", ROWS)
+async def test_every_row_can_be_measured_at_its_small_sizes(name: str) -> None:
+    result = await measured(name, "sqlite", QUICK_STEPS)
+    assert result.sizes == tuple(ROWS[name].base * step for step in QUICK_STEPS)
+    assert all(figure >= 0 for figure in result.figures)
+
+
+async def test_the_handler_to_compare_with_has_stored_a_delivery_when_it_answers(tmp_path: Path) -> None:
+    path = tmp_path / "others.db"
+    async with in_sqlite(str(path)) as store:
+        await store("guid", "push", b"{}")
+        await store("guid", "push", b"{}")
+        with closing(sqlite3.connect(path)) as other:
+            assert other.execute("SELECT * FROM deliveries").fetchall() == [("guid", "push", b"{}")]

@@ -31,6 +31,7 @@ from bot.engine.records import RecordRegistry
 from bot.feature import Feature, Services
 from bot.github import pull_heads
 from bot.github.repositories.known import KNOWN_REPOSITORY
+from bot.github.repositories.matching import PATTERN_CHANGES
 from bot.github.repositories.permissions import Permissions
 from bot.github.repositories.privacy import CALLED_PRIVATE
 from bot.news import handler as news
@@ -62,7 +63,9 @@ def metrics(services: Services, registry: CollectorRegistry) -> TimerGauges:
     """Return the gauges of repositories' timers."""
 
     async def states() -> list[TimerState]:
-        return await timer_states(services.config, services.records, services.journal, services.now())
+        return await timer_states(
+            services.config, services.records, services.journal, services.now(), with_reasons=False
+        )
 
     return TimerGauges(states, services.now, registry)
 
@@ -106,6 +109,7 @@ BOT = Feature(
         ISSUE,
         ISSUE_MOMENT,
         KNOWN_REPOSITORY,
+        PATTERN_CHANGES,
         MISSING,
         NEWS_STATE,
         PULL_BRANCH,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nightjar_formats.items import first_of
-
 from bot.app.features import REGISTRY
 from bot.commands.answers import CommandRow, command_rows, offered_commands
 from bot.github.repositories.in_force import config_in_force
@@ -26,9 +24,8 @@ def list_commands_of(config: Config, records: Records) -> ListCommands:
         settings = await config_in_force(config, records, repository)
         if settings is None:
             return None
-        name = first_of(name for name in config.repositories if name.lower() == repository.lower())
         rows = command_rows(offered_commands(REGISTRY, settings), mention, settings)
-        return name, [_listed(row) for row in rows]
+        return config.configured.name_of(repository) or repository, [_listed(row) for row in rows]
 
     return listed
 

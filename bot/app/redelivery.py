@@ -2,31 +2,32 @@
 
 https://docs.github.com/en/webhooks/using-webhooks/automatically-redelivering-failed-deliveries-for-a-github-app-webhook
 
-A sweep reads the App's deliveries back to where the last one began. It collects the GUIDs that are not in our inbox and
-had no attempt with a 2xx, and asks GitHub to send them again: events of pull requests and comments first, then the
-oldest. It asks for a GUID again after a pause that doubles. The missing deliveries are stored as a record, so they
-survive restarts and any replica can continue.
+A sweep reads the App's deliveries back to where the last one began; beyond the newest thousand, only those that
+failed. It collects the GUIDs that are not in our inbox and had no attempt with a 2xx, and asks GitHub to send them
+again: events of pull requests and comments first, then the oldest. It asks for a GUID again after a pause that doubles.
+The missing deliveries are stored as a record, with what a sweep had no time to read, so they survive restarts and any
+replica can continue. docs/decisions/redelivery.md
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
+from urllib.parse import parse_qs, urlsplit
 
 import structlog
 from gidgethub import BadRequest
 
-from bot.app.texts import LIST_TOO_SLOW, NOT_READ_FURTHER
+from bot.app.texts import CURSOR_GONE, LIST_TOO_LONG, LIST_TOO_SLOW, READ_LATER
 from bot.core.errors import TryAgain
 from bot.core.metrics import Metrics
 from bot.core.payload import Payload
 from bot.engine.records import Record, Records
 from bot.github.client import GitHub
-from bot.github.errors import TooManyPages, Unavailable
+from bot.github.errors import Unavailable
 from bot.github.limits.ledger import WRITE_BURST, WRITE_SPACING
 from bot.github.limits.ranks import Rank, ranked
 
@@ -34,8 +35,9 @@ CRON = "* * * * *"
 """When a sweep starts. It also runs at every start of a worker."""
 WINDOW = 3 * 86400.0
 """Seconds for which GitHub can redeliver a delivery."""
-OVERLAP = 600.0
-"""Seconds that a sweep reads back beyond the newest attempt of the last one: the list is not strictly ordered."""
+OVERLAP = 120.0
+"""Seconds that a sweep reads back beyond the newest attempt of the last one. The list is not strictly ordered: it shows
+an attempt under the time when it began, once it has ended, and GitHub waits ten seconds for an answer."""
 FIRST_PAUSE, LONGEST_PAUSE = 240.0, 6 * 3600.0
 """Seconds before a GUID is requested again, doubled each time: a delivery that we refuse stays refused."""
 PER_SWEEP = 240
@@ -46,12 +48,18 @@ URGENT = frozenset({"pull_request", "issue_comment", "pull_request_review", "pul
 """Events of people who wait for an answer of the bot."""
 MAX_PAGES = 1_000
 """The most pages of GitHub's list that one sweep reads."""
+PAGES_OF_ALL = 10
+"""Pages after which a sweep goes on with the failures alone, so that busy hours cost no more than quiet ones."""
+MOST_PARTS = 20
+"""Parts of the list that are still to be read; further ones are joined with the one before."""
 READING_SECONDS = 300.0
 """Seconds for which a sweep reads the list; with the requests after it, it stays below the time limit of a job."""
 MOST_MISSING = 10_000
 """GUIDs to store as missing. If there are more, a later sweep finds the others again."""
 
-DELIVERIES = "/app/hook/deliveries"
+DELIVERIES = "/app/hook/deliveries{?status,cursor}"
+FAILURE = "failure"
+"""Lists deliveries with a status code from 400 to 599; GitHub has 502 and 504 for a receiver that it cannot reach."""
 ATTEMPTS = "/app/hook/deliveries/{delivery_id}/attempts"
 
 SeenBefore = Callable[[Sequence[str]], Awaitable[Collection[str]]]
@@ -108,11 +116,27 @@ class MissingDelivery:
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadPart:
+    """A part of GitHub's list: from the page at `cursor`, or from the newest one, back to `since`.
+
+    `failures`: only the failed deliveries.
+    """
+
+    since: float
+    cursor: str = ""
+    failures: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class MissingDeliveries:
-    """The deliveries that did not reach us, and the moment back to which the next sweep reads GitHub's list."""
+    """The deliveries that did not reach us, and the moment back to which the next sweep reads GitHub's list.
+
+    `unread` are the parts of the list before that moment which no sweep has had time to read, newest first.
+    """
 
     since: float = 0.0
     missing: tuple[MissingDelivery, ...] = ()
+    unread: tuple[UnreadPart, ...] = ()
 
 
 MISSING = Record("missing-deliveries", 1, MissingDeliveries, "the deliveries that have not reached us", days=None)
@@ -192,7 +216,7 @@ class Redelivery:
         noted = await self._records.get(MISSING.of()) or MissingDeliveries()
         earlier = {entry.guid: entry for entry in noted.missing}
         with ranked(Rank.SWEEP):
-            attempts = await self._read(max(noted.since, moment - WINDOW))
+            attempts, unread = await self._read_all(noted, moment)
             suspects = earlier.keys() | {attempt.guid for attempt in attempts if not attempt.arrived}
             stored_guids = await self._seen_before(sorted(suspects)) if suspects else ()
             missing = still_missing(earlier, attempts, stored_guids, moment)
@@ -207,7 +231,7 @@ class Redelivery:
             since = newest - OVERLAP if newest is not None else noted.since
             missing, since = self._cut(missing, since)
             # Store the list before the first request: if the process dies meanwhile, nobody has to read the list again.
-            await self._note(since, missing, requested=0, recovered=recovered)
+            await self._note(since, missing, unread, requested=0, recovered=recovered)
             askable = [m for m in missing.values() if m.askable <= moment][:PER_SWEEP]
             requested = 0
             for first in range(0, len(askable), PER_NOTE):
@@ -216,7 +240,7 @@ class Redelivery:
                 requested += done
                 # The times of these requests are stored before the next ones, or a crash would request all of them
                 # again.
-                await self._note(since, missing, requested=done, recovered=0)
+                await self._note(since, missing, unread, requested=done, recovered=0)
                 if missing[some[-1].guid] == some[-1]:  # GitHub accepts no more for now
                     break
         if requested or recovered:
@@ -232,10 +256,16 @@ class Redelivery:
         return first, min([since, *deferred_times])
 
     async def _note(
-        self, since: float, missing: Mapping[str, MissingDelivery], *, requested: int, recovered: int
+        self,
+        since: float,
+        missing: Mapping[str, MissingDelivery],
+        unread: tuple[UnreadPart, ...],
+        *,
+        requested: int,
+        recovered: int,
     ) -> None:
         """Store the progress of a sweep, and count it in the metrics."""
-        await self._records.put(MISSING.of(), MissingDeliveries(since, tuple(missing.values())))
+        await self._records.put(MISSING.of(), MissingDeliveries(since, tuple(missing.values()), unread))
         self._metrics.redelivered(requested=requested, recovered=recovered)
         if requested:
             log.info("redeliveries asked for", asked=requested, missing=len(missing))
@@ -244,30 +274,28 @@ class Redelivery:
         """Return how many deliveries were missing after the last sweep of any replica."""
         return len((await self._records.get(MISSING.of()) or MissingDeliveries()).missing)
 
-    async def _read(self, since: float) -> list[DeliveryAttempt]:
-        """Return the attempts since then; GitHub lists newest first.
+    async def _read_all(
+        self, noted: MissingDeliveries, moment: float
+    ) -> tuple[list[DeliveryAttempt], tuple[UnreadPart, ...]]:
+        """Return the attempts since the last sweep and those of earlier unread parts; and the parts still to be read.
 
-        A list that is too long is read as far as pages and time allow: a job that runs out of time notes nothing.
+        A job that runs out of time notes nothing, so reading ends after a number of seconds and of pages.
         """
-        attempts: list[DeliveryAttempt] = []
-        until = self._clock() + READING_SECONDS
-        try:
-            async with aclosing(self._github.getiter(DELIVERIES, max_pages=MAX_PAGES)) as items:
-                async for item in items:
-                    attempt = DeliveryAttempt.of(Payload(item, "delivery"))
-                    if attempt.at < since:
-                        break
-                    attempts.append(attempt)
-                    if self._clock() >= until:
-                        log.warning(
-                            NOT_READ_FURTHER,
-                            reason=LIST_TOO_SLOW.format(seconds=READING_SECONDS),
-                            read=len(attempts),
-                        )
-                        break
-        except TooManyPages as error:
-            log.warning(NOT_READ_FURTHER, reason=str(error), read=len(attempts))
-        return attempts
+        reading = _Reading(self._github, self._clock)
+        newest = UnreadPart(max(noted.since, moment - WINDOW))
+        # Without a record, the inbox may be new as well. Then only the successes in the list show what has arrived.
+        is_first = noted.since <= 0
+        rest = await reading.read(newest, MAX_PAGES if is_first else PAGES_OF_ALL)
+        if rest is not None and not is_first and reading.has_time:
+            rest = await reading.read(replace(newest, failures=True))
+        parts = [rest] if rest is not None else []
+        for part in noted.unread:
+            current = replace(part, since=max(part.since, moment - WINDOW))
+            rest = await reading.read(current) if reading.has_time and not parts else current
+            parts += [rest] if rest is not None else []
+        if parts:
+            log.warning(READ_LATER, reason=reading.reason, read=len(reading.attempts), parts=len(parts))
+        return reading.attempts, _joined(parts)
 
     async def _ask(
         self, askable: Sequence[MissingDelivery], missing: dict[str, MissingDelivery], moment: float, *, at_once: int
@@ -294,6 +322,81 @@ class Redelivery:
                 await self._github.sleep(self._pace)
             missing[delivery.guid] = replace(delivery, asked=delivery.asked + 1, last=max(delivery.last, moment))
         return requested
+
+
+class _Reading:
+    """What one sweep reads of GitHub's list. `clock` is monotonic, in seconds."""
+
+    def __init__(self, github: GitHub, clock: Callable[[], float]) -> None:
+        self._github = github
+        self._clock = clock
+        self._until = clock() + READING_SECONDS
+        self._pages = 0
+        self.attempts: list[DeliveryAttempt] = []
+        self.reason = ""
+        """Why the sweep stopped reading; empty while it may go on."""
+
+    @property
+    def has_time(self) -> bool:
+        """Whether the sweep may read another page."""
+        if not self.reason and self._pages >= MAX_PAGES:
+            self.reason = LIST_TOO_LONG.format(pages=MAX_PAGES)
+        elif not self.reason and self._pages and self._clock() >= self._until:
+            self.reason = LIST_TOO_SLOW.format(seconds=READING_SECONDS)
+        return not self.reason
+
+    async def read(self, part: UnreadPart, pages: int = MAX_PAGES) -> UnreadPart | None:
+        """Add the attempts of a part, newest first; return what is left of it after this many pages, None for nothing.
+
+        Raises the errors of the GitHub client if it has read nothing yet.
+        """
+        for _ in range(pages):
+            if not self.has_time:
+                return part
+            try:
+                items, following = await self._github.getpage(DELIVERIES, _query(part))
+            except TryAgain as error:
+                if not self._pages:
+                    raise
+                self.reason = str(error)
+                return part
+            except BadRequest as error:
+                if not part.cursor:
+                    raise
+                items, following = [], None
+                log.warning(CURSOR_GONE, reason=str(error))
+            if not items and part.cursor:
+                # GitHub no longer knows where the last sweep was: read from the newest delivery again.
+                part = replace(part, cursor="")
+                continue
+            self._pages += 1
+            attempts = [DeliveryAttempt.of(Payload(item, "delivery")) for item in items]
+            self.attempts += [attempt for attempt in attempts if attempt.at >= part.since]
+            cursor = _cursor_of(following)
+            if not cursor or any(attempt.at < part.since for attempt in attempts):
+                return None
+            part = replace(part, cursor=cursor)
+        return part
+
+
+def _query(part: UnreadPart) -> dict[str, str]:
+    return ({"status": FAILURE} if part.failures else {}) | ({"cursor": part.cursor} if part.cursor else {})
+
+
+def _cursor_of(address: str | None) -> str:
+    """Return the cursor in the address of a next page, empty if there is none."""
+    return next(iter(parse_qs(urlsplit(address or "").query).get("cursor", ())), "")
+
+
+def _joined(parts: Sequence[UnreadPart]) -> tuple[UnreadPart, ...]:
+    """Return a limited number of parts: one that reads from where the newest of the others begins to where all end."""
+    kept, others = tuple(parts[: MOST_PARTS - 1]), parts[MOST_PARTS - 1 :]
+    if not others:
+        return kept
+    since, failures = min(part.since for part in others), all(part.failures for part in others)
+    # A list of failures has other pages than one of all deliveries, so its cursor does not fit there.
+    cursor = others[0].cursor if failures == others[0].failures else ""
+    return (*kept, UnreadPart(since, cursor, failures))
 
 
 def _is_about_this_one(error: Exception) -> bool:

@@ -43,11 +43,16 @@ from bot.core.untrusted.pool import POOL, Pool
 from bot.engine.budget import WriteBudget
 from bot.engine.service import Engine, WorkerPace
 from bot.engine.tokens import API, TokenStore
+from bot.engine.worker.timers import TimerWork
 from bot.feature import Services
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
+from bot.github.limits.governor import Timing
 from bot.github.limits.ledger import Allowance
+from bot.github.limits.ranks import Rank, ranked
+from bot.github.repositories.installed import INSTALLED, InstalledRepositories
 from bot.github.repositories.known import Repositories
+from bot.github.repositories.matching import SIX_HOURLY, MatchingRepositories
 from bot.github.repositories.visibility import Visibility
 from bot.news.channels import check_channels
 from bot.timers.timers import MINUTELY, RepositoryTimers
@@ -102,6 +107,7 @@ class Bot:
     threads: ThreadProbe
     now: Callable[[], float]
     pipeline: Pipeline
+    matching: MatchingRepositories
 
 
 @asynccontextmanager
@@ -112,15 +118,18 @@ async def open_bot(
     clock: Callable[[], float] = time.time,
     pace: WorkerPace | None = None,
     pool: Pool | None = None,
+    timing: Timing | None = None,
 ) -> AsyncIterator[Bot]:
     """Build the parts of a process and close them in the end.
 
     `allowance` is for a GitHub with other limits than github.com's, `clock` that of timers and results, `pace` for
-    tests that cannot wait, `pool` for tests that share one, which stays open. Raises DatabaseError, `SettingsError` for
+    tests that cannot wait, `pool` for tests that share one, which stays open, and `timing` has the clocks of limits,
+    tokens and lists. Raises DatabaseError, `SettingsError` for
     faulty `AWS_*` variables and for missing webhooks that app.yaml needs, or `StartError` for a key that the GitHub
     client cannot use.
     """
     check_channels(config, settings)
+    timing = timing or Timing()
     router = full_router()
     metrics = Metrics(VERSION, {event for handler in router.handlers for event, _ in handler.wants})
     async with (
@@ -134,6 +143,7 @@ async def open_bot(
                 private_key=settings.private_key.get_secret_value(),
                 api_url=settings.api_url,
                 observer=metrics,
+                timing=timing,
                 allowance=replace(allowance or Allowance(), anonymous_share=config.http.anonymous_percent / 100),
                 budget=WriteBudget(engine.database.connector),
             )
@@ -146,9 +156,12 @@ async def open_bot(
         async def reading(repository: str) -> GitHub:
             return await github.reader(repository)
 
+        repositories = Repositories(config, engine.records, engine.release_waiting)
+        matching = MatchingRepositories(config, engine.records, repositories)
+        await matching.load()
         async with open_services(config, settings, engine, session, reading, clock, pool) as services:
             services.parts[METRICS] = metrics
-            repositories = Repositories(config, engine.records, engine.release_waiting)
+            services.parts[INSTALLED] = InstalledRepositories(github, timing.clock)
             prefilter = WebhookPrefilter(router, config.mentions, NOTES)
             parts, records = services.parts, engine.records
             pipeline = Pipeline(
@@ -168,15 +181,44 @@ async def open_bot(
             timers = RepositoryTimers(
                 config, engine.records, engine.journal, accept=engine.accept, github_for=reading, clock=clock
             )
-            if timers.repositories:
-                engine.every("timers", MINUTELY, timers.tick, at_start=True)
+            if config.configured.owners:
+
+                async def discover() -> str:
+                    return await matching.discover(services.part(INSTALLED))
+
+                engine.every("installed-repositories", SIX_HOURLY, _in_background(discover), at_start=True)
+            if any(settings_of_entry.timers for settings_of_entry in config.configured.entries.values()):
+                engine.every("timers", MINUTELY, _in_background(timers.tick), at_start=True)
             for work in (every for feature in ALL_FEATURES for every in feature.timers(services)):
-                engine.every(work.name, work.cron, work.work, at_start=True)
-            watch = HealthWatch(Doctor(config, settings, github, session, services.part(AWS), repositories))
+                engine.every(work.name, work.cron, _in_background(work.work), at_start=True)
+            doctor = Doctor(config, settings, github, session, services.part(AWS), repositories, timing.clock)
+            watch = HealthWatch(doctor)
             probe = ThreadProbe()
             yield Bot(
-                config, settings, metrics, engine, github, redelivery, services, timers, watch, probe, clock, pipeline
+                config,
+                settings,
+                metrics,
+                engine,
+                github,
+                redelivery,
+                services,
+                timers,
+                watch,
+                probe,
+                clock,
+                pipeline,
+                matching,
             )
+
+
+def _in_background(work: TimerWork) -> TimerWork:
+    """Return work whose requests to GitHub leave half of each limit to people: nobody waits for it."""
+
+    async def ranked_work() -> object:
+        with ranked(Rank.SWEEP):
+            return await work()
+
+    return ranked_work
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +261,7 @@ async def running(
         listening.append(
             asyncio.create_task(bot.pipeline.prefilter.refresh_views(bot.pipeline.view_of), name="prefilter")
         )
+        listening.append(asyncio.create_task(bot.matching.run(), name="matching repositories"))
         if address is None:
             log.info("working", version=VERSION, database=bot.engine.database.name, event_loop=loop_name())
         try:
@@ -337,7 +380,8 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
     async def github_for(repository: str) -> GitHub:
         return await bot.github.reader(repository)
 
-    is_public = Visibility(bot.config, github_for, bot.engine.records).is_public
+    visibility = Visibility(bot.config, github_for, InstalledRepositories(bot.github), bot.engine.records)
+    visibility.refresh()
     registry = bot.metrics.registry
     sign_in = make_sign_in(bot.config, bot.settings, bot.services)
     gauges = [feature.metrics(bot.services, registry) for feature in ALL_FEATURES if feature.metrics is not None]
@@ -358,12 +402,16 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
         inbox=bot.engine,
         connections=connections,
         access=ApiAccess(
-            TokenStore(bot.engine.database.connector, API).verify, is_public, sign_in.viewers, sign_in.operators
+            TokenStore(bot.engine.database.connector, API).verify,
+            visibility.is_public,
+            sign_in.viewers,
+            sign_in.operators,
         ),
         viewers=sign_in.viewers,
         begun=sign_in.begun,
-        repositories=list(bot.config.repositories),
-        is_public=is_public,
+        repositories=bot.config.repositories,
+        is_public=visibility.is_public,
+        list_public=visibility.public_repositories,
         bodies=Bodies(bot.config.http.megabytes_in_flight * MEGABYTE, MAX_BODY),
         secrets=[secret.get_secret_value().encode() for secret in bot.settings.webhook_secrets],
         checks=[

@@ -25,7 +25,6 @@ from bot.results.ingest.files import FileLists
 from bot.results.service import RESULTS, ResultsService
 from bot.results.store.store import ResultsStore
 from bot.web.help import COMMAND_LIST
-from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -57,8 +56,9 @@ async def open_services(
         parts[COMMAND_LIST] = list_commands_of(config, engine.records)
         parts[JENKINS] = JenkinsBuilds.of(session, settings)
         parts[AWS], parts[POOL], parts[ENGINE] = aws, pool, engine
-        with_results = [name for name, keys in config.repositories.items() if keys.of(LAB_RESULTS) is not None]
-        parts[RESULTS] = ResultsService(with_results, store, FileLists(), pool, lambda bucket: Bucket(aws, bucket))
+        parts[RESULTS] = ResultsService(
+            config.configured.name_of, store, FileLists(), pool, lambda bucket: Bucket(aws, bucket)
+        )
         connector = engine.database.connector
         services = Services(config, engine.records, engine.journal, engine.accept, github_for, now, parts, connector)
         for feature in ALL_FEATURES:

@@ -21,5 +21,7 @@ WORKER_ENDED = "the worker ended unexpectedly; see the log"
 
 # -- redelivery --
 
-NOT_READ_FURTHER = "older deliveries were not read"
+READ_LATER = "the next sweep reads the rest of the deliveries"
 LIST_TOO_SLOW = "the list took longer than {seconds:g} s"
+LIST_TOO_LONG = "the list has more than {pages} pages"
+CURSOR_GONE = "GitHub no longer knows where the last sweep was; reading from the newest delivery"

@@ -31,6 +31,7 @@ from bot.cli.texts import (
     UNEXPECTED_ERROR,
 )
 from bot.config import ConfigError, RepositoryConfig
+from bot.config.repositories import is_pattern
 from bot.config.texts import WHOLE_REF
 from bot.config.types import BRANCH, HEADS
 from bot.core.patterns import Pattern
@@ -204,10 +205,10 @@ class DecisionQuery:
 def _only_repository(path: Path) -> str:
     """Return the only repository of app.yaml; if there is none or more than one, fail as bad usage."""
     try:
-        names = list(load_config(path).repositories)
+        names = list(load_config(path).configured.entries)
     except ConfigError:
         names = []
-    if len(names) != 1:
+    if len(names) != 1 or is_pattern(names[0]):
         raise click.UsageError(NO_REPOSITORY_NAMED)
     return names[0]
 
@@ -235,7 +236,7 @@ async def _decide(question: DecisionQuery) -> CiDecision:
         return await ask_bot(question.api, question.path, bot_token)
     config = load_config(question.config_path) if question.named else None
     if token := os.environ.get("GITHUB_TOKEN", "").strip():
-        repository_config = config.repository(question.repository) if config else None
+        repository_config = config.configured.settings_if_installed(question.repository) if config else None
         if config and not repository_config:
             raise CannotAsk(REPOSITORY_NOT_LISTED.format(path=question.config_path, repository=question.repository))
         return await question.decide_by_github(_github_url(), token, repository_config)

@@ -24,14 +24,12 @@ class ConfigWarning(NamedTuple):
 
 def warnings_of(config: Config) -> Iterator[ConfigWarning]:
     """Yield a warning for each setting that is probably a mistake."""
-    for name in config.repositories:
-        repository = config.repository(name)
-        if repository is not None:
-            yield from _warnings_of_repository(name, repository)
+    for entry, settings in config.configured.entries.items():
+        yield from _warnings_of_entry(entry, settings)
 
 
-def _warnings_of_repository(repository: str, config: RepositoryConfig) -> Iterator[ConfigWarning]:
-    place, keys = f"repositories.{repository}", ("repositories", repository)
+def _warnings_of_entry(entry: str, config: RepositoryConfig) -> Iterator[ConfigWarning]:
+    place, keys = f"repositories.{entry}", ("repositories", entry)
     for key, text in config.warnings():
         yield ConfigWarning((*keys, key), text.format(place=place))
     bot_contexts = config.own_contexts
@@ -42,26 +40,16 @@ def _warnings_of_repository(repository: str, config: RepositoryConfig) -> Iterat
                 yield ConfigWarning((*keys, *path, context), text)
 
 
-def place_of(root: Value, keys: Sequence[str]) -> tuple[int, int]:
-    """Return line and column of the deepest of a repository's `keys` that app.yaml has, there or in `defaults`."""
-    in_repository = _places(root, keys)
-    # `repositories` and the name of the repository stand for `defaults`.
-    in_defaults = _places(root, ["defaults", *keys[2:]])
-    places = in_defaults if len(in_defaults) + 1 > len(in_repository) else in_repository
-    return places[-1] if places else (root.line, root.column)
-
-
-def _places(value: Value, keys: Sequence[str]) -> list[tuple[int, int]]:
-    """Return line and column of each of the keys, up to the first that the file does not have."""
-    places: list[tuple[int, int]] = []
+def place_of(merged: Value, keys: Sequence[str]) -> tuple[str, int, int]:
+    """Return file, line and column of the deepest of a repository's `keys` that the merged files have."""
+    place, value = (merged.file, merged.line, merged.column), merged
     for key in keys:
         if isinstance(value.content, dict) and key in value.content:
             entry = value.content[key]
-            places.append((entry.line, entry.column))
-            value = entry.value
+            place, value = (entry.file, entry.line, entry.column), entry.value
         elif isinstance(value.content, tuple):
-            places += [(item.line, item.column) for item in value.content if item.content == key][:1]
-            break
+            items = [item for item in value.content if item.content == key]
+            return (items[0].file, items[0].line, items[0].column) if items else place
         else:
             break
-    return places
+    return place

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from nightjar_formats.terminal import escape_controls
@@ -17,6 +18,9 @@ from bot.cli.env_file import wants_setup
 from bot.cli.support import AS_WRITTEN, config_option, env_file_option, json_option, start_logging, stopping_at_faults
 from bot.cli.texts import CONFIG_VALID, CONFIG_WARNING, REPOSITORY_FILE_VALID
 from bot.core import logs
+
+if TYPE_CHECKING:
+    from bot.config import Config
 
 LAZY = {
     "backup": ("bot.cli.backup:backup", "Back up the SQLite database, even while a server runs."),
@@ -146,7 +150,7 @@ def _run(config_path: Path, host: str, port: int | None, metrics_port: int | Non
 )
 @json_option
 def check_config(path: Path, repository_file: bool, as_json: bool) -> None:
-    """Validate a configuration file; PATH defaults to app.yaml.
+    """Validate a configuration file with its folder (app.d for app.yaml); PATH defaults to app.yaml.
 
     Prints one line per error: file:line:column: key: what is wrong, and what is allowed. With --json, prints a list of
     them. The exit status is 1 if there are any. Warnings go to standard error. A file named .github/nightjar.yaml is
@@ -155,9 +159,8 @@ def check_config(path: Path, repository_file: bool, as_json: bool) -> None:
     from bot.app.load import load_config, load_repository_file
     from bot.cli.config_warnings import place_of, warnings_of
     from bot.config import check
-    from bot.config.load import read_file
+    from bot.config.load import read_merged
     from bot.config.repository_file import is_repository_file
-    from bot.config.source import read
 
     is_own_file = repository_file or is_repository_file(path)
     faults = check(path, load_repository_file if is_own_file else load_config)
@@ -169,17 +172,22 @@ def check_config(path: Path, repository_file: bool, as_json: bool) -> None:
     elif is_own_file:
         click.echo(REPOSITORY_FILE_VALID.format(path=path))
     else:
-        count = len(load_config(path).repositories)
-        named = f"{count} repository" if count == 1 else f"{count} repositories"
-        click.echo(CONFIG_VALID.format(path=path, count=named))
+        click.echo(CONFIG_VALID.format(path=path, count=_counted(load_config(path))))
     if not faults and not is_own_file:
-        root, _ = read(read_file(path), str(path))
-        assert root is not None
+        merged, _ = read_merged(path)
         for warning in warnings_of(load_config(path)):
-            line, column = place_of(root, warning.keys)
-            text = CONFIG_WARNING.format(path=path, line=line, column=column, warning=warning.text)
+            file, line, column = place_of(merged, warning.keys)
+            text = CONFIG_WARNING.format(path=file, line=line, column=column, warning=warning.text)
             click.echo(escape_controls(text), err=True)
     raise SystemExit(1 if faults else 0)
+
+
+def _counted(config: Config) -> str:
+    """Say how many repositories and patterns app.yaml has."""
+    named = len(config.configured.named)
+    patterns = len(config.configured.entries) - named
+    counts = [(named, "repository", "repositories"), (patterns, "pattern", "patterns")]
+    return " and ".join(f"{count} {one if count == 1 else many}" for count, one, many in counts if count)
 
 
 def main() -> None:

@@ -34,6 +34,7 @@ from bot.core.utc import iso_utc_or_none
 from bot.engine.database import Database
 from bot.engine.jobs.journal import FAILED, DeliveryRecord
 from bot.engine.service import Engine
+from bot.github.repositories.matching import load_matching
 from bot.timers.timers import TimerState, manual_run, repositories_with, timer_states
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ async def _states(config_path: Path) -> Sequence[TimerState]:
     engine = Engine(settings.database_url.get_secret_value())
     engine.database.must_exist()
     async with engine:
+        await load_matching(config, engine.records)
         return await timer_states(config, engine.records, engine.journal, time.time())
 
 
@@ -118,18 +120,19 @@ def run(name: str, repo: str | None, dry_run: bool, timeout: float, config_path:
 
 async def _preview(name: str, only: str | None, config_path: Path) -> list[dict[str, Any]]:
     config = load_config(config_path)
-    repositories = repositories_with(config, name, only)
     async with _open_bot(config) as bot:
+        repositories = repositories_with(config, name, only)
         return [await bot.engine.preview(await bot.timers.delivery(repository, name)) for repository in repositories]
 
 
 async def _run_timers(name: str, only: str | None, config_path: Path, patience: float) -> list[DeliveryRecord]:
     config = load_config(config_path)
-    repositories = repositories_with(config, name, only)
-    async with _open_bot(config) as bot, _worker(bot):
-        moment = manual_run()
-        guids = [await bot.timers.announce(repository, name, moment) for repository in repositories]
-        return [await bot.engine.finished(guid, patience=patience, progress=ProgressPrinter()) for guid in guids]
+    async with _open_bot(config) as bot:
+        repositories = repositories_with(config, name, only)
+        async with _worker(bot):
+            moment = manual_run()
+            guids = [await bot.timers.announce(repository, name, moment) for repository in repositories]
+            return [await bot.engine.finished(guid, patience=patience, progress=ProgressPrinter()) for guid in guids]
 
 
 @asynccontextmanager

@@ -120,11 +120,11 @@ class TokenKind:
 
 
 def _find_repository(config: Config, name: str) -> str | None:
-    return name.lower() if config.repository(name) is not None else None
+    return name.lower() if config.configured.entry_for(name) is not None else None
 
 
 def _find_lab(config: Config, name: str) -> str | None:
-    labs = {lab for keys in config.repositories.values() for lab in labs_of(keys)}
+    labs = {lab for settings in config.configured.entries.values() for lab in labs_of(settings)}
     return name if name in labs else None
 
 

@@ -13,7 +13,7 @@ from bot.config.model import Config, RepositoryConfig
 from bot.config.own_file import REPOSITORY_FILE
 from bot.config.repository_keys import ConfigKey, RepositoryKey, ValidatedKeys
 from bot.config.texts import BRANCH_IN_USE
-from bot.config.types import RepositoryName, Section
+from bot.config.types import RepositoryEntry, Section
 
 OWN_KEYS: tuple[RepositoryKey[Any], ...] = (API, REPOSITORY_FILE)
 """The keys of a repository that belong to the program."""
@@ -56,7 +56,7 @@ def config_with(keys: Iterable[RepositoryKey[Any]]) -> type[Config]:
             ),
         ),
         "repositories": (
-            Mapping[RepositoryName, section],
+            Mapping[RepositoryEntry, section],
             Field(min_length=1, description=old["repositories"].description, examples=old["repositories"].examples),
         ),
     }

@@ -18,8 +18,9 @@ from bot.config.jenkins import JenkinsServer
 from bot.config.keys import Keys
 from bot.config.log import LOG, Log
 from bot.config.places import Place
+from bot.config.repositories import ConfiguredRepositories
 from bot.config.repository_keys import ConfigKey, RepositoryKey
-from bot.config.types import Mention, Operator, RepositoryName, Role, Section, WebAddress
+from bot.config.types import Mention, Operator, RepositoryEntry, Role, Section, WebAddress
 from bot.core.schedule import Schedule
 
 V = TypeVar("V")
@@ -104,7 +105,11 @@ class RepositoryConfig(Keys):
 
 
 class Config(Keys):
-    """What app.yaml says; `defaults` is already merged into each of `repositories`."""
+    """What app.yaml says; `defaults` is already merged into each of `repositories`.
+
+    Iterate `repositories` for the repositories that the bot works in, those included that are known to match a pattern.
+    Read `configured.entries` for the settings that app.yaml contains, whatever repositories have them.
+    """
 
     mentions: tuple[Mention, ...] = Field(
         default=("@ci",),
@@ -144,9 +149,12 @@ class Config(Keys):
         default=RepositoryConfig(),
         description="Keys for all repositories. A repository's own keys override them one by one.",
     )
-    repositories: Mapping[RepositoryName, Annotated[RepositoryConfig, Section(switch=False)]] = Field(
+    repositories: Mapping[RepositoryEntry, Annotated[RepositoryConfig, Section(switch=False)]] = Field(
         min_length=1,
-        description="The repositories in which the bot works. It ignores all others.",
+        description=(
+            "The repositories in which the bot works. It ignores all others. `OWNER/*` and `OWNER/PREFIX*` stand for "
+            "the owner's repositories on which the App is installed."
+        ),
         examples=[{"octocat/compiler": {}}],
     )
 
@@ -154,18 +162,22 @@ class Config(Keys):
     @classmethod
     def _agree_with_the_program(
         cls, repositories: Mapping[str, RepositoryConfig], info: ValidationInfo
-    ) -> Mapping[str, RepositoryConfig]:
+    ) -> ConfiguredRepositories[RepositoryConfig]:
         """Raise what the first key of a repository raises that contradicts a key of the program."""
         for repository in repositories.values():
             for key in repository.KEYS:
                 if key.check_app is not None:
                     key.check_app(repository.of(key), info.data)
-        return repositories
+        return ConfiguredRepositories(repositories)
+
+    @property
+    def configured(self) -> ConfiguredRepositories[RepositoryConfig]:
+        """Return `repositories` with the methods that its type has beyond those of a mapping."""
+        return cast("ConfiguredRepositories[RepositoryConfig]", self.repositories)
 
     def repository(self, full_name: str) -> RepositoryConfig | None:
-        """Return the settings of `owner/name`, in any case of letters; None if app.yaml does not list it."""
-        return self._by_lower_name.get(full_name.lower())
+        """Return the settings of `owner/name`, in any case of letters.
 
-    @cached_property
-    def _by_lower_name(self) -> dict[str, RepositoryConfig]:
-        return {name.lower(): repository for name, repository in self.repositories.items()}
+        None if app.yaml does not name it and it is not known to match a pattern.
+        """
+        return self.configured.settings_of(full_name)

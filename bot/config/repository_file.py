@@ -37,7 +37,7 @@ def parse_repository_file(
     try:
         own = own_model.model_validate({} if root.content is None else root.plain())
     except ValidationError as error:
-        faults += faults_of(error, root, file, own_model)
+        faults += faults_of(error, root, own_model)
     faults += _too_long(root, file)
     if config is not None:
         faults += _switched_off(root, file, config)

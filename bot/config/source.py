@@ -62,8 +62,9 @@ Scalar = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value of the file: a scalar, a tuple of values, or a mapping of entries; line and column count from 1."""
+    """A value of a file: a scalar, a tuple of values, or a mapping of entries; line and column count from 1."""
 
+    file: str
     line: int
     column: int
     path: str
@@ -88,6 +89,7 @@ class Value:
 class Entry:
     """A key of a mapping with its place, and its value."""
 
+    file: str
     line: int
     column: int
     path: str
@@ -247,7 +249,7 @@ class _Builder:
             content = tuple(self.value(item, f"{path}[{i}]") for i, item in enumerate(node.value))
         else:
             content = _scalar(str(node.tag), node.value)
-        return Value(node.start_mark.line + 1, node.start_mark.column + 1, path, content)
+        return Value(self.file, node.start_mark.line + 1, node.start_mark.column + 1, path, content)
 
     def entries(self, node: MappingNode, path: str) -> dict[str, Entry]:
         entries: dict[str, Entry] = {}
@@ -261,7 +263,7 @@ class _Builder:
                 message = WRITTEN_TWICE.format(line=entries[key.value].line)
                 self.faults.append(ConfigFault(self.file, line, column, below, message))
                 continue
-            entries[key.value] = Entry(line, column, below, self.value(child, below))
+            entries[key.value] = Entry(self.file, line, column, below, self.value(child, below))
         return entries
 
 

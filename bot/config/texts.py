@@ -8,7 +8,8 @@ FILE_EMPTY = 'the file is empty; it needs at least "repositories: {octocat/compi
 FILE_TOO_LARGE = "the file is larger than {most} KiB, the maximum"
 TOO_MANY_NODES = "the file has more than {most:,} keys and values, the maximum"
 TOO_MANY_VALUES = (
-    "defaults, repeated below every repository, make more than {most:,} values, the maximum; shorten defaults"
+    "defaults and patterns, repeated below every repository, make more than {most:,} values, the maximum; shorten "
+    "them, or write a pattern such as octo-org/* in place of many repositories"
 )
 TOO_DEEP = "the file is nested deeper than {most} levels, the maximum"
 NOT_UTF8 = "the file is not UTF-8 text; save it as UTF-8"
@@ -30,7 +31,9 @@ NO_TAGS = "tags (!) are not supported; write the plain value"
 NO_DIRECTIVES = "directives (%) are not supported; remove the line"
 KEY_NOT_TEXT = "a key must be plain text"
 WRITTEN_TWICE = "is there twice, first in line {line}; remove one of them"
-REPOSITORY_TWICE = "the same repository as in line {line}: GitHub ignores upper and lower case; remove one of them"
+WRITTEN_IN_TWO_FILES = "is there twice, first in {place}; remove one of them"
+NOT_A_MAPPING = "must be a mapping of keys"
+REPOSITORY_TWICE = "the same repository as in {place}: GitHub ignores upper and lower case; remove one of them"
 
 # -- unknown and misplaced keys --
 

@@ -82,6 +82,12 @@ RepositoryName = Annotated[
     StringConstraints(pattern=REPOSITORY_NAME),
     Says("a repository's owner/name, as in octocat/compiler"),
 ]
+RepositoryEntry = Annotated[
+    str,
+    StringConstraints(pattern=rf"{REPOSITORY_NAME}|^[A-Za-z0-9][A-Za-z0-9_-]{{0,99}}/[A-Za-z0-9._-]{{0,99}}\*$"),
+    Says("a repository's owner/name, as in octocat/compiler, or a pattern such as octo-org/*"),
+]
+"""A key below `repositories`: a name, or a pattern whose only * is at its end."""
 
 Mention = Annotated[
     str,

@@ -6,22 +6,29 @@ Times are seconds since 1970; no function here reads a clock.
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from typing import Protocol
+from typing import Protocol, Self
 from zoneinfo import ZoneInfo
 
 from nightjar_formats.items import first_of
 
 LENGTHS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 """Seconds of the units in which app.yaml has times, the longest first."""
+MINUTE = 60
+"""Seconds; timers are checked once a minute, so offsets are whole minutes."""
 DAYS_AROUND = (-2, -1, 0, 1, 2)
 """Days around today. They always include the last and the next scheduled day, even where a zone skips a day."""
 
 
 class Schedule(Protocol):
-    """The times of something that recurs."""
+    """The times of something that recurs. Hashable, so that equal schedules are computed once."""
+
+    def for_timer(self, key: str) -> Self:
+        """Return the schedule of one of many timers, which should not all run at once; `key` identifies the timer."""
+        ...
 
     def last_time(self, moment: float) -> float:
         """Return the last scheduled time that is not after `moment`."""
@@ -46,6 +53,10 @@ class Daily:
     def __str__(self) -> str:
         return f"{self.at} {self.timezone}"
 
+    def for_timer(self, key: str) -> Self:
+        """Return this schedule: app.yaml promises the minute."""
+        return self
+
     def last_time(self, moment: float) -> float:
         """Return the last scheduled time that is not after `moment`."""
         return max(scheduled for scheduled in self._times_around(moment) if scheduled <= moment)
@@ -63,17 +74,23 @@ class Daily:
 
 @dataclass(frozen=True, slots=True)
 class FixedInterval:
-    """Every so many whole seconds, counted from 1970, so that all replicas use the same times."""
+    """Every so many whole seconds, counted from 1970 plus an `offset`, so that all replicas use the same times."""
 
     seconds: int
+    offset: int = 0
 
     def __str__(self) -> str:
         length, unit = first_of((length, unit) for length, unit in LENGTHS if self.seconds % length == 0)
         return f"every {self.seconds // length}{unit}"
 
+    def for_timer(self, key: str) -> Self:
+        """Return this schedule with an offset of whole minutes that depends on the timer alone."""
+        minutes = max(1, self.seconds // MINUTE)
+        return replace(self, offset=zlib.crc32(key.encode()) % minutes * MINUTE)
+
     def last_time(self, moment: float) -> float:
         """Return the last scheduled time that is not after `moment`."""
-        return float(math.floor(moment / self.seconds) * self.seconds)
+        return float(math.floor((moment - self.offset) / self.seconds) * self.seconds + self.offset)
 
     def next_time(self, moment: float) -> float:
         """Return the first scheduled time after `moment`."""

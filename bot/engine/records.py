@@ -7,8 +7,9 @@ reads what this one wrote.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, LiteralString, Protocol, TypeVar, cast
 
 from pydantic import ValidationError
@@ -24,15 +25,26 @@ SEPARATOR, AFTER_SEPARATOR = ":", ";"
 """The separator of a key's parts, and the next character, before which a range of keys ends."""
 
 DAY = 86400.0
+MOST_KEYS = 500
+"""Records that one statement reads by their keys."""
 
 GET: LiteralString = "SELECT value AS stored, version FROM nightjar_records WHERE key = %(key)s"
 GET_SOME: LiteralString = "SELECT key, value AS stored, version FROM nightjar_records WHERE key = ANY(%(keys)s)"
-PUT: LiteralString = """
-INSERT INTO nightjar_records (key, value, version, at, expires_at)
-VALUES (%(key)s, %(value)s, %(version)s, %(at)s, %(expires_at)s)
+_REPLACE: LiteralString = """
 ON CONFLICT (key) DO UPDATE SET value = excluded.value, version = excluded.version, at = excluded.at,
     expires_at = excluded.expires_at
 """
+PUT: LiteralString = (
+    """
+INSERT INTO nightjar_records (key, value, version, at, expires_at)
+VALUES (%(key)s, %(value)s, %(version)s, %(at)s, %(expires_at)s)
+"""
+    + _REPLACE
+)
+FIELDS = ("key", "value", "version", "at", "expires_at")
+MOST_ROWS = 500
+"""The most records that one statement writes. SQLite allows 32,766 parameters
+(https://sqlite.org/limits.html#max_variable_number)."""
 INSERT: LiteralString = """
 INSERT INTO nightjar_records (key, value, version, at, expires_at)
 VALUES (%(key)s, %(value)s, %(version)s, %(at)s, %(expires_at)s) ON CONFLICT (key) DO NOTHING RETURNING key
@@ -42,10 +54,17 @@ UPDATE nightjar_records SET value = %(value)s, version = %(version)s, at = %(at)
 WHERE key = %(key)s AND value = CAST(%(was)s AS text) RETURNING key
 """
 REMOVE: LiteralString = "DELETE FROM nightjar_records WHERE key = %(key)s"
+REMOVE_SOME: LiteralString = "DELETE FROM nightjar_records WHERE key = ANY(%(keys)s)"
 # The column compares bytes (COLLATE "C"), as SQLite does, so that the primary key's index answers a range.
 UNDER: LiteralString = """
 SELECT key, value AS stored, version FROM nightjar_records WHERE key >= %(first)s AND key < %(end)s ORDER BY key
 """
+UNDER_PAGE: LiteralString = """
+SELECT key, value AS stored, version FROM nightjar_records WHERE key > %(after)s AND key < %(end)s ORDER BY key
+LIMIT %(most)s
+"""
+PAGE = 1000
+"""The records of one page."""
 NEWER = (
     "the record {key} has version {found} of {prefix}, but this release supports {known}; install the newer release "
     "again"
@@ -181,12 +200,32 @@ class Records:
     async def get_some(self, keys: Collection[Key[T]]) -> dict[str, T]:
         """Return the values of these keys, by key; keys without a value are left out."""
         kinds = {key.name: key.record for key in keys}
-        rows = await self.connector.execute_query_all_async(GET_SOME, keys=list(kinds)) if kinds else []
-        return {row["key"]: _load(kinds[row["key"]], row["key"], row) for row in rows}
+        names, values = list(kinds), dict[str, T]()
+        # Other work of the event loop runs between two statements.
+        for start in range(0, len(names), MOST_KEYS):
+            rows = await self.connector.execute_query_all_async(GET_SOME, keys=names[start : start + MOST_KEYS])
+            values |= {row["key"]: _load(kinds[row["key"]], row["key"], row) for row in rows}
+        return values
 
     async def put(self, key: Key[T], value: T) -> None:
         """Store a value, replacing an earlier one."""
         await self.write(key.name, StoredValue.of(key, value))
+
+    async def put_all(self, values: Mapping[Key[Any], Any]) -> None:
+        """Store values under their keys. Up to `MOST_ROWS` are stored by one statement: together, or not at all."""
+        # In the order of keys: otherwise two processes that write the same records could wait for each other.
+        rows = [
+            _values(key.name, StoredValue.of(key, value))
+            for key, value in sorted(values.items(), key=lambda item: item[0].name)
+        ]
+        for start in range(0, len(rows), MOST_ROWS):
+            chunk = rows[start : start + MOST_ROWS]
+            parameters = {f"{field}_{n}": row[field] for n, row in enumerate(chunk) for field in FIELDS}
+            await self._connector.execute_query_async(_put_statement(len(chunk)), **parameters)
+
+    async def remove_all(self, keys: Iterable[Key[Any]]) -> None:
+        """Remove the values of these keys."""
+        await self._connector.execute_query_async(REMOVE_SOME, keys=[key.name for key in keys])
 
     async def remove(self, key: Key[Any]) -> None:
         """Remove the value of a key."""
@@ -219,6 +258,18 @@ class Records:
         rows = await self.connector.execute_query_all_async(UNDER, first=first, end=end)
         return {row["key"].removeprefix(first): _load(record, row["key"], row) for row in rows}
 
+    async def pages(self, record: Record[T], most: int = PAGE) -> AsyncIterator[list[T]]:
+        """Yield all values of a kind, at most so many at a time: of many, each page is read by its own statement."""
+        first = record.of().name + SEPARATOR
+        after, end = first, first[:-1] + AFTER_SEPARATOR
+        while True:
+            rows = await self._connector.execute_query_all_async(UNDER_PAGE, after=after, end=end, most=most)
+            if rows:
+                yield [_load(record, row["key"], row) for row in rows]
+            if len(rows) < most:
+                return
+            after = rows[-1]["key"]
+
     async def stored(self, name: str) -> dict[str, Any] | None:
         """Return the JSON that is stored under a key's name, whatever its kind."""
         rows = await self.connector.execute_query_all_async(GET, key=name)
@@ -235,6 +286,12 @@ class Records:
 
 def _load(record: Record[T], key: str, row: dict[str, Any]) -> T:
     return record.load(key, encoding.loads(row["stored"]), row["version"])
+
+
+@lru_cache(maxsize=64)
+def _put_statement(count: int) -> str:
+    rows = ", ".join(f"({', '.join(f'%({field}_{n})s' for field in FIELDS)})" for n in range(count))
+    return f"INSERT INTO nightjar_records ({', '.join(FIELDS)}) VALUES {rows}{_REPLACE}"  # noqa: S608  # parameters' names
 
 
 def values_of_record(name: str, value: StoredValue) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from bot.core.errors import TryAgain, UserError
 from bot.engine.jobs.journal import FAILED
 
 if TYPE_CHECKING:
-    from bot.engine.jobs.journal import Journal
+    from bot.engine.jobs.journal import DeliveryRecord, Journal
 
 HOUR = 3600.0
 """Seconds between two attempts at work that has failed for good."""
@@ -36,7 +36,16 @@ class LastRun(Enum):
 
 async def last_run(journal: Journal, guid: str) -> LastRun:
     """Return the outcome of the delivery of a GUID."""
-    record = await journal.delivery(guid)
+    return _outcome(await journal.delivery(guid))
+
+
+async def last_runs(journal: Journal, guids: Sequence[str]) -> dict[str, LastRun]:
+    """Return the outcomes of the deliveries of these GUIDs, with two statements."""
+    records = await journal.deliveries(guids)
+    return {guid: _outcome(records.get(guid)) for guid in guids}
+
+
+def _outcome(record: DeliveryRecord | None) -> LastRun:
     if record is None:
         return LastRun.REMOVED
     if not record.settled:

@@ -15,7 +15,15 @@ from bot.core.payload import Payload
 from bot.core.single_flight import SingleFlight
 from bot.engine.writes import Writes
 from bot.github.access import IDENTITY, NO_PERMISSIONS, READING, Access, InstalledRepository, WritePermissions
-from bot.github.auth import AppCredentials, AppKey, InstallationCredentials, InstallationTokens, Token, TokenKey
+from bot.github.auth import (
+    AppCredentials,
+    AppKey,
+    InstallationCredentials,
+    InstallationTokens,
+    SharedReading,
+    Token,
+    TokenKey,
+)
 from bot.github.client import TIMEOUT, GitHub, Wire
 from bot.github.errors import (
     AccessPaused,
@@ -35,9 +43,10 @@ from bot.github.transport.clock import GitHubClock
 from bot.github.transport.observer import RequestObserver, Unobserved
 from bot.github.transport.seen import SeenAddresses
 
-MAX_REPOSITORIES = 10_000
+MAX_REPOSITORIES = 100_000
 """The most repositories whose installation and ID are cached."""
 INSTALLATION_LASTS = 10 * 60  # seconds; after a reinstallation the ID of the installation is another
+LISTING_LASTS = 25 * 60  # seconds; the checks of the server repeat it every ten minutes
 ID_LASTS = 60 * 60  # seconds; a name gets another ID only after its repository was renamed or deleted
 
 SUSPENDED_NOW = "suspended on GitHub, so their jobs wait: {installations}; see `nightjar doctor`"
@@ -103,6 +112,11 @@ class GitHubApp:
         self._lookups: SingleFlight[tuple[str, int], int] = SingleFlight()
         self._ids: TTLCache[str, int] = TTLCache(MAX_REPOSITORIES, ID_LASTS, timer=timing.clock)
         self._id_lookups: SingleFlight[tuple[str, int], int] = SingleFlight()
+        self._listed_places: TTLCache[str, InstalledRepository] = TTLCache(
+            MAX_REPOSITORIES, LISTING_LASTS, timer=timing.clock
+        )
+        self._listed_names: TTLCache[int, str] = TTLCache(MAX_REPOSITORIES, LISTING_LASTS, timer=timing.clock)
+        self._confirmed: TTLCache[int, bool] = TTLCache(MAX_REPOSITORIES, INSTALLATION_LASTS, timer=timing.clock)
         # This count is part of the key of a look-up: a look-up that began before a change may return the old state, so
         # callers after the change must not share it.
         self._forgets = 0
@@ -146,11 +160,14 @@ class GitHubApp:
         """Return a client for one repository. A client is cheap: make one wherever you need it.
 
         It reads with a token that can only read, and writes with one that has `permissions`; without them it refuses to
-        write. `writes` remembers, over all tries of a job, the writes that must not be sent twice. Its methods raise
-        `NotInstalled` after the App was uninstalled, and `AccessPaused` while the installation is suspended.
+        write. Below the address of a repository that was listed, it reads with the token that all clients of the
+        installation share; everything else it reads with a token for this repository alone. `writes` remembers, over
+        all tries of a job, the writes that must not be sent twice. Its methods raise `NotInstalled` after the App was
+        uninstalled, and `AccessPaused` while the installation is suspended.
         """
         writing = self._credentials_for(place, Access.writing(permissions)) if permissions else None
-        return GitHub(self._wire, self._credentials_for(place, READING), writing=writing, writes=writes)
+        reading = self._credentials_for(place, READING)
+        return GitHub(self._wire, reading, writing=writing, writes=writes, shared=self._shared_reading(place))
 
     async def reader(self, repository: str) -> GitHub:
         """Return a client that reads `owner/name`. Raises the errors of `place_of`."""
@@ -158,7 +175,11 @@ class GitHubApp:
 
     async def place_of(self, repository: str) -> InstalledRepository:
         """Return the installation and ID of `owner/name`; raise `NotInstalled` if the App is not installed on it."""
-        installation, name = await self.installation_for(repository), repository.lower()
+        name = repository.lower()
+        listed_place = self._listed_places.get(name)
+        if listed_place is not None:
+            return listed_place
+        installation = await self.installation_for(repository)
         repository_id = self._ids.get(name)
         if repository_id is None:
             repository_id = await self._id_lookups.do(
@@ -169,6 +190,9 @@ class GitHubApp:
     async def installation_for(self, repository: str) -> int:
         """Return the installation ID of `owner/name`, cached for ten minutes; raise `NotInstalled` if it has none."""
         name = repository.lower()
+        listed_place = self._listed_places.get(name)
+        if listed_place is not None:
+            return listed_place.installation
         cached_id = self._installations.get(name)
         if cached_id is not None:
             return cached_id
@@ -181,6 +205,24 @@ class GitHubApp:
         for name in [name for name, number in self._installations.items() if number == installation]:
             del self._installations[name]
             self._ids.pop(name, None)
+        places = [(name, place) for name, place in self._listed_places.items() if place.installation == installation]
+        for name, place in places:
+            del self._listed_places[name]
+            self._listed_names.pop(place.repository, None)
+            self._confirmed.pop(place.repository, None)
+
+    def changes(self, installation: int) -> int:
+        """Return how often the data of an installation was dropped; read it before a request whose answer to note."""
+        return self._tokens.changes(installation)
+
+    def note_listed(self, name: str, place: InstalledRepository, full_name: str, changes: int) -> None:
+        """Store that GitHub lists a repository of app.yaml in an installation, unless that has changed since.
+
+        `name` is the one in app.yaml, `full_name` the one on GitHub.
+        """
+        if changes == self.changes(place.installation):
+            self._listed_places[name.lower()] = self._listed_places[full_name.lower()] = place
+            self._listed_names[place.repository] = full_name
 
     async def identity(self, place: InstalledRepository) -> AppIdentity:
         """Return the App's identity; ask GitHub once, through any installation."""
@@ -199,8 +241,21 @@ class GitHubApp:
             self._tokens, TokenKey(place.installation, place.repository, access), place.paused
         )
 
+    def _shared_reading(self, place: InstalledRepository) -> SharedReading | None:
+        """Return what reads a repository with the token of its whole installation; None unless GitHub lists it there.
+
+        The name is the one that GitHub gives for the ID: the one in a payload may be outdated.
+        """
+        full_name = self._listed_names.get(place.repository)
+        listed_place = self._listed_places.get(full_name.lower()) if full_name is not None else None
+        if full_name is None or listed_place != place:
+            return None
+        credentials = InstallationCredentials(self._tokens, TokenKey(place.installation, None, READING))
+        url = sansio.format_url("/repos/{+repo}", {"repo": full_name}, base_url=self._wire.api_url)
+        return SharedReading(credentials, url, place.repository, self._confirmed)
+
     async def _mint(self, key: TokenKey) -> Token:
-        """Make a token for one repository, or for look-ups if the key names no repository."""
+        """Make a token for one repository, or for reading all of the installation if the key names none."""
         repositories = {} if key.repository is None else {"repository_ids": [key.repository]}
         return _token(await self._request_token(key, repositories), self.clock)
 

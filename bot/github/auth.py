@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Protocol
+from urllib.parse import unquote, urlsplit
 
 import jwt
 from cachetools import TLRUCache
@@ -112,7 +113,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class TokenKey:
-    """The purpose of a token. `repository` is None for look-ups, which concern no single repository."""
+    """The purpose of a token. `repository` is None for all repositories of the installation, only ever to read."""
 
     installation: int
     repository: int | None
@@ -245,3 +246,24 @@ class InstallationCredentials:
         """Record that the installation is suspended, and return the error to raise."""
         self._tokens.suspended.add(self._key.installation)
         return AccessPaused.suspended(self._key.installation)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedReading:
+    """Credentials that read every repository of an installation, for a client that may use them for one of them.
+
+    They save a token for each repository. A client uses them only for addresses below `url`, which names the one
+    repository, so nothing that it reads comes from another: docs/decisions/one-read-token.md
+    """
+
+    credentials: InstallationCredentials
+    url: str
+    repository: int
+    confirmed: MutableMapping[int, bool]
+    """The IDs of repositories that GitHub has lately shown to such a token."""
+
+    def covers(self, url: str) -> bool:
+        """Return whether an address is about the repository."""
+        root, path = urlsplit(self.url).path.lower(), unquote(urlsplit(url).path).lower()
+        # A segment of dots, even an encoded one, may lead to another repository.
+        return (path == root or path.startswith(f"{root}/")) and not {".", ".."} & set(path.split("/"))

@@ -19,13 +19,14 @@ from uritemplate.variable import VariableValue
 
 from bot.core.payload import answered
 from bot.engine.writes import Writes
-from bot.github.auth import Credentials
+from bot.github.auth import Credentials, SharedReading
 from bot.github.errors import (
     NOT_JSON,
     ODD_ANSWER,
     Answer,
     AppRefused,
     NotAsked,
+    NotSelected,
     RateLimited,
     TooManyPages,
     Unavailable,
@@ -59,6 +60,8 @@ BACKOFF = 0.2  # seconds before the second try, doubled and with jitter before e
 DOUBTS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 """Statuses that an old token may cause: GitHub did nothing, so the request may be sent again with a new token."""
 NOTHING_DECLARED = "this client is read-only; to write, an effect must declare the permissions that it needs"
+REPOSITORY = "/repos/{+repo}"
+NOT_SHOWN = "installation {installation}: GitHub no longer shows the repository to the App"
 NO_REDIRECTION = "the answer is not a redirect to the file"
 
 log = structlog.get_logger(__name__)
@@ -86,7 +89,7 @@ class GitHub(GitHubAPI):
     """A client for one repository of one installation, or for the App itself.
 
     It reads with `credentials` and writes with `writing`. Without `writing` it refuses to write: a caller has only the
-    permissions that it named.
+    permissions that it named. Where `shared` covers an address, it reads with that instead.
 
     `getitem`, `getiter`, `post`, `patch`, `put`, `delete` take a URL template with `url_vars`. The template is also the
     label of the metric, so never paste values into the URL. Every call may raise `RateLimited`, `Unavailable` or
@@ -102,12 +105,14 @@ class GitHub(GitHubAPI):
         *,
         writing: Credentials | None = None,
         writes: Writes | None = None,
+        shared: SharedReading | None = None,
     ) -> None:
         super().__init__(USER_AGENT, base_url=wire.api_url)
         self._wire = wire
         self._reading = credentials
         self._writing = writing
         self._writes = writes or Writes()
+        self._shared = shared
 
     def __repr__(self) -> str:
         return f"GitHub({self._reading.name}{'' if self._writing else ', read only'})"
@@ -141,11 +146,25 @@ class GitHub(GitHubAPI):
         while page:
             if pages == max_pages:
                 raise TooManyPages(f"GET {call.route}: more than {max_pages} pages")
-            with calling(call):
-                data, page, _ = await self._decoded("GET", page, None, b"", accept, extra_headers=extra_headers)
+            items, page = await self._page(call, page, accept, extra_headers, iterable_key)
             pages += 1
-            for item in items_of(data, iterable_key, call.route):
+            for item in items:
                 yield answered(item)
+
+    async def getpage(self, url: str, url_vars: UrlVars = None) -> tuple[list[Any], str | None]:
+        """Return one page of a list, a hundred items, and the address of the next page, None after the last page."""
+        address = with_page_size(sansio.format_url(url, url_vars, base_url=self.base_url))
+        items, following = await self._page(
+            replace(ApiCall.rest("GET", url), is_page=True), address, sansio.accept_format(), None, ITERABLE_KEY
+        )
+        return [answered(item) for item in items], following
+
+    async def _page(
+        self, call: ApiCall, address: str, accept: str, extra_headers: dict[str, str] | None, iterable_key: str | None
+    ) -> tuple[list[Any], str | None]:
+        with calling(call):
+            data, following, _ = await self._decoded("GET", address, None, b"", accept, extra_headers=extra_headers)
+        return items_of(data, iterable_key, call.route), following
 
     async def graphql(self, query: str, *, endpoint: str | None = None, **variables: Any) -> Any:
         """Return the `data` of a GraphQL query or mutation; a mutation is treated as a POST, a query as a GET.
@@ -287,7 +306,9 @@ class GitHub(GitHubAPI):
         return self._writing if self._writing is not None and CALL.get().write else self._reading
 
     async def _attempt(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        credentials, request = self._credentials, f"{method} {CALL.get().route}"
+        shared = self._shared if method == "GET" and self._shared is not None and self._shared.covers(url) else None
+        credentials = shared.credentials if shared is not None else self._credentials
+        request = f"{method} {CALL.get().route}"
         authorization = await credentials.authorization()
         answer = await self._exchange(method, url, {**headers, "authorization": authorization}, body)
         if answer.status in DOUBTS and credentials.rejected(authorization, answer.status):
@@ -297,10 +318,29 @@ class GitHub(GitHubAPI):
             raise self._refused(message_of(error_of(answer, request)))
         self._wire.refusals.pop(type(credentials), None)
         self._check_vanished(method, url, answer.status)
+        if shared is not None and answer.status == HTTPStatus.NOT_FOUND:
+            await self._confirm_selected(shared, url, headers)
         if 200 <= answer.status < 300:
             return answer
         error = error_of(answer, request)
         raise (credentials.paused() if is_suspended(error) else None) or error
+
+    async def _confirm_selected(self, shared: SharedReading, url: str, headers: Mapping[str, str]) -> None:
+        """Raise `NotSelected` if a 404 means that the installation does not include the repository.
+
+        GitHub makes a token for the whole installation all the same, and answers 404 for whatever is in the repository.
+        """
+        if shared.confirmed.get(shared.repository):
+            return
+        not_selected = NotSelected(NOT_SHOWN.format(installation=shared.credentials.name), shared.repository)
+        if url == shared.url:
+            raise not_selected
+        with calling(ApiCall.rest("GET", REPOSITORY)):
+            as_json = {**headers, "accept": sansio.accept_format()}
+            repository = (await self._attempt("GET", shared.url, as_json, b"")).json()
+        if not isinstance(repository, Mapping) or repository.get("id") != shared.repository:
+            raise not_selected
+        shared.confirmed[shared.repository] = True
 
     def _check_vanished(self, method: str, url: str, status: int) -> None:
         """Raise `Vanished` for a 404 on an object that existed a moment ago."""

@@ -50,7 +50,7 @@ def webhook_of(settings: Settings, place: Channel) -> SecretStr | None:
 def check_channels(config: Config, settings: Settings) -> None:
     """Raise `SettingsError` with a line for each webhook that app.yaml asks for and the environment does not have."""
     missing: dict[str, str] = {}
-    for repository, keys in config.repositories.items():
+    for repository, keys in config.configured.entries.items():
         for key, place in keys.places():
             if place != "issue" and webhook_of(settings, place) is None:
                 words = {"variable": VARIABLES[place], "repository": repository, "place": place, "key": key}

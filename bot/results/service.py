@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -46,11 +46,11 @@ class RunBlocking(Protocol):
 
 
 class ResultsService:
-    """The results of the `repositories` that have labs, as app.yaml spells them; `source_for` opens a bucket."""
+    """The results of labs. `name_of` returns a repository's name as app.yaml has it; `source_for` opens a bucket."""
 
     def __init__(
         self,
-        repositories: Iterable[str],
+        name_of: Callable[[str], str | None],
         store: ResultsStore,
         files: FileLists,
         pool: Pool,
@@ -62,7 +62,7 @@ class ResultsService:
         self.source_for = source_for
         self._run: RunBlocking = asyncio.to_thread
         self._compares_in_threads = False
-        self._names = {name.lower(): name for name in repositories}
+        self._name_of = name_of
 
     def running_in(self, run: RunBlocking) -> ResultsService:
         """Return a copy that calls the store through `run`, which has its own threads.
@@ -94,7 +94,7 @@ class ResultsService:
 
         GitHub returns canonical names, and accepts any letter case.
         """
-        return replace(target, repository=self._names.get(target.repository.lower(), target.repository))
+        return replace(target, repository=self._name_of(target.repository) or target.repository)
 
     async def targets(self, repository: str, sha: str) -> list[TargetKey]:
         """Return the targets for which something is stored about a commit."""

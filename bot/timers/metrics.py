@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from bot.timers.timers import TimerState
 
+LAST, NEXT = "Seconds since a timer last ran.", "Seconds until a timer runs next."
+OUTCOME = "1 for a timer's state: never, waiting, working, done, ignored, refused, failed, forgotten, stopped."
+LABELS = ("repository", "timer")
 
-class TimerGauges:
-    """The gauges. `states` reads the states of all timers, `clock` returns seconds since 1970."""
+
+class TimerGauges(Collector):
+    """The gauges. `states` reads the states of all timers, `clock` returns seconds since 1970.
+
+    The series are made for each exposition: the objects of a `Gauge`, of which each refresh of thousands of timers
+    would make new ones, cost ten times as much.
+    """
 
     def __init__(
         self,
@@ -21,27 +30,27 @@ class TimerGauges:
     ) -> None:
         self._states = states
         self._clock = clock
-        gauge, timer = partial(Gauge, registry=registry), ["repository", "timer"]
-        self._last = gauge("nightjar_timer_last_run_age_seconds", "Seconds since a timer last ran.", timer)
-        self._next = gauge("nightjar_timer_next_run_seconds", "Seconds until a timer runs next.", timer)
-        self._outcome = gauge(
-            "nightjar_timer_last_outcome",
-            "1 for a timer's state: never, waiting, working, done, ignored, refused, failed, forgotten, stopped.",
-            [*timer, "outcome"],
-        )
+        self._shown: Sequence[TimerState] = ()
+        self._moment = 0.0
+        registry.register(self)
 
     async def refresh(self) -> None:
-        """Set the gauges from the records."""
-        states, moment = await self._states(), self._clock()
-        self.clear()
-        for state in states:
-            labels = (state.repository, state.name)
-            self._outcome.labels(*labels, state.outcome).set(1)
-            self._next.labels(*labels).set(state.next_run - moment)
-            if state.last_run is not None:
-                self._last.labels(*labels).set(moment - state.last_run)
+        """Read the states from the records."""
+        self._shown, self._moment = await self._states(), self._clock()
 
     def clear(self) -> None:
         """Remove the values of all timers."""
-        for gauge in (self._last, self._next, self._outcome):
-            gauge.clear()
+        self._shown = ()
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield the gauges as of the last refresh."""
+        last = GaugeMetricFamily("nightjar_timer_last_run_age_seconds", LAST, labels=LABELS)
+        upcoming = GaugeMetricFamily("nightjar_timer_next_run_seconds", NEXT, labels=LABELS)
+        outcome = GaugeMetricFamily("nightjar_timer_last_outcome", OUTCOME, labels=(*LABELS, "outcome"))
+        for state in self._shown:
+            labels = (state.repository, state.name)
+            outcome.add_metric((*labels, state.outcome), 1)
+            upcoming.add_metric(labels, state.next_run - self._moment)
+            if state.last_run is not None:
+                last.add_metric(labels, self._moment - state.last_run)
+        yield from (last, upcoming, outcome)

@@ -6,11 +6,12 @@ never overlap. The GUID contains the scheduled time, so that several replicas ma
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -18,11 +19,10 @@ from bot.core.errors import UserError
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.engine.internal import InternalEvent, announce
-from bot.engine.jobs.journal import DeliveryRecord
 from bot.engine.records import Key, Record
-from bot.engine.sweeps import LastRun, hours_between, last_run, only_logged
-from bot.github.pull_heads import find_repository_id
-from bot.github.repositories.known import Repositories, away_by_name
+from bot.engine.sweeps import LastRun, hours_between, last_runs, only_logged
+from bot.github.pull_heads import find_repository_id, repository_ids
+from bot.github.repositories.known import Repositories
 from bot.timers.texts import NO_TIMER_IN_REPOSITORY, NO_TIMERS, TIMER_FAILED, UNKNOWN_TIMER
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 MINUTELY = "* * * * *"
 """The cron expression of the check for scheduled timers: every minute."""
+
+MOST_AT_ONCE = 200
+"""The most runs that are announced together, so that webhooks of the same moment wait for no more than these."""
 
 STOPPED = "stopped"
 """The outcome of a timer whose repository is archived or removed."""
@@ -79,7 +82,7 @@ class AnnouncedTimer:
 
 @dataclass(frozen=True, slots=True)
 class AnnouncedTimers:
-    """All timers of app.yaml, by repository in lower case and name."""
+    """All timers of app.yaml, by repository in lower case and name, as earlier releases stored them in one record."""
 
     timers: Mapping[str, AnnouncedTimer] = field(default_factory=dict)
 
@@ -92,9 +95,10 @@ class TimerRun:
     at: float
 
 
-ANNOUNCED = Record("timers", 1, AnnouncedTimers, "the last announced time of each timer", days=None)
+ANNOUNCED = Record("timers", 1, AnnouncedTimers, "the times of all timers, as earlier releases stored them", days=None)
+ANNOUNCED_TIMER = Record("announced-timer", 1, AnnouncedTimer, "the last announced time of a timer", days=None)
 TIMER_RUN = Record("timer", 1, TimerRun, "the last run of a timer", days=None)
-RECORDS = (ANNOUNCED, TIMER_RUN)
+RECORDS = (ANNOUNCED, ANNOUNCED_TIMER, TIMER_RUN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +116,39 @@ class TimerState:
     outcome: str
     reason: str
     next_run: float
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryTimer:
+    """A timer of a repository in app.yaml, with its own offset if it runs every so often."""
+
+    repository: str
+    name: str
+    schedule: Schedule
+
+    @classmethod
+    def of(cls, repository: str, name: str, schedule: Schedule) -> RepositoryTimer:
+        """Return the timer with its own times, which are the same in every process."""
+        return cls(repository, name, schedule.for_timer(f"{repository.lower()} {name}"))
+
+    @property
+    def announced_key(self) -> Key[AnnouncedTimer]:
+        """The key of its last announced time."""
+        return ANNOUNCED_TIMER.of(self.repository.lower(), self.name)
+
+    @property
+    def run_key(self) -> Key[TimerRun]:
+        """The key of its last run."""
+        return TIMER_RUN.of(self.repository.lower(), self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledRun:
+    """A run to announce: `moment` identifies it, and `announced` is stored afterwards, with the GUID of the run."""
+
+    timer: RepositoryTimer
+    moment: str
+    announced: AnnouncedTimer
 
 
 class RepositoryTimers:
@@ -136,61 +173,124 @@ class RepositoryTimers:
         self._accept = accept
         self._github_for = github_for
         self._clock = clock
+        self._by_schedule: dict[Schedule, list[RepositoryTimer]] = {}
+        for timer in timers_of(config):
+            self._by_schedule.setdefault(timer.schedule, []).append(timer)
+        self._last_tick: float | None = None
+        self._unidentified: set[RepositoryTimer] = set()
+        """Timers whose run could not be announced, because GitHub did not return the ID of the repository."""
 
     @property
     def repositories(self) -> list[str]:
         """Return the repositories that have timers."""
-        return list(dict.fromkeys(repository for repository, _, _ in timers_of(self._config)))
+        return list(dict.fromkeys(timer.repository for timer in timers_of(self._config)))
 
     async def tick(self) -> str:
-        """Announce every timer whose time has come. An error of one timer is logged and does not stop the others."""
-        stored, away = (await self._records.get(ANNOUNCED.of()) or AnnouncedTimers()).timers, await self._away()
-        updated: dict[str, AnnouncedTimer] = {}
-        for repository, name, schedule in timers_of(self._config):
-            key = f"{repository.lower()} {name}"
-            if repository.lower() in away:
-                # The timer starts over when the repository is back; nobody misses the runs skipped meanwhile.
-                continue
-            # If announcing fails, the entry stays, so the next minute tries the same moment again.
-            if key in stored:
-                updated[key] = stored[key]
-            with only_logged(TIMER_FAILED, repository=repository, timer=name):
-                updated[key] = await self._announce_if_scheduled(repository, name, schedule, stored.get(key))
-        # Timers that are off, or whose repository is unavailable, are left out: they start over when they return.
-        # Stored after the announcements: a crash in between repeats them with the same GUIDs, which are ignored.
-        if updated != stored:
-            await self._records.put(ANNOUNCED.of(), AnnouncedTimers(updated))
-        return f"announced {sum(updated[key] != stored.get(key) for key in updated)}"
-
-    async def _announce_if_scheduled(
-        self, repository: str, name: str, schedule: Schedule, stored: AnnouncedTimer | None
-    ) -> AnnouncedTimer:
-        """Announce a timer's last scheduled time if it was not announced yet; return the timer's record.
+        """Announce every timer whose time has come. An error of one timer is logged and does not stop the others.
 
         A timer that is new, or has a new schedule, starts at its next scheduled time. After a downtime, only the last
-        scheduled time is announced.
+        scheduled time is announced. A run that failed for good, such as in an outage of GitHub, is announced again
+        every hour. Costs nothing for timers whose time has not come.
         """
         moment = self._clock()
-        last = schedule.last_time(moment)
-        if stored is None or stored.schedule != str(schedule):
-            return AnnouncedTimer(str(schedule), last)
-        if last > stored.moment:
-            guid = await self.announce(repository, name, _iso(last))
-            return AnnouncedTimer(stored.schedule, last, guid)
-        hours = hours_between(stored.moment, moment)
-        if not stored.guid or hours <= stored.hours:
-            return stored
-        return replace(stored, guid=await self._retry_failed_run(repository, name, stored, hours), hours=hours)
+        candidates = self._candidates(moment)
+        stored = await self._stored(candidates)
+        changes: dict[Key[Any], AnnouncedTimer] = {}
+        runs: list[ScheduledRun] = []
+        to_check: list[tuple[RepositoryTimer, AnnouncedTimer]] = []
+        for timer, last in candidates.items():
+            announced, schedule = stored.get(timer.announced_key.name), str(timer.schedule)
+            if announced is None or announced.schedule != schedule:
+                changes[timer.announced_key] = AnnouncedTimer(schedule, last)
+            elif last > announced.moment:
+                runs.append(ScheduledRun(timer, _iso(last), AnnouncedTimer(schedule, last)))
+            elif announced.guid and (hours := hours_between(announced.moment, moment)) > announced.hours:
+                to_check.append((timer, replace(announced, hours=hours)))
+        outcomes = await last_runs(self._journal, [announced.guid for _, announced in to_check])
+        for timer, announced in to_check:
+            match outcomes[announced.guid]:
+                case LastRun.FAILED:
+                    runs.append(ScheduledRun(timer, f"{_iso(announced.moment)}:{announced.hours}", announced))
+                case LastRun.OPEN:
+                    changes[timer.announced_key] = announced
+                case _:
+                    changes[timer.announced_key] = replace(announced, guid="")
+        await self._records.put_all(changes)
+        count = await self._announce_runs(runs, moment)
+        # If this tick fails, the next one considers the same times again.
+        self._last_tick = moment
+        return f"announced {count}"
 
-    async def _retry_failed_run(self, repository: str, name: str, stored: AnnouncedTimer, hours: int) -> str:
-        """Announce a run again if it failed for good during an outage of GitHub; return the GUID to check next."""
-        state = await last_run(self._journal, stored.guid)
-        if state is LastRun.FAILED:
-            return await self.announce(repository, name, f"{_iso(stored.moment)}:{hours}")
-        return stored.guid if state is LastRun.OPEN else ""
+    def _candidates(self, moment: float) -> dict[RepositoryTimer, float]:
+        """Return the timers about which a tick may have something to do, each with its last scheduled time.
 
-    async def _away(self) -> Mapping[str, str]:
-        return away_by_name(await Repositories(self._config, self._records).all())
+        These are the timers whose time, or whose hourly check, has come since the last tick of this process; at first,
+        all timers. Other processes may have announced them already: their records say so.
+        """
+        candidates = dict[RepositoryTimer, float]()
+        for schedule, timers in self._by_schedule.items():
+            last, since = schedule.last_time(moment), self._last_tick
+            if since is None or last > since or hours_between(last, moment) > hours_between(last, since):
+                candidates.update(dict.fromkeys(timers, last))
+        return candidates | {timer: timer.schedule.last_time(moment) for timer in self._unidentified}
+
+    async def _stored(self, candidates: Collection[RepositoryTimer]) -> Mapping[str, AnnouncedTimer]:
+        """Return the records of timers, by key."""
+        if self._last_tick is None:
+            await self._tidy({timer.announced_key.name for timer in candidates})
+        return await self._records.get_some([timer.announced_key for timer in candidates])
+
+    async def _tidy(self, keys: Collection[str]) -> None:
+        """Remove the records of all other timers: they start over when they return. Take over those of older releases.
+
+        `keys` are those of all timers of app.yaml.
+        """
+        stored = {ANNOUNCED_TIMER.of(key): timer for key, timer in (await self._records.under(ANNOUNCED_TIMER)).items()}
+        older = await self._records.get(ANNOUNCED.of())
+        if older is not None:
+            timers = {ANNOUNCED_TIMER.of(*key.split(" ")): announced for key, announced in older.timers.items()}
+            await self._records.put_all({key: announced for key, announced in timers.items() if key not in stored})
+            await self._records.remove(ANNOUNCED.of())
+            stored |= timers
+        await self._records.remove_all([key for key in stored if key.name not in keys])
+
+    async def _announce_runs(self, runs: Sequence[ScheduledRun], moment: float) -> int:
+        """Announce runs, except those of repositories that the bot leaves alone; return how many.
+
+        Nobody misses the runs that are left out. They are stored as announced: the timers continue with their next
+        times after the repository is back.
+        """
+        ids = await repository_ids(self._records, [run.timer.repository for run in runs])
+        away = await Repositories(self._config, self._records).away(ids)
+        named = [(run.timer.repository.lower(), run) for run in runs]
+        await self._records.put_all({run.timer.announced_key: run.announced for name, run in named if name in away})
+        ready = [(run, ids[name]) for name, run in named if name in ids and name not in away]
+        for start in range(0, len(ready), MOST_AT_ONCE):
+            await self._announce_together(ready[start : start + MOST_AT_ONCE], moment)
+        # A request each, so they go last.
+        unknown = [run for name, run in named if name not in ids]
+        self._unidentified = {run.timer for run in unknown}
+        for run in unknown:
+            with only_logged(TIMER_FAILED, repository=run.timer.repository, timer=run.timer.name):
+                repository_id = await find_repository_id(self._records, self._github_for, run.timer.repository)
+                await self._announce_together([(run, repository_id)], moment)
+                self._unidentified.discard(run.timer)
+        return len(ready) + len(unknown) - len(self._unidentified)
+
+    async def _announce_together(self, runs: Sequence[tuple[ScheduledRun, int]], moment: float) -> None:
+        """Announce runs, each with the ID of its repository. The engine stores concurrent announcements together."""
+        announcements, changes = [], dict[Key[Any], object]()
+        for run, repository_id in runs:
+            event = TimerEvent(run.timer.name, run.moment, int(moment))
+            repository = Repository(repository_id, run.timer.repository, None)
+            announcements.append(announce(self._accept, TIMER_EVENT, repository, event))
+            guid = TIMER_EVENT.guid(repository_id, event)
+            changes[run.timer.announced_key] = replace(run.announced, guid=guid)
+            changes[run.timer.run_key] = TimerRun(guid, moment)
+        await asyncio.gather(*announcements)
+        # Stored after the announcements, so that no record names a run that does not exist: after a crash in between,
+        # the next tick repeats them with the same GUIDs, which are ignored.
+        await self._records.put_all(changes)
 
     async def announce(self, repository: str, name: str, moment: str) -> str:
         """Announce a run of a timer, once for each `moment`; return the GUID of the delivery."""
@@ -199,7 +299,7 @@ class RepositoryTimers:
         await announce(self._accept, TIMER_EVENT, Repository(repository_id, repository, None), event)
         guid = TIMER_EVENT.guid(repository_id, event)
         # After the announcement, so that the record never names a run that does not exist.
-        await self._records.put(_last_run_key(repository, name), TimerRun(guid, self._clock()))
+        await self._records.put(TIMER_RUN.of(repository.lower(), name), TimerRun(guid, self._clock()))
         return guid
 
     async def delivery(self, repository: str, name: str) -> Delivery:
@@ -220,18 +320,18 @@ def manual_run() -> str:
     return f"asked-{time.time_ns()}"
 
 
-def timers_of(config: Config) -> Iterator[tuple[str, str, Schedule]]:
-    """Yield the timers of all repositories: `owner/name`, the timer's name and its schedule."""
+def timers_of(config: Config) -> Iterator[RepositoryTimer]:
+    """Yield the timers of all repositories."""
     for repository, keys in config.repositories.items():
         for name, schedule in keys.timers.items():
-            yield repository, name, schedule
+            yield RepositoryTimer.of(repository, name, schedule)
 
 
 def repositories_with(config: Config, name: str, only: str | None) -> list[str]:
     """Return the repositories with a timer of this name, or just `only`. Raises `UserError` if there is none."""
-    repositories = [repository for repository, timer, _ in timers_of(config) if timer == name]
+    repositories = [timer.repository for timer in timers_of(config) if timer.name == name]
     if not repositories:
-        names = ", ".join(sorted({timer for _, timer, _ in timers_of(config)})) or NO_TIMERS
+        names = ", ".join(sorted({timer.name for timer in timers_of(config)})) or NO_TIMERS
         raise UserError(UNKNOWN_TIMER.format(name=name, known=names))
     selected = [repository for repository in repositories if only is None or repository.lower() == only.lower()]
     if not selected:
@@ -240,40 +340,57 @@ def repositories_with(config: Config, name: str, only: str | None) -> list[str]:
 
 
 async def timer_states(
-    config: Config, records: Records, journal: Journal, moment: float, only: str | None = None
+    config: Config,
+    records: Records,
+    journal: Journal,
+    moment: float,
+    only: str | None = None,
+    *,
+    with_reasons: bool = True,
 ) -> list[TimerState]:
-    """Return the states of all timers, or of the timers of one repository (`owner/name`)."""
-    timers = [timer for timer in timers_of(config) if only is None or timer[0].lower() == only.lower()]
-    runs = {timer[:2]: await records.get(_last_run_key(*timer[:2])) for timer in timers}
-    stored = await journal.deliveries([run.guid for run in runs.values() if run])
-    away = away_by_name(await Repositories(config, records).all())
-    return [_state(timer, runs[timer[:2]], stored, moment, away.get(timer[0].lower(), "")) for timer in timers]
+    """Return the states of all timers, or of the timers of one repository (`owner/name`), with five statements.
+
+    Without reasons, which are in the notes of all jobs, this costs a third. A timer that is stopped has its reason.
+    """
+    timers = [timer for timer in timers_of(config) if only is None or timer.repository.lower() == only.lower()]
+    runs = await records.get_some([timer.run_key for timer in timers])
+    outcomes = await _outcomes(journal, [run.guid for run in runs.values()], with_reasons=with_reasons)
+    away = await Repositories(config, records).away(
+        await repository_ids(records, {timer.repository for timer in timers})
+    )
+    next_runs = {schedule: schedule.next_time(moment) for schedule in {timer.schedule for timer in timers}}
+    return [
+        _state(timer, runs.get(timer.run_key.name), outcomes, away.get(timer.repository.lower(), ""), next_runs)
+        for timer in timers
+    ]
+
+
+async def _outcomes(journal: Journal, guids: Sequence[str], *, with_reasons: bool) -> dict[str, tuple[str, str]]:
+    """Return the states of the deliveries that are still stored, and their reasons, by GUID."""
+    if not with_reasons:
+        return {guid: (state, "") for guid, state in (await journal.states(guids)).items()}
+    return {guid: (record.state, record.reason) for guid, record in (await journal.deliveries(guids)).items()}
 
 
 def _state(
-    timer: tuple[str, str, Schedule],
+    timer: RepositoryTimer,
     run: TimerRun | None,
-    stored: Mapping[str, DeliveryRecord],
-    moment: float,
+    outcomes: Mapping[str, tuple[str, str]],
     away: str,
+    next_runs: Mapping[Schedule, float],
 ) -> TimerState:
-    repository, name, schedule = timer
     guid = run.guid if run else ""
-    record = stored.get(guid)
+    outcome, reason = outcomes.get(guid, (FORGOTTEN if run else NEVER, ""))
     return TimerState(
-        repository=repository,
-        name=name,
-        schedule=str(schedule),
+        repository=timer.repository,
+        name=timer.name,
+        schedule=str(timer.schedule),
         last_run=run.at if run else None,
         guid=guid,
-        outcome=STOPPED if away else record.state if record else FORGOTTEN if run else NEVER,
-        reason=away or (record.reason if record else ""),
-        next_run=schedule.next_time(moment),
+        outcome=STOPPED if away else outcome,
+        reason=away or reason,
+        next_run=next_runs[timer.schedule],
     )
-
-
-def _last_run_key(repository: str, name: str) -> Key[TimerRun]:
-    return TIMER_RUN.of(repository.lower(), name)
 
 
 def _iso(moment: float) -> str:

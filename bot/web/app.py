@@ -6,7 +6,7 @@ import asyncio
 import functools
 import json
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from bot.web.connections import IDLE_SECONDS, Connections, Malformed
 from bot.web.help import ListCommands, help_page
 from bot.web.login import BegunSignIns, SignInRoutes
 from bot.web.openapi import Operation, Parameter, ResponseSchema, document, problem
-from bot.web.pages import IsPublic, Pages, show_problems_as_pages
+from bot.web.pages import IsPublic, ListPublic, Pages, show_problems_as_pages
 from bot.web.problems import answer_problems
 from bot.web.rate_limit import RateLimit
 from bot.web.sign_in.viewers import Viewers, private_for_viewers
@@ -75,8 +75,10 @@ class Parts:
     bodies: Bodies
     connections: Connections
     access: ApiAccess
-    repositories: Sequence[str]
+    repositories: Collection[str]
     is_public: IsPublic
+    list_public: ListPublic
+    """Returns those of `repositories` that are public, in their order."""
     secrets: Sequence[bytes]
     checks: Sequence[HealthCheck]
     refresh: Callable[[], Awaitable[None]]
@@ -114,7 +116,7 @@ def create_app(parts: Parts) -> web.Application:
     """Return the application; raise `ValueError` where `parts.secrets` holds no secret."""
     limit = RateLimit(parts.pages_per_minute, parts.proxies)
     template_variables = {"version": parts.version, "github": parts.github_url}
-    pages = Pages(template_variables, limit, parts.is_public, parts.templates, parts.viewers)
+    pages = Pages(template_variables, limit, parts.is_public, parts.list_public, parts.templates, parts.viewers)
 
     @functools.cache
     def openapi_json() -> bytes:
@@ -127,7 +129,7 @@ def create_app(parts: Parts) -> web.Application:
     operations = [
         _webhook(_webhook_of(parts)),
         *health.operations(parts.checks),
-        *([_metrics(parts, health.PublicPart(parts.repositories, parts.is_public))] if parts.metrics_here else []),
+        *([_metrics(parts, health.PublicPart(parts.repositories, parts.list_public))] if parts.metrics_here else []),
         *parts.routes,
         *help_page(parts.list_commands, parts.mentions).operations(),
         *SignInRoutes(parts.viewers, parts.begun).operations(),

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 
 from aiohttp import web
+from procrastinate.exceptions import ConnectorException
 from pydantic import BaseModel
 
 from bot.core.health import HealthCheck, health_of
 from bot.core.metrics import Metrics
 from bot.core.single_flight import SingleFlight
 from bot.web.openapi import Operation, ResponseSchema
+from bot.web.pages import ListPublic
 
 PAUSE_SHARE = 9
 """How long the pause after reading the gauges is, as a multiple of the time that reading took."""
@@ -105,18 +108,17 @@ class PublicPart:
     strangers see metrics with these labels only if all repositories are public.
     """
 
-    def __init__(self, repositories: Sequence[str], is_public: Callable[[str], Awaitable[bool]]) -> None:
+    def __init__(self, repositories: Collection[str], list_public: ListPublic) -> None:
         self._repositories = repositories
-        self._is_public = is_public
+        self._list_public = list_public
         self._public: frozenset[str] = frozenset()
 
     async def refresh(self) -> None:
         """Read which repositories are public. One counts as private if the database does not answer."""
         # Empty until the answers arrive: a public repository may have become private.
         self._public = frozenset()
-        answers = await asyncio.gather(*map(self._is_public, self._repositories), return_exceptions=True)
-        pairs = zip(self._repositories, answers, strict=True)
-        self._public = frozenset(name.lower() for name, answer in pairs if answer is True)
+        with suppress(ConnectorException):
+            self._public = frozenset(name.lower() for name in await self._list_public())
 
     def shows(self, labels: Mapping[str, str]) -> bool:
         """Return whether strangers may read a series with these labels."""

@@ -58,6 +58,7 @@ NOT_STORED = "no-store"
 ADMITTED = web.RequestKey("admitted", bool)
 
 IsPublic = Callable[[str], Awaitable[bool]]
+ListPublic = Callable[[], Awaitable[Sequence[str]]]
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
@@ -67,8 +68,8 @@ class Pages:
     """Makes the pages of an application; `folders` hold the templates of features.
 
     `template_variables` are in all templates: `version`, and `github`, the address of GitHub's own pages.
-    `is_public` says whether strangers may see a repository, and raises ConnectorException while the database is
-    unavailable; `viewers` says who is signed in.
+    `is_public` says whether strangers may see a repository, and `list_public` which ones they may see, in the order of
+    app.yaml; both raise ConnectorException while the database is unavailable. `viewers` says who is signed in.
     """
 
     def __init__(
@@ -76,10 +77,12 @@ class Pages:
         template_variables: Mapping[str, str],
         limit: RateLimit,
         is_public: IsPublic,
+        list_public: ListPublic,
         folders: Sequence[Path] = (),
         viewers: Viewers | None = None,
     ) -> None:
         self.is_public = is_public
+        self.list_public = list_public
         self.viewers = viewers or Viewers()
         self.assets = Assets()
         self._limit = limit

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 EXPLAINED = ("new-failure", "still-failing")
 """Statuses that depend on whether an earlier failure or flakiness explains a failure: only they need that read."""
+MOST_TARGETS = 40
+"""The most targets on one page."""
 COLUMNS = 14
 """Commits on one page, one in each column."""
 
@@ -79,6 +81,9 @@ class GridQuery(BaseModel):
     before: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,12}(\.[0-9]{1,9})?$")] | None = Field(
         default=None, description="The `older` of another page: only commits made before, in seconds since 1970."
     )
+    page: int = Field(
+        default=1, ge=1, le=1_000_000, description="The number of the page, where there are many targets or folders."
+    )
 
 
 class ListedNightly(BaseModel):
@@ -100,6 +105,7 @@ class GridPage(BaseModel):
     commits: list[ListedNightly]
     rows: list[GridRow]
     more: int = Field(description="Number of matching rows that are not listed.")
+    pages: int = Field(default=1, description="Number of pages with these rows.")
     older: str | None = Field(description="The `before` of the page with older commits; null if there is none.")
 
     @property
@@ -125,7 +131,9 @@ def grid_page(parts: DashboardParts) -> Page:
         name, settings = await settings_and_target(parts, request)
         if settings.of(LAB_RESULTS) is None:
             return GridPage(takes_results=False, targets=[], commits=[], rows=[], more=0, older=None)
-        return await request.pages.run(read_grid, parts.store, name, settings, request.query, parts.moment())
+        return await request.pages.run(
+            read_grid, parts.store, name, settings, request.query, parts.moment(), request.as_csv
+        )
 
     return Page(
         path="/r/{owner}/{repo}",
@@ -142,9 +150,14 @@ def grid_page(parts: DashboardParts) -> Page:
 
 
 def read_grid(
-    store: ResultsStore, repository: str, settings: RepositoryConfig, query: GridQuery, moment: float
+    store: ResultsStore,
+    repository: str,
+    settings: RepositoryConfig,
+    query: GridQuery,
+    moment: float,
+    all_targets: bool = False,
 ) -> GridPage:
-    """Read the part of the grid that a query names; it blocks."""
+    """Read the part of the grid that a query names; it blocks. With `all_targets`, their rows are on one page."""
     assert settings.of(LAB_RESULTS) is not None
     configured = configured_targets(settings)
     lab, _, target = (query.target or "").partition("/")
@@ -159,13 +172,19 @@ def read_grid(
         settings.of(RENAMES).aliases,
         quarantine_of(settings, moment),
         counts=not (query.status or query.q or (query.target and query.suite)),
+        configured=() if query.target else tuple(configured),
     )
     row_filter = RowFilter(query.target, query.suite, query.folder or "", query.status, (query.q or "").lower())
+    most, pages = MOST_ROWS, 1
     if row_filter.status or row_filter.text:
         grid, listed = _tests(store, grid_range, row_filter, configured, moment)
     else:
+        if not (query.target or all_targets):
+            most, first = MOST_TARGETS, MOST_TARGETS * (query.page - 1)
+            grid_range = replace(grid_range, most_targets=most, first_target=first)
         grid = store.grids.read(grid_range)
-        listed = rows_of(grid, store.grids.names, row_filter, configured, moment)
+        listed = rows_of(grid, store.grids.names, row_filter, grid_range, moment, MOST_ROWS * (query.page - 1))
+        pages = -(-(len(listed.rows) + listed.unlisted) // most)
     return GridPage(
         takes_results=True,
         targets=configured,
@@ -175,6 +194,7 @@ def read_grid(
         ],
         rows=listed.rows,
         more=listed.unlisted,
+        pages=pages,
         older=f"{grid.commits[-1][0]!r}" if grid.older else None,
     )
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from nightjar_formats.model import TargetKey
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from bot.core.aliases import Aliases
 from bot.core.errors import TryAgain
@@ -21,12 +21,16 @@ from handlers.results.config import LAB_RESULTS, RENAMES
 from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
 if TYPE_CHECKING:
-    from bot.results.settings.results import Results
+    from bot.config.model import RepositoryConfig
     from bot.results.store.failures.failing_now import TargetNow
     from bot.results.store.store import ResultsStore
 
-MOST_FAILING = 5
-"""The most failing tests of a target that the page names."""
+MOST_ROWS = 60
+"""Rows of one page: a repository has one, and one more for each listed target."""
+MOST_TARGETS = 40
+"""The most targets of a repository that the page lists; its grid has them all."""
+MOST_FAILING, MOST_FAILURES = 5, 50
+"""The most failing tests that the page names: of a target, and of a repository."""
 
 
 class FailingNow(BaseModel):
@@ -68,19 +72,20 @@ class BranchOverview(BaseModel):
 
 
 class RepositoryOverview(BaseModel):
-    """A repository that the reader may see."""
+    """A repository that the reader may see. Of many targets, those are listed in which most tests fail."""
 
     model_config = ConfigDict(extra="forbid")
 
     repository: str
     takes_results: bool = Field(description="Whether app.yaml has `results` for it.")
     targets: list[TargetOverview]
+    more_targets: int = Field(description="Number of targets that are not listed.")
     nightly: BranchOverview | None
     last_good: BranchOverview | None
 
 
 class OverviewPage(BaseModel):
-    """All repositories that the reader may see, in the order of app.yaml."""
+    """Repositories that the reader may see, in the order of app.yaml."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -88,6 +93,20 @@ class OverviewPage(BaseModel):
     private_unknown: bool = Field(
         description="Whether GitHub did not say which private repositories the reader may see; then none is listed."
     )
+    number: int = Field(description="The number of this page; the first one is 1.")
+    pages: int = Field(description="Number of pages with repositories that match.")
+    total: int = Field(description="Number of repositories that match, on all pages.")
+
+
+class OverviewQuery(BaseModel):
+    """The repositories to show. All members are optional."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    q: Annotated[str, StringConstraints(max_length=200)] | None = Field(
+        default=None, description="Repositories whose name contains this text, ignoring case."
+    )
+    page: int = Field(default=1, ge=1, le=1_000_000, description="The number of the page.")
 
 
 def overview_page(parts: DashboardParts) -> Page:
@@ -95,35 +114,63 @@ def overview_page(parts: DashboardParts) -> Page:
     nightlies = TrackingRecord(parts.config, parts.records, NIGHTLY)
     last_goods = LastGoods(parts.config, parts.records, parts.moment)
 
+    def rows_of(name: str) -> int:
+        settings = parts.config.repository(name)
+        return 1 + (min(MOST_TARGETS, len(_targets(name, settings))) if settings is not None else 0)
+
+    def matching(request: PageRequest, names: Iterable[str]) -> list[list[str]]:
+        """Return the names on each page."""
+        text = (request.query.q or "").lower()
+        names = [name for name in names if text in name.lower()]
+        return [names] if request.as_csv else split_in_pages(names, {name: rows_of(name) for name in names})
+
+    def on_page(request: PageRequest, pages: Sequence[list[str]]) -> list[str]:
+        number = request.query.page
+        return pages[number - 1] if number <= len(pages) else []
+
     async def content(request: PageRequest) -> Content:
-        public = [name for name in parts.config.repositories if await request.pages.is_public(name)]
-        branches = [(await _read_record(nightlies.of, name), await _read_record(last_goods, name)) for name in public]
-        return public, await request.pages.look_up(parts.store.revisions.of, public), branches, parts.moment()
+        pages = matching(request, await request.pages.list_public())
+        names = on_page(request, pages)
+        branches = await nightlies.some(names), await last_goods.some(names)
+        revisions = await request.pages.look_up(parts.store.revisions.of, names)
+        return names, len(pages), sum(map(len, pages)), revisions, branches, parts.moment()
 
     async def load(request: PageRequest) -> OverviewPage:
-        overviews = []
         visible, unknown = await visible_repositories(request, list(parts.config.repositories))
-        for name in visible:
-            settings = parts.config.repositories[name]
-            results = settings.of(LAB_RESULTS)
-            targets = (
-                await request.pages.run(
-                    target_overviews, parts.store, name, results, settings.of(RENAMES).aliases, parts.moment()
-                )
-                if results
+        pages = matching(request, visible)
+        names = on_page(request, pages)
+        nightly_of, last_good_of = await nightlies.some(names), await last_goods.some(names)
+        most_targets = request.most_rows(MOST_TARGETS)
+        overviews = []
+        for name in names:
+            settings = parts.config.repository(name)
+            if settings is None:
+                continue  # it has left the pattern of app.yaml meanwhile
+            targets = _targets(name, settings)
+            aliases, moment = settings.of(RENAMES).aliases, parts.moment()
+            listed = (
+                await request.pages.run(target_overviews, parts.store, targets, aliases, moment, most_targets)
+                if targets
                 else []
             )
-            nightly, last_good = await _read_record(nightlies.of, name), await _read_record(last_goods, name)
+            nightly, last_good = nightly_of.get(name), last_good_of.get(name)
             overviews.append(
                 RepositoryOverview(
                     repository=name,
-                    takes_results=results is not None,
-                    targets=targets,
+                    takes_results=settings.of(LAB_RESULTS) is not None,
+                    targets=listed,
+                    more_targets=len(targets) - len(listed),
                     nightly=_nightly(nightly) if nightly else None,
                     last_good=_last_good(last_good) if last_good else None,
                 )
             )
-        return OverviewPage(repositories=overviews, private_unknown=unknown)
+        return OverviewPage(
+            repositories=overviews,
+            private_unknown=unknown,
+            number=request.query.page,
+            pages=len(pages),
+            total=sum(map(len, pages)),
+        )
 
     return Page(
         path="/",
@@ -131,10 +178,31 @@ def overview_page(parts: DashboardParts) -> Page:
         summary="All repositories that the reader may see: last results of each target, and the state of the branches",
         template="overview.html",
         model=OverviewPage,
+        query=OverviewQuery,
         load=load,
         content=content,
         table=_table,
     )
+
+
+def split_in_pages(names: Iterable[str], rows: Mapping[str, int]) -> list[list[str]]:
+    """Split the names of repositories into pages of about `MOST_ROWS` rows; `rows` has those of each repository."""
+    pages: list[list[str]] = []
+    room = 0
+    for name in names:
+        if rows[name] > room:
+            pages.append([])
+            room = MOST_ROWS
+        pages[-1].append(name)
+        room -= rows[name]
+    return pages
+
+
+def _targets(repository: str, settings: RepositoryConfig) -> list[TargetKey]:
+    """Return the targets of a repository in the order of app.yaml."""
+    results = settings.of(LAB_RESULTS)
+    labs = results.labs.items() if results else ()
+    return [TargetKey(repository, lab, target) for lab, lab_settings in labs for target in lab_settings.targets]
 
 
 async def visible_repositories(request: PageRequest, names: Sequence[str]) -> tuple[list[str], bool]:
@@ -142,7 +210,7 @@ async def visible_repositories(request: PageRequest, names: Sequence[str]) -> tu
 
     They may be missing if GitHub did not say which of them the reader may read.
     """
-    public = {name for name in names if await request.pages.is_public(name)}
+    public = set(await request.pages.list_public())
     unknown = False
     private: Collection[str] = ()
     try:
@@ -153,20 +221,29 @@ async def visible_repositories(request: PageRequest, names: Sequence[str]) -> tu
 
 
 def target_overviews(
-    store: ResultsStore, repository: str, results: Results, aliases: Aliases, moment: float
+    store: ResultsStore, targets: Sequence[TargetKey], aliases: Aliases, moment: float, most: int
 ) -> list[TargetOverview]:
-    """Read the last results of each target, in the order of app.yaml; it blocks."""
+    """Read the last results of the targets of one repository; it blocks.
+
+    They come in the given order. Of more than `most`, only those in which most tests fail are read.
+    """
+    repository = targets[0].repository
+    if len(targets) > most:
+        failed = store.failures.stored_failures(repository)
+        listed = set(sorted(targets, key=lambda target: -failed.get(target, 0))[:most])
+        targets = [target for target in targets if target in listed]
     newest = store.newest(repository)
-    states = store.failures.targets_now(repository, MOST_FAILING, aliases)
-    targets = [
-        TargetKey(repository, lab, target)
-        for lab, lab_settings in results.labs.items()
-        for target in lab_settings.targets
-    ]
-    return [_target(target, newest.get(target), states.get(target), moment) for target in targets]
+    states = store.failures.targets_now(repository, MOST_FAILING, aliases, set(targets))
+    overviews, room = [], MOST_FAILURES
+    for target in targets:
+        overviews.append(_target(target, newest.get(target), states.get(target), moment, room))
+        room -= len(overviews[-1].failures)
+    return overviews
 
 
-def _target(target: TargetKey, received: float | None, state: TargetNow | None, moment: float) -> TargetOverview:
+def _target(
+    target: TargetKey, received: float | None, state: TargetNow | None, moment: float, most_failures: int
+) -> TargetOverview:
     return TargetOverview(
         lab=target.lab,
         target=target.target,
@@ -177,19 +254,9 @@ def _target(target: TargetKey, received: float | None, state: TargetNow | None, 
         failing=state.failing if state else 0,
         failures=[
             FailingNow(suite=failure.suite, test=failure.test, since=failure.since)
-            for failure in (state.failures if state else ())
+            for failure in (state.failures[:most_failures] if state else ())
         ],
     )
-
-
-async def _read_record(read: Any, repository: str) -> Mapping[str, Any] | None:
-    try:
-        record: Mapping[str, Any] = await read(repository)
-    except LookupError as error:
-        if isinstance(error, KeyError | IndexError):  # a bug, not an answer
-            raise
-        return None
-    return record
 
 
 def _nightly(record: Mapping[str, Any]) -> BranchOverview:

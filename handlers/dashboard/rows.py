@@ -15,7 +15,7 @@ from nightjar_formats.columns import STATUS_BYTES, at
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.results.store.grid.grid import Grid, GridPoint
-from bot.results.store.grid.rows import GridLine
+from bot.results.store.grid.rows import GridLine, GridRange, targets_in_order, targets_on_page
 from bot.results.store.tables.cells import (
     NO_TESTS,
     PAIRS,
@@ -89,15 +89,18 @@ class ListedRows:
 
 
 def rows_of(
-    grid: Grid, names_of: NamesOf, row_filter: RowFilter, configured: Sequence[str], moment: float
+    grid: Grid, names_of: NamesOf, row_filter: RowFilter, grid_range: GridRange, moment: float, first_row: int
 ) -> ListedRows:
-    """Return the rows that match a filter; results are expected only of `configured`, the targets of app.yaml."""
-    rows = _Rows(grid, names_of, set(configured), moment)
+    """Return the rows that match a filter, of a folder from `first_row` on.
+
+    Results are expected only of `grid_range.configured`, the targets of app.yaml.
+    """
+    rows = _Rows(grid, names_of, set(grid_range.configured), moment)
     if row_filter.suite and row_filter.target:
-        return rows.folders(row_filter.folder)
+        return rows.folders(row_filter.folder, first_row)
     if row_filter.target:
         return ListedRows([rows.suite(line) for line in grid.lines])
-    return rows.targets(configured)
+    return rows.targets(grid_range)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +166,15 @@ class _Rows:
         self._configured = configured
         self._now = moment
 
-    def targets(self, configured: Sequence[str]) -> ListedRows:
-        """Return a row for each target: those of app.yaml first, with or without results, then all others."""
-        lines: dict[str, list[GridLine]] = {target: [] for target in configured}
+    def targets(self, grid_range: GridRange) -> ListedRows:
+        """Return a row for each target of the page: those of app.yaml first, with or without results."""
+        lines: dict[str, list[GridLine]] = {target: [] for target in targets_on_page(grid_range, self._grid.lines)}
+        total = len(targets_in_order(grid_range.configured, self._grid.lines))
         for line in self._grid.lines:
-            lines.setdefault(line.target.full_name, []).append(line)
-        return ListedRows([self._target_row(target, target_lines) for target, target_lines in lines.items()])
+            if line.target.full_name in lines:
+                lines[line.target.full_name].append(line)
+        rows = [self._target_row(target, target_lines) for target, target_lines in lines.items()]
+        return ListedRows(rows, total - len(rows))
 
     def _target_row(self, target: str, lines: Sequence[GridLine]) -> GridRow:
         suite_cells = [self.suite(line).cells for line in lines]
@@ -188,19 +194,21 @@ class _Rows:
             kind=RowKind.SUITE, name=line.suite, target=line.target.full_name, suite=line.suite, folder="", cells=cells
         )
 
-    def folders(self, folder: str) -> ListedRows:
-        """Return the rows below a folder of one suite: folders and files first, then tests."""
+    def folders(self, folder: str, first_row: int) -> ListedRows:
+        """Return the rows below a folder of one suite, from `first_row` on: folders and files first, then tests."""
         rows: list[GridRow] = []
         unlisted = 0
         for line in self._grid.lines:
             names = self._names_of(line)
             inner = only_folder(names, folder)
-            children, unlisted_children = self._rows_below(line, names, inner)
+            children, unlisted_children = self._rows_below(line, names, inner, first_row)
             rows += children
             unlisted += unlisted_children
         return ListedRows(rows, unlisted)
 
-    def _rows_below(self, line: GridLine, names: Sequence[str], folder: str) -> tuple[list[GridRow], int]:
+    def _rows_below(
+        self, line: GridLine, names: Sequence[str], folder: str, first_row: int
+    ) -> tuple[list[GridRow], int]:
         numbers: dict[str, int] = {}
         groups = [
             PAIRS * numbers.setdefault(child, len(numbers)) if child else -PAIRS for child in below_each(names, folder)
@@ -212,7 +220,7 @@ class _Rows:
             (child, number) for child, number in ordered if any(number in point_counts for point_counts in counts)
         ]
         rows = []
-        for child, number in present[:MOST_ROWS]:
+        for child, number in present[first_row : first_row + MOST_ROWS]:
             cells = [
                 counted_cell(point, point_counts.get(number, NO_TESTS)) if point else self._empty_cell(line, column)
                 for column, (point, point_counts) in enumerate(zip(points, counts, strict=True))

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nightjar_formats.items import first_of
-
 from bot.config.environment import SETTINGS
 from bot.core.redaction import Redactor
 from bot.feature import HANDLER_TITLES
@@ -71,10 +69,8 @@ class DashboardParts:
 
         Addresses may have any letter case, as on GitHub, but results are stored under the name of app.yaml.
         """
-        settings = self.config.repository(repository)
-        if settings is None:
-            return None
-        return first_of(name for name in self.config.repositories if name.lower() == repository.lower()), settings
+        name, settings = self.config.configured.name_of(repository), self.config.repository(repository)
+        return (name, settings) if name is not None and settings is not None else None
 
     @staticmethod
     def of(services: Services) -> DashboardParts:

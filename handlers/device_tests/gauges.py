@@ -25,11 +25,6 @@ class JobGauges:
 
     def __init__(self, services: Services, registry: CollectorRegistry) -> None:
         self._services = services
-        self._targets = [
-            TargetKey(repository, target.lab, target.name)
-            for repository, config in services.config.repositories.items()
-            for target in request_targets(config.of(LAB_RESULTS))
-        ]
         gauge = partial(Gauge, registry=registry)
         self._jobs = gauge(
             "nightjar_device_jobs",
@@ -54,12 +49,17 @@ class JobGauges:
     async def refresh(self) -> None:
         """Read the jobs."""
         measured: Mapping[TargetKey, MeasuredTarget] = {}
-        if self._targets:
-            labs = {target.lab for target in self._targets}
+        targets = [
+            TargetKey(repository, target.lab, target.name)
+            for repository, results in self._services.config.configured.with_feature(LAB_RESULTS)
+            for target in request_targets(results)
+        ]
+        if targets:
+            labs = {target.lab for target in targets}
             measured = await measure_jobs(self._services.connector, sorted(labs), self._services.now())
         # `claim` is not set for a target without claims, and must not keep the value of an earlier refresh.
         self.clear()
-        for target in self._targets:
+        for target in targets:
             self._set(target, measured.get(target) or MeasuredTarget())
 
     def _set(self, target: TargetKey, measured: MeasuredTarget) -> None:

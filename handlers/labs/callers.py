@@ -20,7 +20,7 @@ from bot.results.settings.lab_identity import BuildkiteOidc, GitHubOidc
 from bot.web.oidc import InvalidToken, IssuerAway, IssuerKeys, verified_claims
 from bot.web.problems import Problem
 from handlers.labs import texts
-from handlers.results.config import labs_of
+from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -136,11 +136,8 @@ class LabAccess:
 
     def labs(self, lab: str) -> dict[str, Lab]:
         """Return the entries of a lab in app.yaml, by their repositories."""
-        return {
-            name: labs_of(settings)[lab]
-            for name, settings in self._config.repositories.items()
-            if lab in labs_of(settings)
-        }
+        with_labs = self._config.configured.with_feature(LAB_RESULTS)
+        return {name: results.labs[lab] for name, results in with_labs if lab in results.labs}
 
     def _invalid(self, reason: str) -> RefusedCaller:
         audience = self._config.public_url or texts.NO_PUBLIC_URL

@@ -37,7 +37,7 @@ async def provide(services: Services) -> None:
     Raises `SettingsError` for a missing secret.
     """
     config, store = services.config, services.part(JOBS)
-    labs = {lab for settings in config.repositories.values() for lab in labs_of(settings)}
+    labs = {lab for settings in config.configured.entries.values() for lab in labs_of(settings)}
     calls = LabCalls(labs, config.http.proxies)
     services.parts[LAB_CALLS] = calls
     services.parts[ISSUER_KEYS] = IssuerKeys(services.part(READER))

@@ -35,7 +35,7 @@ from handlers.results.config import labs_of
 if TYPE_CHECKING:
     from bot.config import Config
     from bot.engine.processor import Announce
-    from bot.results.settings.lab_webhook import LabWebhook
+    from bot.results.settings.results import Lab
 
 TICK = "* * * * * */5"
 """When `tick` runs; the last field counts seconds."""
@@ -74,23 +74,22 @@ class LabWebhooks:
     def __init__(
         self, config: Config, store: JobStore, accept: Announce, environ: Mapping[str, str] = os.environ
     ) -> None:
+        self._config = config
         self._store = store
         self._accept = accept
-        labs = {
-            (repository, name): lab
-            for repository, settings in config.repositories.items()
-            for name, lab in labs_of(settings).items()
-        }
-        self.labs: dict[tuple[str, str], LabWebhook] = {
-            key: settings.webhook for key, settings in labs.items() if settings.webhook is not None
-        }
-        self.notified = frozenset(key for key, settings in labs.items() if settings.webhook or settings.workflow)
-        """The labs that are notified of each job, by a webhook or by a workflow that starts, as (repository, lab)."""
-        variables = {webhook.secret_env for webhook in self.labs.values()}
+        labs = [item for settings in config.configured.entries.values() for item in labs_of(settings).items()]
+        self.notified = frozenset(name for name, lab in labs if lab.webhook or lab.workflow)
+        """The labs that are notified of jobs of at least one repository, by a webhook or by a workflow that starts."""
+        variables = {lab.webhook.secret_env for _, lab in labs if lab.webhook is not None}
         self._secrets = {name: environ.get(name, "").strip() for name in variables}
         short = sorted(name for name, secret in self._secrets.items() if len(secret) < SHORTEST_SECRET)
         if short:
             raise SettingsError(texts.NO_WEBHOOK_SECRET.format(name=name, least=SHORTEST_SECRET) for name in short)
+
+    def lab_of(self, repository: str, name: str) -> Lab | None:
+        """Return the settings of a repository's lab; None if app.yaml has none of this name."""
+        settings = self._config.repository(repository)
+        return labs_of(settings).get(name) if settings is not None else None
 
     def secret(self, name: str) -> bytes:
         """Return the secret in an environment variable."""
@@ -99,9 +98,11 @@ class LabWebhooks:
     async def tick(self) -> str:
         """Announce the jobs that wait for these labs, once for each attempt; return how many, for the log."""
         announced = 0
-        for lab in {lab for _, lab in self.notified}:
+        for lab in self.notified:
             for job in await self._store.of_lab(lab):
-                if job.state is DeviceJobState.QUEUED and (job.repository, lab) in self.notified:
+                settings = self.lab_of(job.repository, lab)
+                is_notified = settings is not None and bool(settings.webhook or settings.workflow)
+                if job.state is DeviceJobState.QUEUED and is_notified:
                     repository = Repository(job.repository_id, job.repository, None)
                     waiting = WaitingJob(lab, job.id, job.attempt + 1)
                     announced += await announce(self._accept, JOB_WAITS, repository, waiting)
@@ -143,7 +144,8 @@ class SendLabWebhook:
         """Send the webhook. Raises `TryAgain` if the lab does not answer, `UserError` if it refuses."""
         webhooks, calls = context.part(LAB_WEBHOOKS), context.part(LAB_CALLS)
         job = await waiting_job(context.part(JOBS), self.lab, self.job, self.attempt)
-        webhook = webhooks.labs.get((job.repository, self.lab)) if job else None
+        lab = webhooks.lab_of(job.repository, self.lab) if job else None
+        webhook = lab.webhook if lab else None
         if job is None or webhook is None:
             return Applied(texts.JOB_NOT_WAITING, changed=False)
         body = webhook_body(job, self.attempt)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +58,13 @@ class LastGoods:
 
     async def __call__(self, repository: str) -> Mapping[str, Any]:
         """Return the state of a repository's branch for the API. Raises LookupError if there is none."""
-        record = await self._stored.of(repository)
+        return self._with_lag(repository, await self._stored.of(repository))
+
+    async def some(self, repositories: Collection[str]) -> dict[str, Mapping[str, Any]]:
+        """Return the same for some repositories, by name; those without such a branch are left out."""
+        return {name: self._with_lag(name, record) for name, record in (await self._stored.some(repositories)).items()}
+
+    def _with_lag(self, repository: str, record: Mapping[str, Any]) -> Mapping[str, Any]:
         report = lag_report(repository, record, self._clock())
         return {**record, "lag": _lag(report) if report else None, "blockers": _blockers(report) if report else []}
 

@@ -43,11 +43,7 @@ class FailureListing:
     """Lists the tests that fail on targets of repositories that have labs."""
 
     def __init__(self, config: Config, store: ResultsStore, clock: Callable[[], float] = time.time) -> None:
-        self._repositories = {
-            name.lower(): (name, repository)
-            for name, repository in config.repositories.items()
-            if repository.of(LAB_RESULTS) is not None
-        }
+        self._config = config
         self._store = store
         self._clock = clock
 
@@ -57,10 +53,9 @@ class FailureListing:
         Raises LookupError where app.yaml has no results for the repository, `TryAgain` while the database is
         unavailable.
         """
-        named_config = self._repositories.get(target.repository.lower())
-        if named_config is None:
+        name, config = self._config.configured.name_of(target.repository), self._config.repository(target.repository)
+        if name is None or config is None or config.of(LAB_RESULTS) is None:
             raise LookupError(target.repository)
-        name, config = named_config
         target = replace(target, repository=name)
         try:
             listed, total = await asyncio.to_thread(

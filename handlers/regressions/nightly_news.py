@@ -296,11 +296,7 @@ class NewsAnnouncer:
     def __init__(
         self, config: Config, records: Records, *, accept: Announce, clock: Callable[[], float] = time.time
     ) -> None:
-        self._waits = {
-            name: seconds(regressions.wait)
-            for name, settings in config.repositories.items()
-            if (regressions := settings.of(REGRESSIONS_KEY)) is not None
-        }
+        self._config = config
         self._records = records
         self._accept = accept
         self._clock = clock
@@ -310,9 +306,12 @@ class NewsAnnouncer:
 
         Returns how many events were announced.
         """
-        wait, repository_id = self._waits.get(repository), await repository_id_of(self._records, repository)
-        if wait is None or repository_id is None:
+        settings = self._config.repository(repository)
+        regressions = settings.of(REGRESSIONS_KEY) if settings is not None else None
+        repository_id = await repository_id_of(self._records, repository)
+        if regressions is None or repository_id is None:
             return 0
+        wait = seconds(regressions.wait)
         waiting = await self._records.under(WAITING_NEWS, repository_id)
         if not waiting:
             return 0

@@ -8,9 +8,10 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from bot.feature import Feature, RecurringWork, Services
 from bot.github.repositories.in_force import REPOSITORY_FILE, file_faults
+from bot.github.repositories.installed import INSTALLED
 from handlers.repository_file import handler
 from handlers.repository_file.effects import StoreRepositoryFile
-from handlers.repository_file.sweep import FILE_FOUND, HALF_HOURLY, LAST_SCANS, RepositoryFileSweep
+from handlers.repository_file.sweep import FILE_FOUND, FILE_SCAN, HALF_HOURLY, LAST_SCANS, RepositoryFileSweep
 
 
 class FileFaults:
@@ -45,15 +46,16 @@ def timers(services: Services) -> Sequence[RecurringWork]:
         services.records,
         announce_event=services.announce,
         github_for=services.github_for,
+        installed=lambda: services.part(INSTALLED),
         clock=services.now,
     )
-    return [RecurringWork("repository-files", HALF_HOURLY, sweep.sweep)] if sweep.repositories else []
+    return [RecurringWork("repository-files", HALF_HOURLY, sweep.sweep)] if sweep.is_needed else []
 
 
 FEATURE = Feature(
     name="repository_file",
     events=(FILE_FOUND,),
-    records=(REPOSITORY_FILE, LAST_SCANS),
+    records=(REPOSITORY_FILE, LAST_SCANS, FILE_SCAN),
     router=handler.router,
     effects=(StoreRepositoryFile,),
     timers=timers,

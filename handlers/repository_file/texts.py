@@ -28,6 +28,7 @@ SAME_AS_DEFAULT = "the file is the same as on the default branch"
 
 # -- the log --
 
+NOT_LISTED = "could not list the repositories of an owner"
 NOT_SCANNED = "could not check whether a repository's own settings have changed"
 
 # -- titles and words --

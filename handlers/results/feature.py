@@ -59,7 +59,7 @@ async def provide(services: Services) -> None:
         source_for=results.source_for,
         clock=services.now,
     )
-    if watch.repositories:
+    if watch.buckets:
         await asyncio.to_thread(check_environment, list(watch.queues))
     services.parts[WATCH] = watch
     # Looked up for each run: another feature provides it, after this one.
@@ -80,7 +80,7 @@ def routes(services: Services) -> Sequence[Operation]:
 def timers(services: Services) -> Sequence[RecurringWork]:
     """Return the timer of the watch, if there are buckets."""
     watch = services.part(WATCH)
-    return [RecurringWork("hardware-results", TICK, watch.tick)] if watch.repositories else []
+    return [RecurringWork("hardware-results", TICK, watch.tick)] if watch.buckets else []
 
 
 def listeners(services: Services) -> Sequence[Coroutine[Any, Any, None]]:

@@ -54,11 +54,7 @@ class RunListing:
     """Lists the runs of repositories that have labs; `github_url` is the address of GitHub's pages."""
 
     def __init__(self, config: Config, store: ResultsStore, records: Records, github_url: str) -> None:
-        self._names = {
-            name.lower(): name
-            for name, repository in config.repositories.items()
-            if repository.of(LAB_RESULTS) is not None
-        }
+        self._config = config
         self._store = store
         self._records = records
         self._github_url = github_url
@@ -70,8 +66,9 @@ class RunListing:
         runs, `TryAgain` while the database is unavailable.
         """
         # GitHub accepts any letter case, but results are stored under the name in app.yaml.
-        repository = self._names.get(query.repository.lower())
-        if repository is None:
+        repository = self._config.configured.name_of(query.repository)
+        settings = self._config.repository(query.repository)
+        if repository is None or settings is None or settings.of(LAB_RESULTS) is None:
             raise LookupError(query.repository)
         listing = partial(
             self._store.runs,

@@ -109,11 +109,7 @@ class Watch:
         source_for: Callable[[str], Bucket],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._watched = {
-            name: results
-            for name, settings in config.repositories.items()
-            if (results := settings.of(LAB_RESULTS)) is not None
-        }
+        self._config = config
         self._store = store
         self._records = records
         self._journal = journal
@@ -130,15 +126,21 @@ class Watch:
         ]
 
     @property
-    def repositories(self) -> list[str]:
-        """Return the repositories that have labs."""
-        return list(self._watched)
+    def _watched(self) -> dict[str, Results]:
+        """Return the repositories that have labs, each with its settings."""
+        return dict(self._config.configured.with_feature(LAB_RESULTS))
+
+    @property
+    def buckets(self) -> list[Results]:
+        """Return the settings with labs in app.yaml, those of patterns too."""
+        entries = self._config.configured.entries.values()
+        return [results for settings in entries if (results := settings.of(LAB_RESULTS)) is not None]
 
     @property
     def queues(self) -> dict[str, list[BucketFolder]]:
         """Return the queues to listen to, each with the folders of buckets that it may announce."""
         queues: dict[str, list[BucketFolder]] = {}
-        for results in self._watched.values():
+        for results in self.buckets:
             if results.queue is not None:
                 queues.setdefault(results.queue, []).append(BucketFolder(results.bucket, results.prefix))
         return queues
@@ -153,18 +155,18 @@ class Watch:
         If something has never happened, its age counts from the start of this process, so that an alarm on it fires.
         """
         moment, health = self._clock(), ResultsHealth()
+        keys = {repository: LISTED.of(repository.lower()) for repository in self._watched}
+        listed = await self._records.get_some(keys.values())
+        waiting = await asyncio.to_thread(self._store.waiting_counts)
+        newest = await asyncio.to_thread(self._store.newest, *self._watched)
         for repository, results in self._watched.items():
-            listed = await self._records.get(LISTED.of(repository.lower()))
-            health.listed[repository] = moment - (listed.at if listed else self._began)
-            health.waiting[repository], newest = await asyncio.to_thread(self._waiting_and_newest, repository)
+            listing = listed.get(keys[repository].name)
+            health.listed[repository] = moment - (listing.at if listing else self._began)
+            health.waiting[repository] = waiting.get(repository, 0)
             for lab, settings in results.labs.items():
                 for target in (TargetKey(repository, lab, name) for name in settings.targets):
                     health.newest[target] = moment - newest.get(target, self._began)
         return health
-
-    def _waiting_and_newest(self, repository: str) -> tuple[int, dict[TargetKey, float]]:
-        """Return how many runs wait for files, and when the newest run of each target was stored."""
-        return len(self._store.waiting(repository)), self._store.newest(repository)
 
     async def announce_arrival(self, arrival: Arrival) -> None:
         """Announce a run whose manifest a queue reported. Raises an error if the announcement could not be stored."""

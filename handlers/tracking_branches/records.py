@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NotRequired
@@ -12,11 +12,12 @@ from typing_extensions import TypedDict
 
 from bot.engine.records import Record
 from bot.github.commits.required import State
-from bot.github.pull_heads import repository_id_of
+from bot.github.pull_heads import repository_id_of, repository_ids, repository_ids_of
 from handlers.tracking_branches.decide import CommitVerdict, ScannedCommit
 
 if TYPE_CHECKING:
     from bot.config import Config
+    from bot.config.model import RepositoryConfig
     from bot.engine.records import Records
 
 NIGHTLY, LAST_GOOD = "nightly", "last-good"
@@ -57,6 +58,14 @@ class TrackingRecord:
             raise LookupError(repository)
         return record
 
+    async def some(self, repositories: Collection[str]) -> dict[str, TrackingState]:
+        """Return the records of some repositories, by name; those for which `of` raises LookupError are left out."""
+        names = [name for name in repositories if (config := self._config.repository(name)) and self._is_on(config)]
+        ids = await repository_ids_of(self._records, names)
+        keys = {name: TRACKING.of(self._name, number) for name, number in ids.items()}
+        stored = await self._records.get_some(list(keys.values()))
+        return {name: stored[key.name] for name, key in keys.items() if key.name in stored}
+
     async def moves(self, repository: str) -> list[TrackingMove]:
         """Return the last moves of the branch of `owner/name`, newest first."""
         repository_id = await repository_id_of(self._records, repository)
@@ -66,16 +75,22 @@ class TrackingRecord:
 
     async def all(self) -> list[tuple[str, TrackingState]]:
         """Return the name and the record of each repository that has one."""
-        records = [(repository, await self._record(repository)) for repository in self._config.repositories]
-        return [(repository, record) for repository, record in records if record is not None]
+        names = [name for name, config in self._config.repositories.items() if self._name in config.timers]
+        ids = await repository_ids(self._records, names)
+        keys = {name: TRACKING.of(self._name, ids[name.lower()]) for name in names if name.lower() in ids}
+        stored = await self._records.get_some(keys.values())
+        return [(name, stored[key.name]) for name, key in keys.items() if key.name in stored]
 
     async def _record(self, repository: str) -> TrackingState | None:
         config = self._config.repository(repository)
-        # The record outlives the feature: once the timer is off, the record is out of date.
-        if config is None or self._name not in config.timers:
+        if config is None or not self._is_on(config):
             return None
         repository_id = await repository_id_of(self._records, repository)
         return await self._records.get(TRACKING.of(self._name, repository_id)) if repository_id is not None else None
+
+    def _is_on(self, config: RepositoryConfig) -> bool:
+        # The record outlives the feature: once the timer is off, the record is out of date.
+        return self._name in config.timers
 
 
 class StoredLag(TypedDict):

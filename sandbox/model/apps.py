@@ -187,9 +187,16 @@ class InstallationToken:
     installation: Installation
     expires_at: datetime
     permissions: Mapping[str, str]
-    repositories: list[Home]
+    chosen: list[Home] | None = None
+    """The repositories to which the request narrowed it; None for all of the installation."""
     narrowed_by: frozenset[str] | None = None
     """The keys of the request that narrow it (`repositories`, `repository_ids`, `permissions`); None: not requested."""
+
+    @property
+    def repositories(self) -> list[Home]:
+        """Return what it covers now: the choice of the installation's repositories may change after it was made."""
+        installed = self.installation.repositories
+        return list(installed) if self.chosen is None else [one for one in self.chosen if one in installed]
 
     @property
     def too_broad(self) -> str | None:
@@ -198,9 +205,9 @@ class InstallationToken:
             return None
         if "permissions" not in self.narrowed_by:
             return "it has every permission of the App"
-        if not self.narrowed_by & {"repositories", "repository_ids"} and set(self.permissions) != {"metadata"}:
-            return f"it has {dict(self.permissions)} in every repository of the installation"
         written = sorted(name for name, level in self.permissions.items() if level == "write")
+        if written and not self.narrowed_by & {"repositories", "repository_ids"}:
+            return f"it may write {written} in every repository of the installation"
         return f"it may write {written} at once" if len(written) > MOST_WRITES else None
 
     def may(self, permission: str, level: str) -> bool:
@@ -231,13 +238,13 @@ class Tokens:
     ) -> InstallationToken:
         """Return a new token of an installation; `narrowed_by` are the keys of a request that narrow it."""
         granted = dict(permissions) if permissions else dict(installation.permissions)
-        covered = list(installation.repositories if repositories is None else repositories)
+        chosen = None if repositories is None else list(repositories)
         expires_at = self._clock.now() + TOKEN_LIFETIME
         value = "ghs_" + secrets.token_hex(18)
         self.issued.append(value)
         granted |= {"metadata": "read"}
         narrowed = None if narrowed_by is None else frozenset(narrowed_by)
-        self._tokens[value] = InstallationToken(value, installation, expires_at, granted, covered, narrowed)
+        self._tokens[value] = InstallationToken(value, installation, expires_at, granted, chosen, narrowed)
         return self._tokens[value]
 
     def find(self, value: str) -> InstallationToken:

@@ -58,9 +58,9 @@ def create_token(call: Call) -> ApiResponse:
     if installation.suspended_at:
         raise ApiError(403, "This installation has been suspended")
     names, numbers = call.body.get("repositories"), call.body.get("repository_ids")
-    chosen = list(installation.repositories)
+    chosen = None
     if names is not None or numbers is not None:
-        chosen = [r for r in chosen if r.name in (names or []) or r.id in (numbers or [])]
+        chosen = [r for r in installation.repositories if r.name in (names or []) or r.id in (numbers or [])]
         if len(chosen) != len(names or []) + len(numbers or []):
             raise refused("There is at least one repository that does not exist or is not accessible")
     permissions = call.body.get("permissions")
@@ -102,7 +102,10 @@ def revoke_token(call: Call) -> ApiResponse:
 def list_repositories(call: Call) -> ApiResponse:
     """List the repositories that the token covers."""
     assert call.token is not None
-    answer = call.page(call.token.repositories, repositories.repository, "repositories")
+    current = list(call.github.repositories.values())
+    # The sandbox keeps a deleted repository in its installation; GitHub lists it no more.
+    existing = [repository for repository in call.token.repositories if repository in current]
+    answer = call.page(existing, repositories.repository, "repositories")
     assert isinstance(answer.body, dict)
     answer.body["repository_selection"] = "selected"
     return answer

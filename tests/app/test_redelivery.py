@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -20,6 +20,9 @@ from bot.app.redelivery import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
     MISSING,
+    MOST_PARTS,
+    OVERLAP,
+    PAGES_OF_ALL,
     PER_NOTE,
     PER_SWEEP,
     READING_SECONDS,
@@ -27,6 +30,8 @@ from bot.app.redelivery import (
     DeliveryAttempt,
     MissingDelivery,
     Redelivery,
+    UnreadPart,
+    _joined,
     still_missing,
 )
 from bot.core.errors import TryAgain
@@ -251,15 +256,127 @@ async def test_an_outage_ends_the_requests_and_does_not_count_as_a_try(world: Wo
     )
 
 
-async def test_a_list_that_takes_too_long_is_read_in_part_and_the_deliveries_found_are_requested(world: World) -> None:
-    """A job is cancelled after 15 minutes: a sweep that reads longer would never record anything."""
-    lost = world.lose(5)
-    ticks = count(0, READING_SECONDS / 3)
-    sweeper = world.sweeper_with(clock=lambda: float(next(ticks)))
-    assert (await sweeper.sweep()).asked == 3
+def listed(world: World, count: int, *, failed: Collection[int] = (), began: float = 60.0) -> list[str]:
+    """Let GitHub list as many deliveries of the last seconds; those at the places `failed` did not arrive.
+
+    Return the GUIDs of the failed ones, oldest first.
+    """
+    if not world.github.webhooks.deliveries:
+        world.lose(1)
+        world.github.webhooks.deliveries[0].status_code = 202
+    delivery, now, lost = world.github.webhooks.deliveries[0], world.github.clock.now(), []
+    for place in range(count):
+        code = 502 if place in failed else 202
+        at = now - timedelta(seconds=round(began * (1 - place / count)))
+        copy = replace(delivery, id=world.github.new_id(), guid=f"{began}-{place}", created_at=at, status_code=code)
+        world.github.webhooks.deliveries.append(copy)
+        lost += [copy.guid] if place in failed else []
+    return lost
+
+
+async def swept_pages(world: World, sweeper: Redelivery) -> int:
+    """Sweep, and return how many pages of the list it read."""
+    world.github.requests.clear()
+    await sweeper.sweep()
     await world.github.delivered()
-    assert world.redelivered() == lost[2:]
-    assert await world.records.get(MISSING.of()) is not None
+    return world.github.requests.count("GET", "/app/hook/deliveries")
+
+
+@pytest.mark.parametrize("count", [10, 100, 990, 3_000, 12_000])
+async def test_a_sweep_reads_ten_pages_and_the_failures_however_many_deliveries_arrived(
+    world: World, count: int
+) -> None:
+    """It read all deliveries of eleven minutes, and could not keep up with 136 a second."""
+    await world.sweeper.sweep()
+    listed(world, 1, began=3600.0)
+    await world.sweeper.sweep()
+    lost = listed(world, count, failed=[0, count // 2, count - 1])
+    assert await swept_pages(world, world.sweeper) <= min(count // 100 + 1, PAGES_OF_ALL + 1)
+    assert set(lost) <= set(world.redelivered())
+
+
+async def test_a_list_that_takes_too_long_is_read_to_its_end_by_later_sweeps(world: World) -> None:
+    """A job is cancelled after 15 minutes: a sweep that reads longer would never record anything."""
+    lost = listed(world, 1_000, failed=range(0, 1_000, 100), began=3600.0)
+    ticks = count(0, READING_SECONDS / 3)
+    pages = []
+    for _ in range(10):
+        sweeper = world.sweeper_with(clock=lambda: float(next(ticks)))  # another process has no other state
+        pages.append(await swept_pages(world, sweeper))
+    assert set(lost) <= set(world.redelivered())
+    assert all(number <= 4 for number in pages)
+    remaining = await world.records.get(MISSING.of())
+    assert remaining is not None
+    assert remaining.unread == ()
+
+
+async def test_a_sweep_that_github_limits_goes_on_where_it_was(world: World) -> None:
+    lost = listed(world, 1_000, failed=[3, 503, 950])
+    world.github.faults.add("GET", "/app/hook/deliveries", status=429, headers={"Retry-After": "90"}, skip=4)
+    assert await swept_pages(world, world.sweeper) == 5
+    remaining = await world.records.get(MISSING.of())
+    assert remaining is not None
+    assert [one.guid for one in remaining.missing] == [lost[2]]
+    world.time.now += 90
+    # All deliveries are from the last two minutes, so the newest pages are read again.
+    assert await swept_pages(world, world.sweeper) == 11 + 7
+    assert set(lost) <= set(world.redelivered())
+
+
+@pytest.mark.parametrize("status", [400, 422])
+async def test_a_cursor_that_github_no_longer_knows_loses_nothing(world: World, status: int) -> None:
+    lost = listed(world, 1_000, failed=[3, 503, 950])
+    world.github.faults.add("GET", "/app/hook/deliveries", status=429, headers={"Retry-After": "90"}, skip=4)
+    await world.sweeper.sweep()
+    world.time.now += 90
+    world.github.faults.clear()
+    # The first request of the sweep is for the newest page, the second one has the cursor.
+    world.github.faults.add("GET", "/app/hook/deliveries", status=status, skip=1)
+    await swept_pages(world, world.sweeper)
+    assert set(lost) <= set(world.redelivered())
+
+
+async def test_a_cursor_of_a_delivery_that_github_has_deleted_loses_nothing(world: World) -> None:
+    lost = listed(world, 1_000, failed=[3, 503, 950])
+    await world.sweeper.sweep()
+    noted = await world.records.get(MISSING.of())
+    assert noted is not None
+    world.github.webhooks.deliveries = [one for one in world.github.webhooks.deliveries if not one.redelivery]
+    await world.records.put(MISSING.of(), replace(noted, missing=(), unread=(UnreadPart(0.0, "v1_1"),)))
+    await swept_pages(world, world.sweeper)
+    assert set(lost) <= set(world.redelivered())
+
+
+@pytest.mark.parametrize("count", [5, 3_000])
+async def test_a_failure_that_is_listed_late_among_older_deliveries_is_found(world: World, count: int) -> None:
+    """GitHub waits for an answer for ten seconds, while it lists newer deliveries that have ended."""
+    listed(world, count)
+    await world.sweeper.sweep()
+    await world.sweeper.sweep()
+    late = replace(world.github.webhooks.deliveries[-1], id=0, guid="late", status_code=504)
+    late.created_at -= timedelta(seconds=OVERLAP - 20)
+    world.github.webhooks.deliveries.insert(len(world.github.webhooks.deliveries) - 2, late)
+    await swept_pages(world, world.sweeper)
+    assert "late" in [one.guid for one in (await world.records.get(MISSING.of()) or replace(late)).missing]  # type: ignore[union-attr]
+
+
+async def test_after_the_database_was_lost_successes_count_however_long_the_list_is(world: World) -> None:
+    """Otherwise the bot would run commands again that it had missed and carried out."""
+    [lost] = listed(world, 3_000, failed=[0])
+    first = next(one for one in world.github.webhooks.deliveries if one.guid == lost)
+    neighbour = world.github.webhooks.deliveries[1_500]
+    arrived = replace(first, id=neighbour.id, redelivery=True, status_code=202)
+    world.github.webhooks.deliveries.insert(1_500, arrived)
+    await world.sweeper.sweep()
+    assert world.redelivered() == [lost]  # by hand, before
+
+
+def test_many_unread_parts_are_joined_into_one_that_covers_them() -> None:
+    parts = [UnreadPart(100.0 - number, f"v1_{number}", failures=number != 25) for number in range(MOST_PARTS + 10)]
+    joined = _joined(parts)
+    assert joined[:-1] == tuple(parts[: MOST_PARTS - 1])
+    assert joined[-1] == UnreadPart(100.0 - (MOST_PARTS + 9), "", failures=False)
+    assert _joined(parts[:3]) == tuple(parts[:3])
 
 
 async def test_deliveries_beyond_the_limit_of_memory_are_found_again_by_later_sweeps(world: World) -> None:

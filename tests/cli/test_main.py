@@ -201,6 +201,25 @@ async def test_check_config_warns_of_valid_but_suspicious_settings(tmp_path: Pat
     assert "octocat/tools.last_good.require: nightly is a status of this bot, which never counts as CI" in third
 
 
+async def test_check_config_reads_the_folder_and_counts_patterns(tmp_path: Path) -> None:
+    (tmp_path / "app.d").mkdir()
+    (tmp_path / "app.yaml").write_text("repositories:\n  octocat/compiler:\n")
+    more = tmp_path / "app.d" / "octo-org.yaml"
+    more.write_text("repositories:\n  octo-org/*:\n    merge:\n  octo-org/docs:\n")
+    finished = await run("check-config", env={}, cwd=tmp_path)
+    assert (finished.status, finished.out) == (0, "app.yaml: valid; 2 repositories and 1 pattern configured\n")
+    warning = "app.d/octo-org.yaml:3:5: warning: repositories.{entry}.merge: `required` is empty."
+    places = [warning.format(entry=entry) for entry in ("octo-org/*", "octo-org/docs")]
+    lines = finished.err.splitlines()
+    assert [line.startswith(place) for line, place in zip(lines, places, strict=True)] == [True, True]
+    more.write_text("repositories:\n  octo-org/*: {merge: 1}\n  octocat/compiler:\n")
+    finished = await run("check-config", "--json", env={}, cwd=tmp_path)
+    assert [(fault["file"], fault["line"], fault["column"]) for fault in json.loads(finished.out)] == [
+        ("app.d/octo-org.yaml", 2, 23),
+        ("app.d/octo-org.yaml", 3, 3),
+    ]
+
+
 async def test_a_warning_names_the_line_in_defaults_if_the_key_is_there(tmp_path: Path) -> None:
     text = "defaults:\n  last_good:\n    require:\n      - '*/branch'\n      - nightly\n  nightly: {}\n"
     (tmp_path / "app.yaml").write_text(f"{text}repositories:\n  octocat/compiler:\n  octocat/tools:\n    merge:\n")

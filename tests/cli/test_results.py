@@ -132,6 +132,16 @@ def test_an_unknown_lab_or_target_is_reported_before_anything_is_sent(folder: Pa
     assert content(aws_world) == {}
 
 
+def test_a_repository_that_matches_a_pattern_has_its_destination(folder: Path, aws_world: World) -> None:
+    text = APP_YAML.format(bucket=aws_world.name)
+    assert "octocat/compiler" in text
+    (folder / "app.yaml").write_text(text.replace("octocat/compiler", "octocat/*"))
+    finished = upload(aws_world, bucket=None)
+    assert finished.stdout == f"s3://{aws_world.name}/{RUN.replace('results/', 'device/')}manifest.json\n", finished
+    refused = upload(aws_world, repository="hubot/compiler", bucket=None)
+    assert "app.yaml has no results for hubot/compiler" in refused.stderr
+
+
 def test_a_repository_missing_in_app_yaml_is_refused_even_if_the_bucket_is_given(
     folder: Path, aws_world: World
 ) -> None:

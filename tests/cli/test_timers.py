@@ -12,6 +12,7 @@ import pytest
 from bot.app.registration import EVENTS, PERMISSIONS
 from bot.engine.service import Engine
 from bot.github.pull_heads import REPOSITORY_ID
+from bot.github.repositories.known import KNOWN_REPOSITORY, KnownRepository
 from sandbox import GitHubSandbox, Repository
 from sandbox.bot_process import BotProcess
 from tests.fork_server import launch
@@ -72,6 +73,20 @@ async def test_without_a_server_the_command_runs_the_timer_and_lists_its_outcome
     listed = await desk.nightjar("timer", "list")
     assert "03:00 UTC" in listed.out
     assert f"nightly is created at {sha[:7]}" in listed.out
+
+
+async def test_timers_of_a_pattern_are_those_of_the_repositories_that_are_known(desk: Desk) -> None:
+    (desk.folder / "app.yaml").write_text("repositories: {octocat/*: {nightly: {at: '03:00', timezone: UTC}}}")
+    none = await desk.nightjar("timer", "list", "--json")
+    assert (none.status, none.out) == (0, "[]\n")
+    async with Engine(desk.env["DATABASE_URL"]) as engine:
+        known = KnownRepository(desk.repo.id, "octocat/compiler", "octocat/compiler")
+        await engine.records.put(KNOWN_REPOSITORY.of(desk.repo.id), known)
+    listed = await desk.nightjar("timer", "list", "--json")
+    assert [timer["repository"] for timer in json.loads(listed.out)] == ["octocat/compiler"]
+    planned = await desk.nightjar("timer", "run", "nightly", "--dry-run")
+    assert planned.status == 0, planned.err
+    assert len(json.loads(planned.out)) == 1
 
 
 async def test_next_to_a_server_the_server_runs_the_timer(desk: Desk) -> None:

@@ -12,7 +12,7 @@ from tests.settings import enabled
 
 NAME = 'must be a name with its @ or a slash before it, in quotes, as in "@ci" or "/ci"'
 PATTERN = "must be a name or a pattern of *, ? and [letters], as in release/*"
-REPOSITORY = "must be a repository's owner/name, as in octocat/compiler"
+REPOSITORY = "must be a repository's owner/name, as in octocat/compiler, or a pattern such as octo-org/*"
 CONTEXT = "a name of up to 100 characters in one line, as in ci/slow-tests"
 ROLES = "one of author, triage, write, maintain, admin"
 FEATURES = (

@@ -157,7 +157,8 @@ def test_any_tree_of_known_keys_is_accepted_or_explained(text: str) -> None:
             + b"a," * 5_000
             + b"]}}\nrepositories:\n"
             + b"".join(b" o/r%d:\n" % n for n in range(4_000)),
-            "defaults, repeated below every repository, make more than 200,000 values, the maximum; shorten defaults",
+            "defaults and patterns, repeated below every repository, make more than 200,000 values, the maximum; "
+            "shorten them, or write a pattern such as octo-org/* in place of many repositories",
         ),
     ],
     ids=["large", "deep flow", "deep block", "many", "billion laughs", "large defaults"],

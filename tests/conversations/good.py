@@ -24,7 +24,7 @@ repositories:
 """
 QUIET = "    slow_tests: false\n"
 """Without slow tests, the bot sets no status of its own on a commit."""
-SCHEDULE = FixedInterval(900)
+SCHEDULE = FixedInterval(900).for_timer("octocat/compiler last-good")
 BRANCH = "last-successful"
 
 

@@ -18,7 +18,7 @@ repositories:
     slow_tests: false
     stale_reviews: {after: 7d, every: 15m, limit: 5}
 """
-EVERY = FixedInterval(900)
+EVERY = FixedInterval(900).for_timer("octocat/compiler stale-reviews")
 DAY = 86_400.0
 MORE = 0.05
 """A part of a day, so that full days have passed on the bot's and on GitHub's clock, even if a test takes long."""

@@ -14,6 +14,7 @@ from bot.core.untrusted.pool import POOL
 from bot.results.service import RESULTS
 from tests.bucket import World
 from tests.conversations.lab import CHECK, LAB, TARGET, TEST_FILE, LabTown, junit, lab_town
+from tests.conversations.town import REPOSITORY
 
 FIRST = "First run, nothing to compare with"
 GIVEN_UP = "The deadline has passed"
@@ -43,6 +44,21 @@ async def test_the_second_nightly_run_reports_what_changed_since_the_first(place
         (TEST_FILE, 1, "warning")
     ]
     assert "@example-lab-ci" not in str(second_check.summary).replace("`@example-lab-ci`", "")
+
+
+async def test_a_lab_of_a_pattern_uploads_for_each_repository_that_matches(tmp_path: Path, aws_world: World) -> None:
+    async with lab_town(f"sqlite:///{tmp_path}/nightjar.db", aws_world, repository="octocat/*") as pattern_town:
+        place = replace(pattern_town, repository=REPOSITORY)
+        first, second = place.nightly_run(), place.nightly_run()
+        place.upload(first, {"ops.xml": junit(**GOOD)})
+        await place.settle()
+        place.upload(second, {"ops.xml": junit(**BAD)})
+        await place.settle()
+        assert place.check(second).title == "1 new failure · 1 passed"
+        status, _, runs = await place.town.ask(f"/api/v1/repos/{REPOSITORY.upper()}/results/runs")
+        assert (status, {run["sha"] for run in runs["runs"]}) == (200, {first, second})
+        status, _, _ = await place.town.ask("/api/v1/repos/octocat/unheard-of/results/runs")
+        assert status in {401, 404}
 
 
 async def test_a_check_is_written_once_even_if_a_lab_sends_five_suites(place: LabTown) -> None:

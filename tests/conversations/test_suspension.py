@@ -12,6 +12,7 @@ import pytest
 from bot.app.doctor.findings import Check, Finding
 from bot.core.events import Repository
 from bot.engine.internal import announce
+from bot.github.repositories.installed import INSTALLED
 from bot.news.effects import MESSAGE_EVENT, PostNews
 from bot.news.message import News
 from handlers.repository_file.sweep import RepositoryFileSweep
@@ -177,6 +178,7 @@ async def test_a_suspended_repository_costs_no_sweep_a_request(tmp_path: Path) -
             services.records,
             announce_event=services.announce,
             github_for=services.github_for,
+            installed=lambda: services.part(INSTALLED),
             clock=lambda: later,
         )
         sent = len(town.github.requests.records)

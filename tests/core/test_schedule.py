@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -98,7 +99,11 @@ def test_an_interval_gives_the_same_times_in_every_process() -> None:
 
 ZONES = st.sampled_from([LOS_ANGELES, BERLIN, LORD_HOWE, SANTIAGO, APIA, "Africa/Casablanca", "Europe/Dublin"])
 TIMES = st.builds("{:02}:{:02}".format, st.integers(0, 23), st.integers(0, 59))
-SCHEDULES = st.one_of(st.builds(Daily, TIMES, ZONES), st.builds(FixedInterval, st.integers(1, 10**6)))
+INTERVALS = st.builds(FixedInterval, st.integers(1, 10**6))
+KEYS = st.text("abc/", max_size=3)
+SCHEDULES = st.one_of(
+    st.builds(Daily, TIMES, ZONES), INTERVALS, st.builds(lambda interval, key: interval.for_timer(key), INTERVALS, KEYS)
+)
 
 
 @settings(deadline=None, max_examples=150)
@@ -116,3 +121,21 @@ def test_there_is_no_time_between_the_last_and_the_next_one(schedule: Schedule, 
 )
 def test_an_interval_is_shown_as_it_is_written_in_app_yaml(seconds: int, text: str) -> None:
     assert str(FixedInterval(seconds)) == f"every {text}"
+
+
+def test_a_timer_that_runs_every_so_often_has_the_same_offset_in_every_process() -> None:
+    assert walk(FixedInterval(900).for_timer("octocat/compiler last-good"), "2026-03-08 09:59", 2) == [
+        "2026-03-08 10:03",
+        "2026-03-08 10:18",
+    ]
+
+
+def test_the_offsets_of_many_timers_are_whole_minutes_and_fill_the_interval_evenly() -> None:
+    timers = Counter(FixedInterval(900).for_timer(f"octocat/r{number} last-good").offset for number in range(10_000))
+    assert sorted(timers) == list(range(0, 900, 60))
+    assert max(timers.values()) < 800
+    assert {FixedInterval(90).for_timer(f"octocat/r{number}").offset for number in range(100)} == {0}
+
+
+def test_a_daily_timer_runs_at_its_minute_whatever_the_repository() -> None:
+    assert Daily("21:00", LOS_ANGELES).for_timer("octocat/compiler nightly") == Daily("21:00", LOS_ANGELES)

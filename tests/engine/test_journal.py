@@ -5,11 +5,18 @@ from __future__ import annotations
 import json
 
 from bot.engine.jobs.journal import NO_LIMIT, RECENT_FAILED, Journal
+from bot.engine.jobs.notes import Note, write_note
 from tests.engine.running import LOCK, opened, running, settled
 from tests.engine.toy import World, body, writes
 from tests.waiting import until
 
 EVENT = "issue_comment"
+TASKS = ("deliver", "replay", "handle", "effect", "conclude", "resume")
+SET_STATUS = "UPDATE procrastinate_jobs SET status = %(status)s WHERE id = %(id)s"
+ADD_JOB = """
+INSERT INTO procrastinate_jobs (queue_name, task_name, priority, queueing_lock, args, status)
+VALUES ('default', %(task)s, 0, %(key)s, %(args)s, %(status)s) RETURNING id
+"""
 
 
 class CountingConnector:
@@ -138,3 +145,34 @@ async def test_the_deliveries_of_a_pull_request_are_found_by_its_lock(database_u
         newest = await engine.journal.of_lock(LOCK, 2)
         older = await engine.journal.of_lock(LOCK, 9, newest[-1].job.job_id)
         assert [[record.guid for record in page] for page in (newest, older)] == [["g3", "g2"], ["g1", "g0"]]
+
+
+STATUSES = ("todo", "doing", "succeeded", "cancelled", "failed", "aborted")
+OUTCOMES = (None, "ignored", "refused", "routed")
+
+
+async def test_the_states_of_many_deliveries_are_those_of_their_records(url_with_tables: str) -> None:
+    async with opened(url_with_tables) as engine:
+        connector = engine.database.connector
+        guids = [f"{status} {outcome} {task}" for status in STATUSES for outcome in OUTCOMES for task in TASKS]
+        for guid in [*guids, "ignored"]:
+            await engine.accept(guid, EVENT, body({}), guid, ignored={"text": "why"} if guid == "ignored" else None)
+        rows = await connector.execute_query_all_async("SELECT id, guid FROM nightjar_inbox WHERE guid <> 'ignored'")
+        for row in rows:
+            status, outcome, task = str(row["guid"]).split()
+            job_id = row["id"]
+            if task == "deliver":
+                await connector.execute_query_async(SET_STATUS, id=job_id, status=status)
+            else:
+                await connector.execute_query_async(SET_STATUS, id=job_id, status="succeeded")
+                args = {"guid": row["guid"], "handler": "a", "intent": "b", "plan_job": job_id, "message": None}
+                added = await connector.execute_query_all_async(
+                    ADD_JOB, task=task, key=f"once:{row['guid']}", args=args, status=status
+                )
+                job_id = int(added[0]["id"])
+            if outcome != "None":
+                await write_note(connector, job_id, Note(outcome=outcome))
+        records = await engine.journal.deliveries([*guids, "ignored", "unknown"])
+        states = await engine.journal.states([*guids, "ignored", "unknown"])
+    assert states == {guid: record.state for guid, record in records.items()}
+    assert set(states.values()) == {"done", "ignored", "refused", "waiting", "working", "failed"}

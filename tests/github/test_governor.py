@@ -289,3 +289,21 @@ async def test_a_request_that_was_waiting_when_a_limit_came_is_not_sent() -> Non
 
     await shared.run([*(write() for _ in range(WRITE_BURST + 2)), limit()])
     assert outcome == ["sent"] * WRITE_BURST + ["refused"] * 2
+
+
+async def test_a_command_is_sent_at_once_while_a_sweep_of_many_repositories_waits_for_points(
+    jumping: JumpingTime,
+) -> None:
+    """After a start with 1,000 repositories, a command waited for a minute behind their tokens."""
+    governor = Governor(jumping.timing())
+
+    async def request(times: int, demand: Demand) -> None:
+        for _ in range(times):
+            async with governor.turn("app", demand):
+                pass
+
+    with pytest.raises(RateLimited):
+        await request(1000, Demand(points=5, rank=Rank.SWEEP))
+    began = jumping.now
+    await request(80, Demand(points=5))
+    assert jumping.now == began

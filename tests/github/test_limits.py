@@ -123,6 +123,24 @@ def test_each_kind_of_request_has_its_own_points_a_minute(resource: str, most: i
     assert ledger.earliest(5.0, Demand("core" if resource == "graphql" else "graphql"))[0] == 5
 
 
+@pytest.mark.parametrize(("rank", "most"), [(Rank.SWEEP, 450), (Rank.STRANGER, 450), (Rank.ANONYMOUS, 450)])
+def test_work_without_a_waiting_person_leaves_half_of_the_points_to_people(rank: Rank, most: int) -> None:
+    ledger = Ledger(Allowance(anonymous_share=1.0))
+    assert sent_at_once(ledger, Demand(rank=rank)) == most
+    assert ledger.earliest(0.0, Demand(rank=rank)) == (60, PACED)
+    assert sent_at_once(ledger, Demand(rank=Rank.EVENT)) == 900 - most
+    assert ledger.earliest(0.0, Demand(rank=Rank.WRITER)) == (60, PACED)
+
+
+def test_a_window_of_which_people_use_more_than_half_is_closed_to_sweeps() -> None:
+    ledger = Ledger(Allowance())
+    for _ in range(450):
+        ledger.book(0.0, Demand(rank=Rank.WRITER))
+    ledger.book(30.0, Demand(rank=Rank.WRITER))
+    assert ledger.earliest(30.0, Demand(rank=Rank.SWEEP)) == (60, PACED)
+    assert ledger.earliest(30.0, Demand(rank=Rank.EVENT))[0] == 30
+
+
 @pytest.mark.no_cover
 @settings(deadline=None, max_examples=40)
 @given(crowds=crowds, limit=st.integers(1, 90))

@@ -8,12 +8,13 @@ import pytest
 from procrastinate.exceptions import ConnectorException
 
 from bot.app.load import parse_config
-from bot.core.events import Delivery
+from bot.core.events import Delivery, Repository
 from bot.core.payload import Json, Payload
 from bot.engine.database import Database
 from bot.engine.records import Records
 from bot.github.pull_heads import REPOSITORY_ID, RepositoryId
 from bot.github.repositories.known import KNOWN_REPOSITORY, KnownRepository, LeftAlone, Repositories
+from tests.counted import Work, counted
 from tests.tables import with_tables
 
 NAME = "octocat/compiler"
@@ -73,6 +74,48 @@ async def test_a_repository_that_may_come_back_does_not_after_the_app_was_uninst
     repository = await repositories.get(7)
     assert repository is not None
     assert repository.away is LeftAlone.UNINSTALLED
+    await database.close()
+
+
+async def first_sight(url: str, count: int) -> Work:
+    """Let a bot see each of `count` repositories for the first time; return what the last one cost."""
+    config = parse_config(f"repositories: {{{', '.join(f'octocat/r{n}: {{}}' for n in range(count))}}}".encode(), "a")
+    database = Database(url)
+    await database.open()
+    repositories = Repositories(config, Records(database.connector))
+    for number in range(count - 1):
+        await repositories.see(number, f"octocat/r{number}")
+    with counted(database.connector) as work:
+        assert await repositories.name_of(Repository(count, f"octocat/r{count - 1}", None)) is not None
+        await repositories.see(count, f"octocat/r{count - 1}")
+    # The doctor asks this about each repository in each of its rounds.
+    with counted(database.connector) as repeated:
+        assert await repositories.holder("octocat/r0", 0) is None
+        assert await repositories.named("octocat/r0") == KnownRepository(0, "octocat/r0", "octocat/r0")
+    await database.close()
+    return Work(work.statements + repeated.statements, work.rows + repeated.rows)
+
+
+async def test_the_first_sight_of_a_repository_costs_the_same_beside_any_number_of_others(url_with_tables: str) -> None:
+    work = await first_sight(url_with_tables, 40)
+    assert (work.statements <= 10, work.rows <= 6) == (True, True), work
+
+
+async def test_another_repository_gets_a_name_only_after_its_holder_is_gone(url_with_tables: str) -> None:
+    database = Database(url_with_tables)
+    await database.open()
+    repositories = Repositories(CONFIG, Records(database.connector))
+    await repositories.see(7, NAME)
+    await repositories.see(7, "octocat/renamed")
+    await repositories.see(8, NAME)
+    assert (await repositories.get(8), await repositories.name_of(Repository(8, NAME, None))) == (None, None)
+    await repositories.see(7, "octocat/renamed", away=LeftAlone.DELETED)
+    await repositories.see(8, NAME)
+    # A late message about the repository that had the name before does not take it away again.
+    await repositories.see(7, "octocat/renamed", away=LeftAlone.UNINSTALLED)
+    assert await repositories.named(NAME) == KnownRepository(8, NAME, NAME)
+    await repositories.see(9, NAME)
+    assert await repositories.get(9) is None
     await database.close()
 
 

@@ -159,7 +159,7 @@ class Replay:
         self._github = StraightBranch(run.position for run in lab.runs)
         self._pool = _SamePlace()
         self._results = results(
-            CONFIG.repositories, store, cast("Any", None), cast("Pool", self._pool), cast("Any", None)
+            CONFIG.configured.name_of, store, cast("Any", None), cast("Pool", self._pool), cast("Any", None)
         )
         self._parts = PartMap()
         self._parts[RESULTS] = self._results

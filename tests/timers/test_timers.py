@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from bot.app.load import parse_config
 from bot.config import Config
-from bot.core.errors import UserError
+from bot.core.errors import TryAgain, UserError
 from bot.engine.service import Engine, StorageError
 from bot.github.client import GitHub
 from bot.github.pull_heads import REPOSITORY_ID, RepositoryId
-from bot.timers.timers import RepositoryTimers, repositories_with, timer_states
+from bot.github.repositories.known import LeftAlone, Repositories
+from bot.timers.metrics import TimerGauges
+from bot.timers.timers import (
+    ANNOUNCED,
+    ANNOUNCED_TIMER,
+    AnnouncedTimer,
+    AnnouncedTimers,
+    RepositoryTimers,
+    TimerState,
+    repositories_with,
+    timer_states,
+)
+from tests.counted import Work, counted
+from tests.statements import collected
 from tests.tables import with_tables
 
 CONFIG = "repositories:\n  octocat/compiler:\n    nightly: {%s}\n  octocat/other:\n"
@@ -197,3 +211,205 @@ def test_an_unknown_timer_is_answered_with_the_existing_ones() -> None:
         repositories_with(config(), "last-good", None)
     with pytest.raises(UserError, match=r"octocat/other has no timer `nightly` in app\.yaml\."):
         repositories_with(config(), "nightly", "octocat/other")
+
+
+MANY = 1_000
+
+
+def many(keys: str, count: int = MANY) -> Config:
+    repositories = "".join(f"  octocat/r{number}: {{{keys}}}\n" for number in range(count))
+    return parse_config(f"repositories:\n{repositories}".encode(), "app.yaml")
+
+
+async def crowd(desk: Desk, settings: Config) -> RepositoryTimers:
+    """Return the timers of many repositories, whose IDs are known, after a first tick."""
+    ids = {REPOSITORY_ID.of(name): RepositoryId(number) for number, name in enumerate(settings.repositories, 1)}
+    await desk.engine.records.put_all(ids)
+    timers = RepositoryTimers(
+        settings,
+        desk.engine.records,
+        desk.engine.journal,
+        accept=desk.accept,
+        github_for=nobody,
+        clock=lambda: desk.now,
+    )
+    await timers.tick()
+    return timers
+
+
+@pytest.fixture
+async def any_desk(url_with_tables: str) -> AsyncIterator[Desk]:
+    async with Engine(url_with_tables) as engine:
+        yield Desk(engine)
+
+
+@pytest.fixture
+def insertions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the statements that insert deliveries, at the database driver."""
+    texts: list[str] = []
+    note = collected.note
+
+    def noting(database: str, text: object, values: object) -> None:
+        if "INTO nightjar_inbox" in str(text):
+            texts.append(str(text))
+        note(database, text, values)
+
+    monkeypatch.setattr(collected, "note", noting)
+    return texts
+
+
+LAST_GOOD = 'last_good: {every: 15m, require: ["*/branch"]}'
+
+
+async def test_timers_of_many_repositories_are_spread_over_their_interval(any_desk: Desk) -> None:
+    timers = await crowd(any_desk, many(LAST_GOOD))
+    began: list[int] = []
+    for minute in range(1, 16):
+        any_desk.now = EVENING + minute * 60
+        before = len(any_desk.accepted)
+        with counted(any_desk.engine.database.connector) as work:
+            await timers.tick()
+        began.append(len(any_desk.accepted) - before)
+        # The announcements, which the driver puts into one statement, and five statements beside them.
+        assert work.statements <= began[-1] + 5
+        assert work.rows <= 5 * began[-1]
+    assert len(set(any_desk.accepted)) == len(any_desk.accepted) == MANY
+    assert max(began) <= 100
+    any_desk.now += 60
+    await timers.tick()
+    assert len(any_desk.accepted) == MANY + began[0]
+
+
+async def test_all_nightly_timers_of_a_minute_are_announced_in_that_minute_with_few_statements(
+    any_desk: Desk, insertions: list[str]
+) -> None:
+    timers = await crowd(any_desk, many('nightly: {at: "21:00"}'))
+    any_desk.now = EVENING + 9 * HOUR
+    with counted(any_desk.engine.database.connector) as work:
+        await timers.tick()
+    assert len(any_desk.accepted) == MANY
+    assert work.statements - MANY <= 8
+    # PostgreSQL gets 200 deliveries in a statement, SQLite 32.
+    assert len(insertions) <= 40
+
+
+async def test_a_tick_reads_and_writes_nothing_for_timers_whose_time_has_not_come(any_desk: Desk) -> None:
+    timers = await crowd(any_desk, many("nightly: {}", 20))
+    any_desk.now += 60
+    with counted(any_desk.engine.database.connector) as work:
+        await timers.tick()
+    assert work == Work(statements=0, rows=0)
+
+
+async def test_the_shown_next_run_is_the_minute_in_which_the_timer_runs(any_desk: Desk) -> None:
+    settings = many(LAST_GOOD, 20)
+    timers, engine = await crowd(any_desk, settings), any_desk.engine
+    shown = await timer_states(settings, engine.records, engine.journal, any_desk.now)
+    for any_desk.now in (EVENING + minute * 60 for minute in range(1, 16)):
+        await timers.tick()
+    states = await timer_states(settings, engine.records, engine.journal, any_desk.now)
+    assert [state.last_run for state in states] == [state.next_run for state in shown]
+
+
+async def test_the_states_of_any_number_of_timers_take_five_statements(any_desk: Desk) -> None:
+    settings = many(LAST_GOOD, 200)
+    timers, engine = await crowd(any_desk, settings), any_desk.engine
+    any_desk.now += 900
+    await timers.tick()
+    with counted(engine.database.connector) as work:
+        states = await timer_states(settings, engine.records, engine.journal, any_desk.now)
+    assert {state.outcome for state in states} == {"waiting"}
+    assert work.statements == 5
+
+
+async def test_metrics_of_any_number_of_timers_take_five_statements_and_no_reasons(any_desk: Desk) -> None:
+    settings = many(LAST_GOOD, 200)
+    timers, engine = await crowd(any_desk, settings), any_desk.engine
+    any_desk.now += 900
+    await timers.tick()
+    registry = CollectorRegistry()
+
+    async def states() -> Sequence[TimerState]:
+        return await timer_states(settings, engine.records, engine.journal, any_desk.now, with_reasons=False)
+
+    gauges = TimerGauges(states, lambda: any_desk.now, registry)
+    with counted(engine.database.connector) as work:
+        await gauges.refresh()
+    # A row for each run, its state, and its repository's ID.
+    assert work == Work(statements=4, rows=600)
+    labels = {"repository": "octocat/r7", "timer": "last-good"}
+    assert registry.get_sample_value("nightjar_timer_last_outcome", {**labels, "outcome": "waiting"}) == 1
+    assert registry.get_sample_value("nightjar_timer_last_run_age_seconds", labels) == 0
+    upcoming = registry.get_sample_value("nightjar_timer_next_run_seconds", labels)
+    assert upcoming is not None
+    assert 0 < upcoming <= 900
+    gauges.clear()
+    assert registry.get_sample_value("nightjar_timer_next_run_seconds", labels) is None
+
+
+async def test_a_failed_run_of_each_of_many_repositories_is_looked_up_with_two_statements(any_desk: Desk) -> None:
+    timers = await crowd(any_desk, many("nightly: {}", 50))
+    any_desk.now = EVENING + 9 * HOUR
+    await timers.tick()
+    any_desk.now += HOUR
+    with counted(any_desk.engine.database.connector) as work:
+        await timers.tick()
+    assert work.statements == 4
+    assert len(any_desk.accepted) == 50
+
+
+async def test_the_times_that_an_earlier_release_has_stored_are_taken_over(desk: Desk) -> None:
+    name = "octocat/compiler nightly"
+    moment = EVENING - 15 * HOUR
+    timers = {
+        name: AnnouncedTimer("21:00 America/Los_Angeles", moment),
+        "octocat/removed nightly": AnnouncedTimer("", 0),
+    }
+    await desk.engine.records.put(ANNOUNCED.of(), AnnouncedTimers(timers))
+    desk.now = EVENING + 9 * HOUR
+    await desk.timers().tick()
+    assert desk.accepted == ["timer:7:nightly:2026-03-07T05:00:00Z"]
+    assert await desk.engine.records.get(ANNOUNCED.of()) is None
+    assert list(await desk.engine.records.under(ANNOUNCED_TIMER)) == ["octocat/compiler:nightly"]
+
+
+async def test_a_time_that_a_repository_misses_while_it_is_archived_is_not_caught_up(desk: Desk) -> None:
+    repositories = Repositories(config(), desk.engine.records)
+    await repositories.see(7, "octocat/compiler")
+    timers = desk.timers()
+    await timers.tick()
+    await repositories.see(7, "octocat/compiler", away=LeftAlone.ARCHIVED)
+    desk.now = EVENING + 9 * HOUR
+    await timers.tick()
+    await repositories.see(7, "octocat/compiler", away=LeftAlone.NO)
+    for desk.now in (EVENING + 10 * HOUR, EVENING + 9 * HOUR + DAY):
+        await timers.tick()
+    assert desk.accepted == ["timer:7:nightly:2026-03-08T05:00:00Z"]
+
+
+async def test_a_repository_whose_id_github_does_not_return_holds_up_no_other_and_is_tried_each_minute(
+    desk: Desk,
+) -> None:
+    requests: list[str] = []
+
+    async def refuse(repository: str) -> GitHub:
+        requests.append(repository)
+        raise TryAgain("GitHub is away")
+
+    settings = many("nightly: {}", 2)
+    await desk.engine.records.put(REPOSITORY_ID.of("octocat/r1"), RepositoryId(8))
+    timers = RepositoryTimers(
+        settings,
+        desk.engine.records,
+        desk.engine.journal,
+        accept=desk.accept,
+        github_for=refuse,
+        clock=lambda: desk.now,
+    )
+    for desk.now in (EVENING, EVENING + 9 * HOUR, EVENING + 9 * HOUR + 60):
+        await timers.tick()
+    assert desk.accepted == ["timer:8:nightly:2026-03-07T05:00:00Z"]
+    assert requests == ["octocat/r0", "octocat/r0"]
+    await desk.engine.records.put(REPOSITORY_ID.of("octocat/r0"), RepositoryId(9))
+    await timers.tick()
+    assert desk.accepted[1:] == ["timer:9:nightly:2026-03-07T05:00:00Z"]

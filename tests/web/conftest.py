@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import io
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -145,6 +145,9 @@ async def running_site(database_url: str, body_bytes: int = IN_FLIGHT, public: b
         async def is_public(repository: str) -> bool:
             return public
 
+        async def list_public() -> Sequence[str]:
+            return ["octocat/compiler"] if public else []
+
         async def refresh() -> None:
             backlog = await engine.backlog()
             metrics.queue(backlog.waiting, backlog.oldest_seconds, 1)
@@ -158,6 +161,7 @@ async def running_site(database_url: str, body_bytes: int = IN_FLIGHT, public: b
                 access=ApiAccess(verify, is_public),
                 repositories=["octocat/compiler"],
                 is_public=is_public,
+                list_public=list_public,
                 secrets=[SECRET, NEXT_SECRET],
                 checks=[
                     HealthCheck("engine", engine.ready),

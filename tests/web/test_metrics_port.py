@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import aiohttp
@@ -91,25 +92,25 @@ SERIES = [
     [({"octocat/compiler"}, [0, 5, 6, 7]), ({"octocat/compiler", "octocat/secret"}, [0, 1, 3, 4, 5, 6, 7])],
 )
 async def test_strangers_read_only_the_names_of_public_repositories(public: set[str], series: list[int]) -> None:
-    async def is_public(repository: str) -> bool:
-        return repository in public
+    async def list_public() -> Sequence[str]:
+        return sorted(public)
 
-    part = PublicPart(["octocat/compiler", "octocat/secret"], is_public)
+    part = PublicPart(["octocat/compiler", "octocat/secret"], list_public)
     assert [place for place, labels in enumerate(SERIES) if part.shows(labels)] == [6, 7], "before it was asked"
     await part.refresh()
     assert [place for place, labels in enumerate(SERIES) if part.shows(labels)] == series
 
 
 async def test_while_visibility_is_unknown_no_name_is_shown() -> None:
-    answers: list[bool | Exception] = [True, ConnectorException("away")]
+    answers: list[Sequence[str] | Exception] = [["octocat/compiler"], ConnectorException("away")]
 
-    async def is_public(repository: str) -> bool:
+    async def list_public() -> Sequence[str]:
         answer = answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    part = PublicPart(["octocat/compiler"], is_public)
+    part = PublicPart(["octocat/compiler"], list_public)
     seen = []
     for _ in range(2):
         await part.refresh()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,10 +13,12 @@ import structlog
 
 from bot.app.doctor.findings import Check, Finding
 from bot.app.doctor.github import check_github
+from bot.app.doctor.installed import InstallationScan
 from bot.app.doctor.places import check_buckets, check_jenkins
 from bot.app.doctor.sign_in import check_sign_in
 from bot.app.doctor.texts import CHECK_CRASHED, CHECK_FAILS, SEE_LOG
 from bot.core.health import HealthCheck
+from bot.github.limits.ranks import Rank, ranked
 
 if TYPE_CHECKING:
     import aiohttp
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from bot.github.repositories.known import Repositories
 
 EVERY = 600.0
-"""Seconds between two rounds of all checks: five requests to GitHub, and one more for each repository."""
+"""Seconds between two rounds of all checks: four requests to GitHub, and few more (`bot.app.doctor.installed`)."""
 WHILE_REFUSED = 15.0
 """Seconds between two rounds while GitHub refuses the App, so that the process is ready soon after a fix."""
 CHECKED_ELSEWHERE = frozenset({Check.DATABASE, Check.CLOCK, Check.APP, Check.KEY})
@@ -36,7 +39,7 @@ CHECKED_ELSEWHERE = frozenset({Check.DATABASE, Check.CLOCK, Check.APP, Check.KEY
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Doctor:
     """The checks of one process."""
 
@@ -46,11 +49,19 @@ class Doctor:
     http: aiohttp.ClientSession
     aws: Aws
     repositories: Repositories | None = None
+    clock: Callable[[], float] = time.monotonic
+    scan: InstallationScan = field(init=False)
 
-    async def examine(self) -> list[Finding]:
-        """Run all checks except that of the database concurrently. None raises an error."""
+    def __post_init__(self) -> None:
+        self.scan = InstallationScan(self.app, self.config, self.clock)
+
+    async def examine(self, *, idle: bool = False) -> list[Finding]:
+        """Run all checks except that of the database concurrently. None raises an error.
+
+        With `idle`, use GitHub's lists of earlier checks while they are valid.
+        """
         rounds = await asyncio.gather(
-            _guarded(Check.APP, lambda: check_github(self.app, self.config, self.repositories)),
+            _guarded(Check.APP, lambda: check_github(self.app, self.config, self.scan, self.repositories, idle=idle)),
             _guarded(Check.BUCKET, lambda: check_buckets(self.config, self.aws)),
             _guarded(Check.JENKINS, lambda: check_jenkins(self.config, self.settings, self.http)),
             _guarded(Check.SIGN_IN, lambda: check_sign_in(self.config, self.settings, self.http)),
@@ -83,7 +94,9 @@ class HealthWatch:
         """Check now and periodically until cancelled; log what has changed."""
         while True:
             findings: dict[Check, list[Finding]] = {}
-            for finding in await self.doctor.examine():
+            with ranked(Rank.SWEEP):
+                examined = await self.doctor.examine(idle=True)
+            for finding in examined:
                 findings.setdefault(finding.check, []).append(finding)
                 previous = self.findings.get(finding.check, ())
                 if not finding.ok and finding not in previous:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gidgethub import BadRequest, GitHubException
+from gidgethub import GitHubException
 
 from bot.app.doctor.findings import Check, Finding
+from bot.app.doctor.installed import InstallationScan
 from bot.app.doctor.judge import (
     InstallationState,
     WebhookConfig,
@@ -28,24 +29,24 @@ from bot.app.doctor.texts import (
 )
 from bot.core.errors import TryAgain
 from bot.core.payload import Payload
-from bot.github.access import InstalledRepository
-from bot.github.errors import AppRefused, NoSuchApp, NotInstalled, Vanished, is_not_found
-from bot.github.repositories.known import KnownRepository, LeftAlone, Repositories
+from bot.github.errors import AppRefused, NoSuchApp
+from bot.github.repositories.installed import ListedRepository
+from bot.github.repositories.known import NO_LONGER_OURS, KnownRepository, LeftAlone, Repositories
 
 if TYPE_CHECKING:
     from bot.config import Config
     from bot.github.app import GitHubApp
 
 DELIVERIES = "/app/hook/deliveries{?per_page}"
-INSTALLATION = "/repos/{owner}/{repo}/installation"
-INSTALLED_REPOSITORIES = "/installation/repositories"
-"""The repositories of a token: https://docs.github.com/rest/apps/installations"""
 
 
-async def check_github(app: GitHubApp, config: Config, repositories: Repositories | None) -> list[Finding]:
+async def check_github(
+    app: GitHubApp, config: Config, scan: InstallationScan, repositories: Repositories | None, *, idle: bool = False
+) -> list[Finding]:
     """Return the findings of the checks that ask GitHub. A check that depends on a failed one is left out.
 
-    With `repositories`, store there the current name of each repository, and whether it is archived.
+    With `repositories`, store there the current name of each repository, and whether it is archived. With `idle`, use
+    what `scan` found in earlier checks while it is valid.
     """
     try:
         description = await app.read_app()
@@ -56,17 +57,15 @@ async def check_github(app: GitHubApp, config: Config, repositories: Repositorie
     except (TryAgain, GitHubException) as error:
         return [Finding(Check.APP, GITHUB_UNREACHABLE.format(reason=error), CHECK_API_URL)]
     try:
-        installed = [await _installed(app, repository) for repository in config.repositories]
+        known = await repositories.all() if repositories is not None else []
+        installed = await scan.states(known, idle=idle)
         hook = await _hook(app)
         if repositories is not None:
-            for state in installed:
-                if state.suspended:
-                    await _note_suspended(state.repository, repositories)
-                elif state.permissions is not None:
-                    await _refresh_name(app, state.repository, repositories)
+            await _store_states(installed, known, scan, repositories)
     except (TryAgain, GitHubException) as error:
         return [check_clock(app), Finding(Check.APP, GITHUB_UNREACHABLE.format(reason=error), CHECK_API_URL)]
     permissions = description.at("permissions")
+    stored = await repositories.all() if repositories is not None else []
     return [
         check_clock(app),
         Finding(Check.APP, APP_OK.format(slug=description.string("slug"), app=description.integer("id"))),
@@ -74,8 +73,16 @@ async def check_github(app: GitHubApp, config: Config, repositories: Repositorie
         *judge_permissions({name: permissions.string(name) for name in permissions.raw}, installed),
         judge_events([str(event) for event in description.raw.get("events") or ()]),
         *judge_hook(hook, config.public_url),
-        *judge_repositories(installed, await repositories.all() if repositories is not None else ()),
+        *judge_repositories(
+            [state for state in installed if _is_named(config, state.repository) or state.listed is not None],
+            [repository for repository in stored if _is_named(config, repository.name)],
+        ),
     ]
+
+
+def _is_named(config: Config, repository: str) -> bool:
+    """Return whether app.yaml names a repository: what a pattern matches may come and go without a change of it."""
+    return config.configured.names(repository)
 
 
 def check_clock(app: GitHubApp) -> Finding:
@@ -104,51 +111,38 @@ async def _hook(app: GitHubApp) -> WebhookConfig:
     )
 
 
-async def _installed(app: GitHubApp, repository: str) -> InstallationState:
-    owner, _, name = repository.partition("/")
-    try:
-        description = Payload(await app.as_app().getitem(INSTALLATION, {"owner": owner, "repo": name}), "installation")
-    except (BadRequest, Vanished) as error:
-        # Other code asks again if something that existed a moment ago gets a 404; here GitHub's answer is the finding.
-        if not (isinstance(error, Vanished) or is_not_found(error)):
-            raise
-        return InstallationState(repository)
-    permissions, installation = description.at("permissions"), description.integer("id")
-    granted = {key: permissions.string(key) for key in permissions.raw}
-    suspended = description.has("suspended_at")
-    app.note_suspension(installation, suspended=suspended)
-    suspended_by = description.text("suspended_by", "login")
-    return InstallationState(
-        repository, granted, suspended=suspended, installation=installation, suspended_by=suspended_by
-    )
+async def _store_states(
+    states: Iterable[InstallationState], known: Sequence[KnownRepository], scan: InstallationScan, stored: Repositories
+) -> None:
+    """Store the names and states of repositories that differ from the stored ones, in case that a webhook was lost."""
+    by_id = {repository.id: repository for repository in known}
+    by_name = {repository.name.lower(): repository for repository in known}
+    for state in states:
+        if state.suspended:
+            repository = by_name.get(state.repository.lower())
+            if repository is not None and repository.away is not LeftAlone.SUSPENDED:
+                await stored.see(repository.id, repository.full_name, name=state.repository, away=LeftAlone.SUSPENDED)
+        elif state.listed is not None:
+            away = LeftAlone.ARCHIVED if state.listed.archived else LeftAlone.NO
+            repository = by_id.get(state.listed.id)
+            if repository is None or (repository.full_name, repository.away) != (state.listed.full_name, away):
+                await _store_listed(state.repository, state.listed, away, known, scan, stored)
 
 
-async def _note_suspended(name: str, repositories: Repositories) -> None:
-    """Store that the installation of a repository is suspended, in case that its webhook was lost."""
-    stored = await repositories.named(name)
-    if stored is not None:
-        await repositories.see(stored.id, stored.full_name, name=name, away=LeftAlone.SUSPENDED)
-
-
-async def _refresh_name(app: GitHubApp, name: str, repositories: Repositories) -> None:
-    """Store the current name of a repository; GitHub also finds it by an old one."""
-    description = Payload(await (await app.reader(name)).getitem("/repos/{+repo}", {"repo": name}), "repository")
-    away = LeftAlone.ARCHIVED if description.flag("archived") else LeftAlone.NO
-    holder = await repositories.holder(name, description.integer("id"))
-    if holder is not None:
-        await _refresh_holder(app, holder, repositories)
-    await repositories.see(description.integer("id"), description.string("full_name"), name=name, away=away)
-
-
-async def _refresh_holder(app: GitHubApp, holder: KnownRepository, repositories: Repositories) -> None:
-    """Store the new name of a repository whose old name another one has now, or that it was removed."""
-    place = InstalledRepository(await app.installation_for(holder.full_name), holder.id)
-    try:
-        async with aclosing(app.client(place).getiter(INSTALLED_REPOSITORIES)) as listed:
-            names = [
-                Payload(item, "repository").string("full_name") async for item in listed if item["id"] == holder.id
-            ]
-    except NotInstalled:
-        names = []
-    full_name, away = (names[0], None) if names else (holder.full_name, LeftAlone.REMOVED)
-    await repositories.see(holder.id, full_name, name=holder.name, away=away)
+async def _store_listed(
+    name: str,
+    listed: ListedRepository,
+    away: LeftAlone,
+    known: Iterable[KnownRepository],
+    scan: InstallationScan,
+    stored: Repositories,
+) -> None:
+    """Store a repository under its name in app.yaml, and what has become of the one that had the name before."""
+    for holder in known:
+        if holder.id != listed.id and holder.name.lower() == name.lower() and holder.away not in NO_LONGER_OURS:
+            renamed = scan.listed(holder.id)
+            if renamed is None:
+                await stored.see(holder.id, holder.full_name, name=holder.name, away=LeftAlone.REMOVED)
+            else:
+                await stored.see(holder.id, renamed.full_name, name=holder.name)
+    await stored.see(listed.id, listed.full_name, name=name, away=away)

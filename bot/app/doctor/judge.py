@@ -42,6 +42,7 @@ from bot.app.doctor.texts import (
     WRONG_SECRET,
 )
 from bot.app.registration import EVENTS, NEEDS, PERMISSIONS
+from bot.github.repositories.installed import ListedRepository
 from bot.github.repositories.known import KnownRepository, LeftAlone
 
 OPTIONAL = frozenset({"members", "merge_queues"})
@@ -71,7 +72,8 @@ class WebhookConfig:
 class InstallationState:
     """The installation on a repository of app.yaml; `permissions` is None if there is none.
 
-    `suspended_by` is the login of who has suspended it, if GitHub says.
+    `suspended_by` is the login of who has suspended it, if GitHub says. `listed` is the repository as GitHub describes
+    it; None without an installation, and while it is suspended.
     """
 
     repository: str
@@ -79,6 +81,7 @@ class InstallationState:
     suspended: bool = False
     installation: int = 0
     suspended_by: str = ""
+    listed: ListedRepository | None = None
 
 
 def lacking(granted: Mapping[str, str]) -> list[str]:

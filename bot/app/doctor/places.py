@@ -42,7 +42,7 @@ FRONT_PAGE = "{server}/api/json?tree=mode"
 
 async def check_buckets(config: Config, aws: Aws) -> list[Finding]:
     """List one key of each bucket in app.yaml, and read each queue."""
-    results = [results for keys in config.repositories.values() if (results := keys.of(LAB_RESULTS)) is not None]
+    results = [results for keys in config.configured.entries.values() if (results := keys.of(LAB_RESULTS)) is not None]
     places = {(one.bucket, one.prefix) for one in results}
     queues = sorted({one.queue for one in results if one.queue})
     checks = [
@@ -71,7 +71,7 @@ def _read_queue(aws: Aws, queue: str) -> None:
 
 async def check_jenkins(config: Config, settings: Settings, http: aiohttp.ClientSession) -> list[Finding]:
     """Ask each Jenkins server of app.yaml for its front page, as the user that starts jobs."""
-    servers = sorted({server.url for keys in config.repositories.values() for server in keys.jenkins})
+    servers = sorted({server.url for keys in config.configured.entries.values() for server in keys.jenkins})
     if not servers:
         return [Finding(Check.JENKINS, NO_JENKINS)]
     if settings.jenkins_user is None or settings.jenkins_token is None:

@@ -9,7 +9,7 @@ import asyncio
 import ipaddress
 import os
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -134,11 +134,16 @@ def _application(site: SetupSite) -> tuple[web.Application, Connections]:
     async def nobody(_: str) -> bool:
         return False
 
+    async def no_repositories() -> Sequence[str]:
+        return ()
+
     connections = Connections(MOST_CONNECTIONS)
     app = web.Application(
         middlewares=[connections.middleware(), show_problems_as_pages, answer_problems], client_max_size=FORM_BYTES
     )
-    pages = Pages({"version": VERSION, "github": GITHUB}, RateLimit(PAGES_PER_MINUTE), nobody, [TEMPLATES])
+    pages = Pages(
+        {"version": VERSION, "github": GITHUB}, RateLimit(PAGES_PER_MINUTE), nobody, no_repositories, [TEMPLATES]
+    )
     assets = pages.assets.operation()
     app.router.add_get(assets.path, assets.handler)
     site.join(app)

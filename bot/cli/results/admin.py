@@ -35,6 +35,7 @@ from bot.core.patterns import Pattern
 from bot.core.terminal import table
 from bot.engine.database import Database
 from bot.results.service import RESULTS
+from bot.results.settings.results import Results
 from bot.results.state import Run, RunState
 from bot.results.store.store import ResultsStore
 from handlers.results.admin import GOOD, FoundRun, IngestOutcome, ResultsAdmin, in_bucket, in_folder
@@ -109,9 +110,7 @@ def rebuild(repository: str | None, timeout: float, config_path: Path, as_json: 
 
 async def _rebuild(only: str | None, patience: float, config_path: Path, quiet: bool) -> list[IngestOutcome]:
     async with _open_admin(config_path, patience) as (bot, admin, outcomes):
-        for name in _repositories(bot.config, only):
-            results = bot.config.repositories[name].of(LAB_RESULTS)
-            assert results is not None
+        for name, results in _repositories(bot.config, only).items():
             source = bot.services.part(RESULTS).source_for(results.bucket)
             runs = in_bucket(source, f"{results.prefix}{name}/", bot.config)
             ingested = [outcome async for outcome in _each(runs, admin.rebuild, quiet)]
@@ -212,9 +211,9 @@ async def _publish(bot: Bot, admin: ResultsAdmin, outcomes: Sequence[IngestOutco
     click.echo(texts.PUBLISHED if done else texts.NOT_PUBLISHED.format(seconds=patience), err=True)
 
 
-def _repositories(config: Config, only: str | None) -> list[str]:
-    names = [name for name, repository in config.repositories.items() if repository.of(LAB_RESULTS) is not None]
-    chosen = [name for name in names if only is None or name.lower() == only.lower()]
+def _repositories(config: Config, only: str | None) -> dict[str, Results]:
+    with_results = config.configured.with_feature(LAB_RESULTS)
+    chosen = {name: results for name, results in with_results if only is None or name.lower() == only.lower()}
     if not chosen:
         raise UserError(texts.UNKNOWN_REPOSITORY.format(repository=only) if only else texts.NO_REPOSITORIES)
     return chosen

@@ -102,7 +102,7 @@ def _explain(test: str, target: str, sha: str, repository: str | None, config: C
     try:
         target_key = find_target(store.timelines, repository, target)
         commit = find_commit(store.timelines, target_key, sha)
-        keys = config.repository(target_key.repository) if config else None
+        keys = config.configured.settings_if_installed(target_key.repository) if config else None
         if keys is None:
             return explain_test(store, target_key, commit, test)
         quarantine, _ = quarantine_at(keys.of(QUARANTINE), target_key, time.time())

@@ -51,21 +51,22 @@ def _destination(options: dict[str, Any], *, must_exist: bool) -> UploadPlace:
     repository, bucket, prefix = options["repository"], options["bucket"], options["prefix"]
     reason = texts.NO_CONFIG.format(path=path)
     if must_exist or path.exists():
-        results_by_repository = {
-            name: results
-            for name, settings in load_config(path).repositories.items()
-            if (results := settings.of(LAB_RESULTS)) is not None
-        }
+        configured = load_config(path).configured
+        results_by_repository = dict(configured.with_feature(LAB_RESULTS))
+        settings = configured.settings_if_installed(repository) if repository else None
+        if repository and settings is not None and (results := settings.of(LAB_RESULTS)) is not None:
+            results_by_repository[configured.name_of(repository) or repository] = results
+        has_results = any(entry.of(LAB_RESULTS) is not None for entry in configured.entries.values())
         chosen = list(_chosen(results_by_repository, repository))
         if len(chosen) == 1:
             ((repository, results),) = chosen
             _check_lab(results, repository, options)
             bucket, prefix = bucket or results.bucket, results.prefix if prefix is None else prefix
-        elif repository and results_by_repository:
+        elif repository and has_results:
             # The bot reads no run of a repository that its app.yaml does not name.
             raise UserError(texts.OTHER_REPOSITORY.format(path=path, repository=repository))
         else:
-            reason = (texts.SEVERAL_REPOSITORIES if results_by_repository else texts.NO_RESULTS).format(path=path)
+            reason = (texts.SEVERAL_REPOSITORIES if has_results else texts.NO_RESULTS).format(path=path)
     for option, value in (("repository", repository), ("bucket", bucket)):
         if not value:
             variable = f"NIGHTJAR_{option.upper()}"

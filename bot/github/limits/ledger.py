@@ -178,7 +178,9 @@ class Ledger:
     def earliest(self, moment: float, demand: Demand, share: float = 1.0) -> tuple[float, str]:
         """Return when the request may be sent, and why not sooner; `share` is the usable part of the write limits."""
         waits = [(moment, PACED), (self._not_before, LIMITED), self._quota_allows(moment, demand)]
-        waits.append((self._points_of(demand).earliest(moment, demand.points), PACED))
+        points = self._points_of(demand)
+        rank_limit = share_of(points.limit, SHARES[demand.rank].points)
+        waits.append((points.earliest(moment, demand.points, limit=rank_limit), PACED))
         if demand.write:
             pace = self._pace_of(demand, moment, share)
             waits.append((self._bucket.earliest(moment, burst=pace.burst), PACED))

@@ -37,21 +37,23 @@ class Share:
     """The part of each budget that a rank may use, as fractions.
 
     `writes`: of the writes per minute and per hour. `burst`: of the writes that need not be spaced. `reads`: of
-    GitHub's hourly quota, the rest of which is left for the ranks above.
+    GitHub's hourly quota, the rest of which is left for the ranks above. `points`: of the points per minute.
     """
 
     writes: float
     burst: float
     reads: float
+    points: float
 
 
 SHARES = {
-    Rank.WRITER: Share(writes=1.0, burst=1.0, reads=1.0),
+    Rank.WRITER: Share(writes=1.0, burst=1.0, reads=1.0, points=1.0),
     # All reads are allowed: it takes a read to find out who has the write role.
-    Rank.EVENT: Share(writes=0.9, burst=2 / 3, reads=1.0),
-    Rank.SWEEP: Share(writes=0.8, burst=1 / 3, reads=0.8),
-    Rank.STRANGER: Share(writes=0.5, burst=1 / 3, reads=0.8),
-    Rank.ANONYMOUS: Share(writes=0.5, burst=1 / 3, reads=0.8),
+    Rank.EVENT: Share(writes=0.9, burst=2 / 3, reads=1.0, points=1.0),
+    # Half of the points, so that a command never waits for a sweep of many repositories.
+    Rank.SWEEP: Share(writes=0.8, burst=1 / 3, reads=0.8, points=0.5),
+    Rank.STRANGER: Share(writes=0.5, burst=1 / 3, reads=0.8, points=0.5),
+    Rank.ANONYMOUS: Share(writes=0.5, burst=1 / 3, reads=0.8, points=0.5),
 }
 
 _RANK: ContextVar[Rank] = ContextVar("rank", default=Rank.EVENT)

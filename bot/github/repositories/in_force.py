@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
@@ -21,11 +21,12 @@ from bot.github.commits.contents import FILE, FoundFile
 if TYPE_CHECKING:
     from bot.config import Config, RepositoryConfig
     from bot.config.keys import Keys
-    from bot.engine.records import RecordReader, Records
+    from bot.engine.records import Key, RecordReader, Records
 
 PARSED_FILES = 200
 """The most parsed files in the cache."""
-
+AT_ONCE = 500
+"""Records that one statement reads."""
 
 CORRUPT = "cannot read the stored settings of a repository; only app.yaml applies"
 OUTDATED = "the stored settings of a repository are invalid in this version; only app.yaml applies"
@@ -74,19 +75,39 @@ REPOSITORY_FILE = Record(
 )
 
 
+def _key(repository: str) -> Key[StoredFile]:
+    return REPOSITORY_FILE.of(repository.lower())
+
+
 async def stored_file_of(records: RecordReader, repository: str) -> StoredFile:
     """Return the stored state of a repository's file; an empty state if its record cannot be read."""
     try:
-        return await records.get(REPOSITORY_FILE.of(repository.lower())) or StoredFile()
+        return await records.get(_key(repository)) or StoredFile()
     except RecordError:
         log.exception(CORRUPT, repository=repository)
         return StoredFile()
 
 
+async def stored_files_of(records: Records, repositories: Collection[str]) -> dict[str, StoredFile]:
+    """Return the stored states of the files of repositories, by the given names, with one statement for each 500."""
+    names = list(repositories)
+    stored_files: dict[str, StoredFile] = {}
+    for start in range(0, len(names), AT_ONCE):
+        some = names[start : start + AT_ONCE]
+        try:
+            stored = await records.get_some([REPOSITORY_FILE.of(name.lower()) for name in some])
+        except RecordError:
+            # One of them cannot be read.
+            stored_files |= {name: await stored_file_of(records, name) for name in some}
+        else:
+            stored_files |= {name: stored.get(REPOSITORY_FILE.of(name.lower()).name) or StoredFile() for name in some}
+    return stored_files
+
+
 async def file_faults(config: Config, records: Records) -> dict[str, int]:
     """Return the number of faults in the file of each repository that may have one, on its default branch."""
     read = [name for name, keys in config.repositories.items() if keys.of(READS_OWN_FILE)]
-    return {name: (await stored_file_of(records, name)).faults for name in read}
+    return {name: stored_file.faults for name, stored_file in (await stored_files_of(records, read)).items()}
 
 
 async def config_in_force(config: Config, records: Records, repository: str) -> RepositoryConfig | None:

@@ -1,16 +1,19 @@
-"""The repositories that app.yaml names: their IDs, their names on GitHub, and why the bot leaves some of them alone.
+"""The repositories of app.yaml: their IDs, their names on GitHub, and why the bot leaves some of them alone.
 
 A repository's ID survives renames and transfers, so everything from GitHub is matched by ID. The record
 `known-repository:<id>` has the name in app.yaml, the name on GitHub, and the reason if the bot leaves it alone. If
 another repository gets the old name on GitHub, it has another ID, and the settings of the first don't apply to it.
+
+A repository that matches a pattern of app.yaml has its name on GitHub in both places. It is in `config.repositories`
+once it is known here (`docs/decisions/patterns-of-repositories.md`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import structlog
 from pydantic import BeforeValidator
@@ -18,12 +21,12 @@ from pydantic import BeforeValidator
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.engine.records import Record
-from bot.github.pull_heads import note_id
+from bot.github.pull_heads import REPOSITORY_ID, RepositoryId, repository_id_of
 from bot.github.repositories.privacy import CalledPrivate, is_called_public
 
 if TYPE_CHECKING:
     from bot.config import Config
-    from bot.engine.records import Records
+    from bot.engine.records import Key, Records
 
 
 class LeftAlone(StrEnum):
@@ -83,7 +86,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class KnownRepository:
-    """A repository of app.yaml. `away` says why its timers are stopped."""
+    """A repository that app.yaml names, or that matches a pattern. `away` says why its timers are stopped."""
 
     id: int
     name: str
@@ -118,37 +121,67 @@ class Repositories:
         self._release = release or _release_nothing
         self._called_private = CalledPrivate(records)
         self._seen: dict[int, KnownRepository] = {}
+        self.changed: list[int] = []
+        """IDs of the repositories that match patterns and that `see` has stored since the list was last emptied."""
 
     async def all(self) -> list[KnownRepository]:
         """Return every repository of app.yaml that the bot knows. Reads many records, so only timers should call it."""
         stored = await self._records.under(KNOWN_REPOSITORY)
-        return [repository for repository in stored.values() if self._config.repository(repository.name)]
+        repositories = [configured_repository(self._config, repository) for repository in stored.values()]
+        return [repository for repository in repositories if repository is not None]
 
     async def get(self, repository_id: int) -> KnownRepository | None:
         """Return the repository with an ID; None if the bot has not seen it, or app.yaml no longer lists it."""
         repository = await self._records.get(KNOWN_REPOSITORY.of(repository_id))
-        return repository if repository is not None and self._config.repository(repository.name) is not None else None
+        return configured_repository(self._config, repository) if repository is not None else None
 
     async def name_of(self, repository: Repository) -> str | None:
         """Return a repository's name in app.yaml, None if it is not listed."""
-        known_repository = self._seen.get(repository.id) or await self.get(repository.id)
+        configured = self._config.configured
+        stored = self._seen.get(repository.id) or await self._records.get(KNOWN_REPOSITORY.of(repository.id))
+        known_repository = configured_repository(self._config, stored) if stored is not None else None
         if known_repository is not None:
-            return known_repository.name
-        is_named = self._config.repository(repository.full_name) is not None
-        return repository.full_name if is_named and not await self.holder(repository.full_name, repository.id) else None
+            # Another process may already know that the repository has left the owner of its pattern.
+            is_still_configured = configured.names(known_repository.name) or configured.entry_for(repository.full_name)
+            return known_repository.name if is_still_configured else None
+        is_named = configured.names(repository.full_name)
+        # A payload may be older than the record that says that the repository has left the owner of its pattern.
+        if not is_named and (stored is not None or configured.entry_for(repository.full_name) is None):
+            return None
+        if await self.holder(repository.full_name, repository.id):
+            return None
+        # Only GitHub's payloads come from repositories without a record, and only if the App is installed there.
+        configured.know(repository.id, repository.full_name)
+        return repository.full_name
 
     async def holder(self, name: str, repository_id: int) -> KnownRepository | None:
         """Return another repository that has this name in app.yaml; None if the repository with this ID may have it."""
-        candidates = [
-            repository
-            for repository in await self.all()
-            if repository.id != repository_id and repository.away not in NO_LONGER_OURS
-        ]
-        return next((repository for repository in candidates if repository.name.lower() == name.lower()), None)
+        holder = await self.named(name)
+        is_other = holder is not None and holder.id != repository_id and holder.away not in NO_LONGER_OURS
+        return holder if is_other else None
 
     async def named(self, name: str) -> KnownRepository | None:
-        """Return the repository that has this name in app.yaml; None if the bot has not seen it. Reads many records."""
-        return next((repository for repository in await self.all() if repository.name.lower() == name.lower()), None)
+        """Return the repository that has this name in app.yaml; None if the bot has not seen it.
+
+        Reads two records, however many repositories there are: the ID that is stored for a name in app.yaml is that of
+        the repository that got the name last, because `see` stores both.
+        """
+        repository_id = await repository_id_of(self._records, name)
+        repository = await self.get(repository_id) if repository_id is not None else None
+        return repository if repository is not None and repository.name.lower() == name.lower() else None
+
+    async def away(self, ids: Mapping[str, int]) -> dict[str, str]:
+        """Return why the bot leaves repositories alone, by their names in app.yaml, without those on which it works.
+
+        `ids` are their IDs by name, in lower case (`repository_ids`).
+        """
+        stored = await self._records.get_some([KNOWN_REPOSITORY.of(repository_id) for repository_id in ids.values()])
+        reasons = {}
+        for name, repository_id in ids.items():
+            repository = stored.get(KNOWN_REPOSITORY.of(repository_id).name)
+            if repository is not None and repository.away and repository.name.lower() == name:
+                reasons[name] = repository.reason
+        return reasons
 
     async def see(self, repository_id: int, full_name: str, *, name: str = "", away: LeftAlone | None = None) -> None:
         """Store a repository's names and state on GitHub if app.yaml lists it, by `name` or its full name, or used to.
@@ -158,10 +191,10 @@ class Repositories:
         if away is not None:
             self._seen.pop(repository_id, None)  # another process may have stored another reason
         old = self._seen.get(repository_id) or await self.get(repository_id)
-        configured_name = (
-            full_name if self._config.repository(full_name) is not None else name or (old.name if old else "")
-        )
+        configured_name = self._name_for(full_name, name, old)
         if not configured_name:
+            if old is not None:
+                await self._store_departure(old, full_name)
             return
         if old is None and (holder := await self.holder(configured_name, repository_id)) is not None:
             log.warning(TAKEN, repository=configured_name, id=repository_id, named=holder.id, now=holder.full_name)
@@ -171,14 +204,32 @@ class Repositories:
         if new == self._seen.get(repository_id):
             return
         if new != old:
-            # Store the ID first: after a crash between the two writes, `new` still differs from `old`, and both are
-            # repeated.
-            await note_id(self._records, configured_name, repository_id)
-            await self._records.put(KNOWN_REPOSITORY.of(repository_id), new)
+            changes: dict[Key[Any], object] = {KNOWN_REPOSITORY.of(repository_id): new}
+            # The name of a repository that is no longer ours may belong to another one by now.
+            if new.away not in NO_LONGER_OURS:
+                changes[REPOSITORY_ID.of(configured_name.lower())] = RepositoryId(repository_id)
+            await self._records.put_all(changes)
             _report(old, new)
+            if not self._config.configured.names(configured_name):
+                self.changed.append(repository_id)
+        configured_repository(self._config, new)
         self._seen[repository_id] = new
         if old is not None and old.away in PAUSED and old.away != new.away:
             await self._release()
+
+    def _name_for(self, full_name: str, name: str, old: KnownRepository | None) -> str:
+        """Return the name in app.yaml of a repository, empty if it has none; a name of its own wins over a pattern."""
+        configured = self._config.configured
+        own_names = filter(configured.names, (full_name, name, old.name if old else ""))
+        return next(own_names, full_name if configured.entry_for(full_name) is not None else "")
+
+    async def _store_departure(self, repository: KnownRepository, full_name: str) -> None:
+        """Store the new name of a repository that has left its pattern, so that older payloads don't bring it back."""
+        self._seen.pop(repository.id, None)
+        self._config.configured.forget(repository.id)
+        await self._records.put(KNOWN_REPOSITORY.of(repository.id), replace(repository, full_name=full_name))
+        self.changed.append(repository.id)
+        log.info("repository no longer matches a pattern", repository=repository.name, now=full_name)
 
     async def note(self, delivery: Delivery) -> None:
         """Store the names and states of the repositories in a delivery. Raises `PayloadError` if a field is missing."""
@@ -231,19 +282,27 @@ class Repositories:
             await self._called_private.note(name, delivery.guid, changed=changed)
 
 
+def configured_repository(config: Config, stored: KnownRepository) -> KnownRepository | None:
+    """Return a stored repository with its name in app.yaml as it is now, None if no entry applies to it.
+
+    One that matches a pattern becomes part of `config.repositories`, or leaves it.
+    """
+    configured = config.configured
+    if configured.names(stored.name):
+        configured.forget(stored.id)
+        return stored
+    if configured.entry_for(stored.full_name) is None:
+        configured.forget(stored.id)
+        return None
+    if stored.away in (LeftAlone.DELETED, LeftAlone.UNINSTALLED):
+        configured.forget(stored.id)
+    else:
+        configured.know(stored.id, stored.full_name, listed=stored.away is not LeftAlone.REMOVED)
+    return replace(stored, name=stored.full_name)
+
+
 async def _release_nothing() -> None:
     """Do nothing, for processes that run no jobs."""
-
-
-def away_by_name(repositories: Iterable[KnownRepository]) -> dict[str, str]:
-    """Return the reasons why the bot leaves repositories alone, by their names in app.yaml, in lower case."""
-    repositories = list(repositories)
-    active_names = {repository.name.lower() for repository in repositories if not repository.away}
-    return {
-        repository.name.lower(): repository.reason
-        for repository in repositories
-        if repository.away and repository.name.lower() not in active_names
-    }
 
 
 def _report(old: KnownRepository | None, new: KnownRepository) -> None:

@@ -6,6 +6,7 @@ make a repository private; only GitHub's own answer reverts that.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,11 @@ class CalledPrivate:
     async def delivery_of(self, name: str) -> str:
         """Return the GUID of the delivery that called `owner/name` private, empty if none did."""
         return (await self._records.get(_key(name)) or CalledPrivateBy()).delivery
+
+    async def deliveries_of(self, names: Collection[str]) -> dict[str, str]:
+        """Return the GUIDs of the deliveries that called some repositories private, by the names that were given."""
+        stored = await self._records.get_some([_key(name) for name in names])
+        return {name: called.delivery for name in names if (called := stored.get(_key(name).name)) and called.delivery}
 
     async def note(self, name: str, delivery: str, *, changed: bool) -> None:
         """Remember that the delivery with this GUID calls `owner/name` private.

@@ -166,8 +166,20 @@ class ResultsStore:
         with self._database.reading() as connection:
             return [runs.read(row) for row in connection.execute(oldest_first).mappings()]
 
-    def newest(self, repository: str) -> dict[TargetKey, float]:
-        """Return when the newest stored run of each target arrived, in seconds since 1970."""
+    def waiting_counts(self) -> dict[str, int]:
+        """Return how many runs of each repository wait for their files; repositories without one are left out."""
+        table, targets = schema.runs, schema.targets
+        statement = (
+            sa.select(targets.c.repository, sa.func.count().label("runs"))
+            .select_from(table.join(targets))
+            .where(table.c.state == RunState.WAITING.value)
+            .group_by(targets.c.repository)
+        )
+        with self._database.reading() as connection:
+            return {row.repository: row.runs for row in connection.execute(statement)}
+
+    def newest(self, *repositories: str) -> dict[TargetKey, float]:
+        """Return when the newest stored run of each target of these repositories arrived, in seconds since 1970."""
         table, targets = schema.runs, schema.targets
         # One subquery per target stops at its last run in the index `nightjar_runs_received`.
         last_received = (
@@ -178,13 +190,15 @@ class ResultsStore:
             .correlate(targets)
             .scalar_subquery()
         )
-        statement = sa.select(targets.c.lab, targets.c.target, last_received.label("received_at")).where(
-            targets.c.repository == repository
-        )
+        columns = (targets.c.repository, targets.c.lab, targets.c.target, last_received.label("received_at"))
         with self._database.reading() as connection:
-            rows = connection.execute(statement)
+            rows = [
+                row
+                for chunk in schema.in_chunks(repositories)
+                for row in connection.execute(sa.select(*columns).where(targets.c.repository.in_(chunk)))
+            ]
             return {
-                TargetKey(repository, row.lab, row.target): row.received_at
+                TargetKey(row.repository, row.lab, row.target): row.received_at
                 for row in rows
                 if row.received_at is not None
             }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,7 +110,7 @@ async def dashboard_site(
         await asyncio.to_thread(filled, store)
         await fill_engine(engine)
         settings = parse_config(config.encode(), "app.yaml")
-        results = ResultsService(settings.repositories, store, FileLists(), pool, _no_bucket)
+        results = ResultsService(settings.configured.name_of, store, FileLists(), pool, _no_bucket)
         redact = Redactor(["configured-secret"]).text
         commands = list_commands_of(settings, engine.records)
         parts = DashboardParts(
@@ -119,6 +119,9 @@ async def dashboard_site(
 
         async def is_public(repository: str) -> bool:
             return repository.lower() in public
+
+        async def list_public() -> Sequence[str]:
+            return [name for name in settings.repositories if name.lower() in public]
 
         async def nothing(*_: object) -> None:
             return None
@@ -132,6 +135,7 @@ async def dashboard_site(
                 access=ApiAccess(nothing, is_public),
                 repositories=list(settings.repositories),
                 is_public=is_public,
+                list_public=list_public,
                 secrets=[b"a secret that nobody uses here"],
                 checks=[],
                 refresh=nothing,

@@ -13,6 +13,7 @@ from bot.app.load import parse_config
 from bot.core.errors import TryAgain
 from bot.github.client import GitHub
 from bot.github.repositories.in_force import stored_file_of
+from bot.github.repositories.installed import InstalledRepositories
 from handlers.repository_file.sweep import PAUSE, RepositoryFileSweep
 from tests.handlers.driver import FULL_NAME, World, a_world
 
@@ -37,7 +38,12 @@ class Desk:
         """Sweep, with these settings for the repository in app.yaml."""
         config = parse_config((CONFIG % keys).encode(), "app.yaml")
         sweep = RepositoryFileSweep(
-            config, self.world.records, announce_event=self.accept, github_for=self.github, clock=lambda: self.now
+            config,
+            self.world.records,
+            announce_event=self.accept,
+            github_for=self.github,
+            installed=lambda: InstalledRepositories(self.world.pipeline.app, lambda: self.now),
+            clock=lambda: self.now,
         )
         self.world.github.requests.clear()
         self.world.configure(config)

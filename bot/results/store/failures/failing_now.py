@@ -63,16 +63,29 @@ class TargetNow:
 
 
 def targets_now(
-    connection: sa.Connection, suite_names: SuiteNames, repository: str, limit: int, aliases: Aliases
+    connection: sa.Connection,
+    suite_names: SuiteNames,
+    repository: str,
+    limit: int,
+    aliases: Aliases,
+    targets: Collection[TargetKey] | None,
 ) -> dict[TargetKey, TargetNow]:
-    """Return what fails on each target of a repository with complete results; at most `limit` tests are listed."""
-    suites = {suite.series: suite for suite in suites_on_targets(connection, repository)}
+    """Return what fails on targets of a repository with complete results; at most `limit` tests of each are listed.
+
+    `targets` are all if it is None.
+    """
+    suites = {
+        suite.series: suite
+        for suite in suites_on_targets(connection, repository)
+        if targets is None or suite.target in targets
+    }
     newest = {series: points[-1] for series, points in newest_points(connection, suites, 1).items()}
-    places = {series: suites[series].place_at(point.sha) for series, point in newest.items()}
+    # Where nothing failed, no test needs to be read. A flaky test is among the failed ones, but it does not fail.
+    places = {series: suites[series].place_at(point.sha) for series, point in newest.items() if point.failed != 0}
     columns = status_columns(connection, numbers_of(stored_runs(connection, places.values())))
     failing = {
-        series: marked_places(columns[place].translate(IS_FAILURE)) if place in columns else []
-        for series, place in places.items()
+        series: marked_places(columns[place].translate(IS_FAILURE)) if (place := places.get(series)) in columns else []
+        for series in newest
     }
     by_target = dict[TargetKey, list[SuiteOnTarget]]()
     for series, suite in suites.items():
@@ -101,6 +114,18 @@ def targets_now(
             latest[1], len(target_suites), sum(len(failing[suite.series]) for suite in target_suites), failures
         )
     return target_now
+
+
+def stored_failures(connection: sa.Connection, repository: str) -> dict[TargetKey, int]:
+    """Return how many tests failed in the newest run of each suite of each target, flaky ones included.
+
+    A suite whose count is not stored counts as one without failures.
+    """
+    suites = {suite.series: suite.target for suite in suites_on_targets(connection, repository)}
+    failed: dict[TargetKey, int] = {}
+    for series, points in newest_points(connection, suites, 1).items():
+        failed[suites[series]] = failed.get(suites[series], 0) + (points[-1].failed or 0)
+    return failed
 
 
 def _since(

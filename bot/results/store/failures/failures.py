@@ -19,7 +19,7 @@ from bot.results.compare.health import SuiteHealth, suite_health
 from bot.results.compare.lasting import Segment, is_steady, lasting_failure
 from bot.results.store.failures import contexts
 from bot.results.store.failures.contexts import ContextQuery, TargetContextQuery
-from bot.results.store.failures.failing_now import TargetNow, targets_now
+from bot.results.store.failures.failing_now import TargetNow, stored_failures, targets_now
 from bot.results.store.history import flakiness, health
 from bot.results.store.history.baselines import baselines
 from bot.results.store.history.series_names import series_names
@@ -234,10 +234,24 @@ class FailureReports:
                 tests += [FailingTest(run.suite, test, run.sha, context_of[test]) for test in failing]
         return tests, sum(run.failing for run in newest)
 
-    def targets_now(self, repository: str, limit: int, aliases: Aliases = NO_ALIASES) -> dict[TargetKey, TargetNow]:
-        """Return the tests that fail now on each target of a repository, at most `limit` of each."""
+    def targets_now(
+        self,
+        repository: str,
+        limit: int,
+        aliases: Aliases = NO_ALIASES,
+        targets: Collection[TargetKey] | None = None,
+    ) -> dict[TargetKey, TargetNow]:
+        """Return the tests that fail now on targets of a repository, by default on all, at most `limit` of each."""
         with self._database.reading() as connection:
-            return targets_now(connection, self._suite_names, repository, limit, aliases)
+            return targets_now(connection, self._suite_names, repository, limit, aliases, targets)
+
+    def stored_failures(self, repository: str) -> dict[TargetKey, int]:
+        """Return how many tests failed in the newest runs of each target, as far as that is stored.
+
+        It includes tests that passed when they were tried again.
+        """
+        with self._database.reading() as connection:
+            return stored_failures(connection, repository)
 
     # Since when and where a test fails, and how reliable that is
 

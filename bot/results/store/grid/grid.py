@@ -23,6 +23,7 @@ from bot.results.store.grid.rows import (
     newest_commits,
     rows_at,
     rows_before,
+    targets_on_page,
     with_earlier,
 )
 from bot.results.store.grid.stored_counts import read_counts
@@ -95,8 +96,12 @@ class Grids:
             older, commits = len(commits) > grid_range.limit, commits[: grid_range.limit]
             if not commits:
                 return Grid(lines, commits, {}, older)
+            listed_targets = set(targets_on_page(grid_range, lines))
             by_series = {
-                line.series: line for line in lines if grid_range.ordinals is None or line.series in grid_range.ordinals
+                line.series: line
+                for line in lines
+                if line.target.full_name in listed_targets
+                and (grid_range.ordinals is None or line.series in grid_range.ordinals)
             }
             # These may include commits that are as old as the last one shown: others are compared with them.
             rows, previous = rows_at(connection, by_series, commits), rows_before(connection, by_series, commits[-1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 
@@ -46,6 +46,9 @@ class GridRange:
     To find tests and show them takes two grids: one with `newest_only`, which has the newest point of each line with
     usable results, and one with the `ordinals` of tests by series, which has the points of those series
     and explains the failures of those tests alone. Without `explain`, no failure is explained.
+
+    With `most_targets`, only so many targets have points, from the place `first_target` in the order of
+    `targets_in_order`; the commits are those of all targets.
     """
 
     repository: str
@@ -61,6 +64,20 @@ class GridRange:
     newest_only: bool = False
     explain: bool = True
     ordinals: Mapping[int, Collection[int]] | None = field(default=None, compare=False)
+    configured: Sequence[str] = ()
+    first_target: int = 0
+    most_targets: int | None = None
+
+
+def targets_in_order(configured: Sequence[str], lines: Iterable[GridLine]) -> list[str]:
+    """Return the targets of app.yaml, with or without results, and then all others that have lines, as LAB/TARGET."""
+    return list(dict.fromkeys([*configured, *(line.target.full_name for line in lines)]))
+
+
+def targets_on_page(grid_range: GridRange, lines: Iterable[GridLine]) -> list[str]:
+    """Return the targets whose points a grid has."""
+    ordered = targets_in_order(grid_range.configured, lines)
+    return ordered[grid_range.first_target :][: grid_range.most_targets]
 
 
 def lines_of(connection: sa.Connection, grid_range: GridRange) -> list[GridLine]:

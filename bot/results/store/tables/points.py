@@ -37,11 +37,15 @@ class SuiteOnTarget:
 
 @dataclass(frozen=True, slots=True)
 class LinkedPoint:
-    """A complete run of the nightly branch with usable results. `committed_at` is in seconds since 1970."""
+    """A complete run of the nightly branch with usable results. `committed_at` is in seconds since 1970.
+
+    `failed` is how many tests failed, flaky ones included; None if that is not stored.
+    """
 
     id: int
     sha: str
     committed_at: float
+    failed: int | None = None
 
 
 def suites_on_targets(
@@ -127,15 +131,15 @@ def newest_points(
     numbers = sorted(series)
     for chunk in schema.in_chunks(numbers):
         statement = (
-            sa.select(points.c.series_id, points.c.id, points.c.sha, points.c.committed_at)
+            sa.select(points.c.series_id, points.c.id, points.c.sha, points.c.committed_at, points.c.failed)
             .select_from(joined)
             .where(table.c.id.in_(chunk), points.c.linked, up_to_last(points))
             # `oldest` is NULL for a series with fewer than `count` points: all of them are read.
             .where(points.c.committed_at >= sa.func.coalesce(oldest, 0.0))
             .order_by(points.c.series_id, points.c.committed_at, points.c.sha)
         )
-        for number, point, sha, committed_at in connection.execute(statement):
-            newest.setdefault(number, []).append(LinkedPoint(point, sha, committed_at))
+        for number, *point in connection.execute(statement):
+            newest.setdefault(number, []).append(LinkedPoint(*point))
     # More than `count` are found if others have the same time as the oldest one.
     return {number: linked[-count:] for number, linked in newest.items()}
 

@@ -1,0 +1,134 @@
+"""The App's installations and their repositories, as GitHub lists them: one request for each hundred of either.
+
+https://docs.github.com/en/rest/apps/apps#list-installations-for-the-authenticated-app
+https://docs.github.com/en/rest/apps/installations#list-repositories-accessible-to-the-app-installation
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+from cachetools import TTLCache
+
+from bot.core.parts import PartKey
+from bot.core.payload import Payload
+from bot.core.single_flight import SingleFlight
+from bot.github.repositories.privacy import is_called_public
+
+if TYPE_CHECKING:
+    from bot.github.app import GitHubApp
+
+FRESH_SECONDS = 300.0
+"""Seconds for which a list is valid for callers that don't need a new one."""
+MOST_INSTALLATIONS = 10_000
+"""Installations whose repositories are cached, the most recently listed ones."""
+MOST_PAGES = 1_000
+"""Pages of one list, of a hundred each."""
+INSTALLATIONS = "/app/installations"
+REPOSITORIES = "/installation/repositories"
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """An installation of the App on an account. `permissions` are those that it grants, with their levels.
+
+    `suspended_by` is the login of the person who suspended it, empty if it is not suspended or GitHub names nobody.
+    """
+
+    id: int
+    account: str
+    permissions: Mapping[str, str]
+    suspended: bool
+    suspended_by: str
+
+    @classmethod
+    def of(cls, item: Payload) -> Self:
+        """Read an item of the list. Raises `PayloadError`."""
+        permissions = item.at("permissions")
+        return cls(
+            id=item.integer("id"),
+            account=item.text("account", "login"),
+            permissions={name: permissions.string(name) for name in permissions.raw},
+            suspended=item.has("suspended_at"),
+            suspended_by=item.text("suspended_by", "login"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRepository:
+    """A repository that an installation includes, by its name on GitHub now. `public`: anybody may read it.
+
+    `pushed_at` is the time of the newest push to any branch, as GitHub writes it.
+    """
+
+    id: int
+    full_name: str
+    public: bool
+    archived: bool
+    default_branch: str = field(default="", compare=False)
+    pushed_at: str = field(default="", compare=False)
+
+    @classmethod
+    def of(cls, item: Payload) -> Self:
+        """Read an item of the list. Raises `PayloadError`."""
+        return cls(
+            id=item.integer("id"),
+            full_name=item.string("full_name"),
+            public=is_called_public(item),
+            archived=item.flag("archived"),
+            default_branch=item.text("default_branch"),
+            pushed_at=item.text("pushed_at"),
+        )
+
+
+class InstalledRepositories:
+    """Lists installations and their repositories. `clock` counts seconds from any start.
+
+    All methods raise the errors of the GitHub client. Those with `repositories` also raise `NotInstalled` for an
+    installation that was removed, and `AccessPaused` for one that is suspended.
+    """
+
+    def __init__(self, app: GitHubApp, clock: Callable[[], float] = time.monotonic) -> None:
+        self._app = app
+        self._installations: TTLCache[None, tuple[Installation, ...]] = TTLCache(1, FRESH_SECONDS, clock)
+        self._repositories: TTLCache[int, tuple[ListedRepository, ...]] = TTLCache(
+            MOST_INSTALLATIONS, FRESH_SECONDS, clock
+        )
+        self._installation_flights: SingleFlight[None, tuple[Installation, ...]] = SingleFlight()
+        self._repository_flights: SingleFlight[int, tuple[ListedRepository, ...]] = SingleFlight()
+
+    async def installations(self) -> Sequence[Installation]:
+        """Return all installations of the App, from a list of the last five minutes if there is one."""
+        cached = self._installations.get(None)
+        return cached if cached is not None else await self._installation_flights.do(None, self.read_installations)
+
+    async def repositories_of(self, installation: int) -> Sequence[ListedRepository]:
+        """Return the repositories of an installation, from a list of the last five minutes if there is one."""
+        cached = self._repositories.get(installation)
+        if cached is not None:
+            return cached
+        return await self._repository_flights.do(installation, lambda: self.read_repositories(installation))
+
+    async def read_installations(self) -> tuple[Installation, ...]:
+        """Ask GitHub for all installations of the App now."""
+        async with aclosing(self._app.as_app().getiter(INSTALLATIONS, max_pages=MOST_PAGES)) as items:
+            listed = tuple([Installation.of(Payload(item, "installation")) async for item in items])
+        for installation in listed:
+            self._app.note_suspension(installation.id, suspended=installation.suspended)
+        self._installations[None] = listed
+        return listed
+
+    async def read_repositories(self, installation: int) -> tuple[ListedRepository, ...]:
+        """Ask GitHub for the repositories of an installation now, with one token for the whole installation."""
+        github = self._app.metadata_client(installation)
+        async with aclosing(github.getiter(REPOSITORIES, max_pages=MOST_PAGES)) as items:
+            listed = tuple([ListedRepository.of(Payload(item, "repository")) async for item in items])
+        self._repositories[installation] = listed
+        return listed
+
+
+INSTALLED = PartKey[InstalledRepositories]("installed repositories")
