@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 
 from nightjar_formats.model import SeenTest, Status
 from nightjar_formats.readers.causes import failure_cause
@@ -102,6 +103,8 @@ def causes_of(findings: Findings, command_of: Callable[[NewFailure], str]) -> Gr
     groups: dict[tuple[str, str], _Group] = {}
     counts: Counter[str] = Counter()
     grouped = total = 0
+    # Many failures have the same message, and to find its cause takes longer than all else.
+    cause_of = cache(failure_cause)
     for kind, failure in _failures(findings):
         # The failures come with new ones first, so a broken lab hides no new failure behind known ones.
         total += 1
@@ -110,7 +113,7 @@ def causes_of(findings: Findings, command_of: Callable[[NewFailure], str]) -> Gr
         grouped += 1
         happened = sentences.happened(failure)
         counts[happened] += 1
-        group = groups.setdefault((happened, failure_cause(failure.message)), _Group())
+        group = groups.setdefault((happened, cause_of(failure.message)), _Group())
         group.failures.append((kind, failure))
     ordered = sorted(groups.items(), key=lambda item: item[1].order)
     causes = [_cause(happened, group, command_of) for (happened, _), group in ordered[:MOST_CAUSES]]

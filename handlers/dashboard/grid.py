@@ -20,6 +20,7 @@ from handlers.dashboard.cells import GridCell
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.rows import (
     MOST_ROWS,
+    Folders,
     GridRow,
     ListedRows,
     RowFilter,
@@ -126,13 +127,14 @@ class GridPage(BaseModel):
 
 def grid_page(parts: DashboardParts) -> Page:
     """Return the page with the grid of a repository."""
+    folders = Folders()
 
     async def load(request: PageRequest) -> GridPage:
         name, settings = await settings_and_target(parts, request)
         if settings.of(LAB_RESULTS) is None:
             return GridPage(takes_results=False, targets=[], commits=[], rows=[], more=0, older=None)
         return await request.pages.run(
-            read_grid, parts.store, name, settings, request.query, parts.moment(), request.as_csv
+            read_grid, parts.store, name, settings, request.query, parts.moment(), folders, request.as_csv
         )
 
     return Page(
@@ -155,6 +157,7 @@ def read_grid(
     settings: RepositoryConfig,
     query: GridQuery,
     moment: float,
+    folders: Folders,
     all_targets: bool = False,
 ) -> GridPage:
     """Read the part of the grid that a query names; it blocks. With `all_targets`, their rows are on one page."""
@@ -183,7 +186,7 @@ def read_grid(
             most, first = MOST_TARGETS, MOST_TARGETS * (query.page - 1)
             grid_range = replace(grid_range, most_targets=most, first_target=first)
         grid = store.grids.read(grid_range)
-        listed = rows_of(grid, store.grids.names, row_filter, grid_range, moment, MOST_ROWS * (query.page - 1))
+        listed = rows_of(grid, store.grids.names, row_filter, grid_range, moment, MOST_ROWS * (query.page - 1), folders)
         pages = -(-(len(listed.rows) + listed.unlisted) // most)
     return GridPage(
         takes_results=True,

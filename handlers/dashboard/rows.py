@@ -5,31 +5,35 @@ The only I/O is to read the names of a suite's tests.
 
 from __future__ import annotations
 
+import threading
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from itertools import product
 
+from cachetools import LRUCache
 from nightjar_formats.columns import STATUS_BYTES, at
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.results.store.grid.grid import Grid, GridPoint
 from bot.results.store.grid.rows import GridLine, GridRange, targets_in_order, targets_on_page
 from bot.results.store.tables.cells import (
-    NO_TESTS,
-    PAIRS,
+    TestGroups,
     both_marked,
     count_cell,
-    count_groups,
     marked_places,
     paired_column,
+    seen_tests,
 )
 from bot.results.store.tables.names import SuiteRow
 from handlers.dashboard.cells import CellState, GridCell, counted_cell, joined_cell, no_cell, state_of_test, test_cell
 
 MOST_ROWS = 100
 """The most rows that a page lists for a suite, or for a search; the page counts the rest."""
+MOST_CACHED_TESTS = 1_000_000
+"""Tests of folders that a process caches: 4 MB, or 130 MB if each one is a child of its own."""
 INSIDE = "::"
 """Separates a file from its classes and tests in a test's ID, as in pytest's."""
 MATCHES = {
@@ -89,7 +93,13 @@ class ListedRows:
 
 
 def rows_of(
-    grid: Grid, names_of: NamesOf, row_filter: RowFilter, grid_range: GridRange, moment: float, first_row: int
+    grid: Grid,
+    names_of: NamesOf,
+    row_filter: RowFilter,
+    grid_range: GridRange,
+    moment: float,
+    first_row: int,
+    folders: Folders,
 ) -> ListedRows:
     """Return the rows that match a filter, of a folder from `first_row` on.
 
@@ -97,7 +107,7 @@ def rows_of(
     """
     rows = _Rows(grid, names_of, set(grid_range.configured), moment)
     if row_filter.suite and row_filter.target:
-        return rows.folders(row_filter.folder, first_row)
+        return rows.folders(row_filter.folder, first_row, folders)
     if row_filter.target:
         return ListedRows([rows.suite(line) for line in grid.lines])
     return rows.targets(grid_range)
@@ -159,6 +169,59 @@ def _mark_matching(
     return both_marked(ended, matching_names[line.row])
 
 
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder of a suite: the ordinals of the tests below each of its children, folders and files before tests."""
+
+    name: str
+    places: Mapping[str, Sequence[int]]
+
+    @property
+    def size(self) -> int:
+        """The number of its tests, and one more."""
+        return 1 + sum(map(len, self.places.values()))
+
+    def present(self, seen: bytes) -> list[str]:
+        """Return the children with a test that `seen` marks with 1."""
+        if b"\0" not in seen:
+            return list(self.places)
+        return [child for child, places in self.places.items() if any(seen[place] for place in places)]
+
+
+class Folders:
+    """Caches which tests are below each child of a folder: that changes only with the names of the suite.
+
+    One for all threads of a process.
+    """
+
+    def __init__(self) -> None:
+        self._folders: LRUCache[tuple[SuiteRow, str], Folder] = LRUCache(
+            MOST_CACHED_TESTS, getsizeof=lambda folder: folder.size
+        )
+        self._lock = threading.Lock()
+
+    def of(self, line: GridLine, name: str, names_of: NamesOf) -> Folder:
+        """Return the folder of a suite with this name; without a name, the first one with several children."""
+        key = line.row, name
+        with self._lock:
+            cached = self._folders.get(key)
+        if cached is not None:
+            return cached
+        names = names_of(line)
+        inner = only_folder(names, name)
+        places: dict[str, array[int]] = {}
+        for place, child in enumerate(below_each(names, inner)):
+            if child:
+                places.setdefault(child, array("I")).append(place)
+        ordered = sorted(places, key=lambda child: (_is_test(child, inner), child))
+        folder = Folder(inner, {child: places[child] for child in ordered})
+        with self._lock:
+            # The cache raises ValueError for a value that is larger than itself.
+            if folder.size <= MOST_CACHED_TESTS:
+                self._folders[key] = folder
+        return folder
+
+
 class _Rows:
     def __init__(self, grid: Grid, names_of: NamesOf, configured: set[str], moment: float) -> None:
         self._grid = grid
@@ -194,39 +257,30 @@ class _Rows:
             kind=RowKind.SUITE, name=line.suite, target=line.target.full_name, suite=line.suite, folder="", cells=cells
         )
 
-    def folders(self, folder: str, first_row: int) -> ListedRows:
+    def folders(self, folder: str, first_row: int, folders: Folders) -> ListedRows:
         """Return the rows below a folder of one suite, from `first_row` on: folders and files first, then tests."""
         rows: list[GridRow] = []
         unlisted = 0
         for line in self._grid.lines:
-            names = self._names_of(line)
-            inner = only_folder(names, folder)
-            children, unlisted_children = self._rows_below(line, names, inner, first_row)
+            children, unlisted_children = self._rows_below(line, folders.of(line, folder, self._names_of), first_row)
             rows += children
             unlisted += unlisted_children
         return ListedRows(rows, unlisted)
 
-    def _rows_below(
-        self, line: GridLine, names: Sequence[str], folder: str, first_row: int
-    ) -> tuple[list[GridRow], int]:
-        numbers: dict[str, int] = {}
-        groups = [
-            PAIRS * numbers.setdefault(child, len(numbers)) if child else -PAIRS for child in below_each(names, folder)
-        ]
+    def _rows_below(self, line: GridLine, folder: Folder, first_row: int) -> tuple[list[GridRow], int]:
         points = self._points(line)
-        counts = [count_groups(point.previous, point.column, groups) if point else {} for point in points]
-        ordered = sorted(numbers.items(), key=lambda item: (_is_test(item[0], folder), item[0]))
-        present = [
-            (child, number) for child, number in ordered if any(number in point_counts for point_counts in counts)
-        ]
+        present = folder.present(seen_tests((point.column for point in points if point), line.row.names))
+        listed = present[first_row : first_row + MOST_ROWS]
+        groups = TestGroups([folder.places[child] for child in listed])
+        counts = [groups.count(point.previous, point.column) if point else [] for point in points]
         rows = []
-        for child, number in present[first_row : first_row + MOST_ROWS]:
+        for number, child in enumerate(listed):
             cells = [
-                counted_cell(point, point_counts.get(number, NO_TESTS)) if point else self._empty_cell(line, column)
+                counted_cell(point, point_counts[number]) if point else self._empty_cell(line, column)
                 for column, (point, point_counts) in enumerate(zip(points, counts, strict=True))
             ]
-            kind = RowKind.TEST if _is_test(child, folder) else RowKind.FOLDER
-            rows.append(self._row(line, kind, child, child.removeprefix(folder), cells))
+            kind = RowKind.TEST if _is_test(child, folder.name) else RowKind.FOLDER
+            rows.append(self._row(line, kind, child, child.removeprefix(folder.name), cells))
         return rows, len(present) - len(rows)
 
     def tests(self, line: GridLine, places: Sequence[int]) -> Iterator[GridRow]:
@@ -310,8 +364,11 @@ def below_each(names: Sequence[str], folder: str) -> Iterator[str]:
 
     Neighbors mostly share a child, so the child of the previous name is tried first.
     """
-    child = ""
+    child, start, has_classes = "", len(folder), INSIDE in folder
     for name in names:
         if not (child and name.startswith(child) and not _is_test(child, folder)):
-            child = _child(name, folder)
+            slash = -1 if has_classes or not name.startswith(folder) else name.find("/", start)
+            # Most names are below a folder: a slash before the file ends.
+            is_below = slash > start and name.find(INSIDE, start, slash) < 0
+            child = name[: slash + 1] if is_below else _child(name, folder)
         yield child

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bot.config import Config
     from bot.engine.records import Records
     from bot.github.client import GitHub
-    from bot.github.repositories.installed import Installation, InstalledRepositories
+    from bot.github.repositories.installed import InstalledRepositories, ListedInstallation
 
 FRESH_SECONDS = 300.0
 """Seconds for which GitHub's answer is valid, even while GitHub is unavailable.
@@ -254,7 +254,7 @@ class Visibility:
 
     async def _list_owners(
         self,
-        by_account: Mapping[str, Installation],
+        by_account: Mapping[str, ListedInstallation],
         names: Mapping[str, str],
         private: Mapping[str, str],
         asked_at: float,
@@ -264,7 +264,7 @@ class Visibility:
         Return those that are answered, and those whose installation cannot be listed now.
         """
 
-        async def list_one(installation: Installation, of_owner: Mapping[str, str]) -> set[str]:
+        async def list_one(installation: ListedInstallation, of_owner: Mapping[str, str]) -> set[str]:
             async with self._at_once:
                 try:
                     listed = await self._installed.read_repositories(installation.id)

@@ -7,11 +7,11 @@ it passed, was skipped or was absent then. One of our tests compares both module
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from functools import cache
-from operator import add
+from itertools import accumulate
+from operator import itemgetter
 
 from nightjar_formats.columns import (
     ABSENT,
@@ -63,6 +63,8 @@ def _is(codes: Iterable[int]) -> bytes:
 
 
 _GOOD, _BAD, _SKIPPED = _is(GOOD_CODES), _is(BAD_CODES), _is([CODES[Status.SKIPPED]])
+_PRESENT = bytes(byte % STATUS_BYTES > 0 for byte in range(256))
+_FIELDS = range(len(fields(CellCounts)))
 _FLAKY = bytes(byte < STATUS_BYTES and bool(byte & FLAKY) for byte in range(256))
 _FAILED = CODES[Status.FAILED]
 
@@ -138,20 +140,38 @@ def paired_column(previous: bytes | None, column: bytes) -> bytes:
     return (shifted | _number(column)).to_bytes(len(column), "little")
 
 
-def count_groups(previous: bytes | None, column: bytes, groups: Sequence[int]) -> dict[int, CellCounts]:
-    """Count the tests of each group of a column.
+class TestGroups:
+    """Groups of tests of a suite, whose tests are counted group by group; `groups` has the ordinals of each one."""
 
-    `groups` has the number of each test's group, times `PAIRS`; it is less than 0 for a test without a group.
-    """
-    sums: dict[int, list[int]] = {}
-    counts_of = _counts_of_pairs(has_before=previous is not None)
-    for key, times in Counter(map(add, groups, paired_column(previous, column))).items():
-        group, pair = divmod(key, PAIRS)
-        if pair % STATUS_BYTES and group >= 0:
-            of_group = sums.setdefault(group, [0] * len(counts_of[pair]))
-            for place, count in enumerate(counts_of[pair]):
-                of_group[place] += times * count
-    return {group: CellCounts(*of_group) for group, of_group in sums.items()}
+    def __init__(self, groups: Sequence[Sequence[int]]) -> None:
+        places = [place for group in groups for place in group]
+        self._ends = list(accumulate(map(len, groups)))
+        self._names = max(places, default=-1) + 1
+        # An `itemgetter` of one item returns no tuple, so there is always one more.
+        self._items = itemgetter(*places, 0, 0)
+
+    def count(self, previous: bytes | None, column: bytes) -> list[CellCounts]:
+        """Count the tests of each group; `previous` is the column of the commit before, None where there is none."""
+        # Tests beyond the end of a column are absent.
+        pairs = paired_column(previous, column).ljust(max(self._names, 1), b"\0")
+        picked = bytes(self._items(pairs))
+        counts_of = _counts_of_pairs(has_before=previous is not None)
+        seen = [pair for pair in set(picked) if pair % STATUS_BYTES]
+        counted = list[CellCounts]()
+        start = 0
+        for end in self._ends:
+            times = [(counts_of[pair], picked.count(pair, start, end)) for pair in seen]
+            counted.append(CellCounts(*(sum(counts[field] * time for counts, time in times) for field in _FIELDS)))
+            start = end
+        return counted
+
+
+def seen_tests(columns: Iterable[bytes], names: int) -> bytes:
+    """Return one byte for each of `names` tests of a suite: 1 if it is in one of the columns."""
+    marks = 0
+    for column in columns:
+        marks |= _number(column.translate(_PRESENT))
+    return marks.to_bytes(names, "little")
 
 
 @cache
