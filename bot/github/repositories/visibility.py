@@ -1,7 +1,8 @@
 """Find out which repositories are public on GitHub, so that strangers may see their pages.
 
 The lists of the installations say it of all repositories, with a request for each hundred. Once an answer is too old,
-the page of one repository waits for a new one. A page that lists them all shows the last answers meanwhile.
+the page of one repository waits for a new one. A page that lists them all shows the last answers meanwhile
+(docs/decisions/last-answers-about-visibility.md).
 """
 
 from __future__ import annotations
