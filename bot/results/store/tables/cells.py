@@ -140,7 +140,7 @@ def paired_column(previous: bytes | None, column: bytes) -> bytes:
 
 
 class TestGroups:
-    """Groups of tests of a suite, which are counted by group; `groups` has the sorted ordinals of each, at least one."""
+    """Groups of tests, which are counted by group; `groups` has the sorted ordinals of each one, at least one."""
 
     def __init__(self, groups: Sequence[Sequence[int]]) -> None:
         self._names = max((group[-1] for group in groups), default=0) + 1
