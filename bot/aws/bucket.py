@@ -37,6 +37,8 @@ SECONDS_PER_PAGE = 3.0
 
 A page costs $0.000005, so a bucket of any size costs at most $0.15 a day.
 """
+SECONDS_PER_REQUEST = 1.0
+"""Seconds between listings of recent commits, for each request of the last one: at most $0.43 a day."""
 
 
 class NotThere(Exception):
@@ -143,14 +145,15 @@ def is_manifest(key: str) -> bool:
     return fits and key.endswith(f"/{MANIFEST}") and key.isprintable()
 
 
-def pause_after(pages: int, poll: float) -> float:
-    """Return how many seconds to wait after a listing of so many pages: `poll`, or longer after a long one.
+def pause_after(requests: int, poll: float, each: float = SECONDS_PER_PAGE) -> float:
+    """Return how many seconds to wait after a listing of so many requests: `poll`, or `each` for every request.
 
     A run may be uploaded for any commit at any time, and keys sort by commit, not by time. So only a listing of the
-    whole bucket finds new runs. 500 objects a day, stored for 400 days, take 200 requests; this function then spaces
-    the listings ten minutes apart. A queue costs as little and reports new objects within seconds.
+    whole bucket finds all new runs. 500 objects a day, stored for 400 days, take 200 requests; this function then
+    spaces the listings ten minutes apart. In between, `handlers.results.watch` lists the commits of the last day. A
+    queue costs as little and reports new objects within seconds.
     """
-    return max(poll, pages * SECONDS_PER_PAGE)
+    return max(poll, requests * each)
 
 
 class Bucket:
@@ -180,6 +183,14 @@ class Bucket:
     async def check(self, prefix: str) -> None:
         """Ask for one key below a prefix; raise `UserError` if listing is not allowed, `TryAgain` while S3 fails."""
         await in_thread(partial(self._list, prefix, "", MaxKeys=1))
+
+    async def has_many(self, prefix: str, count: int) -> bool:
+        """Return whether at least `count` objects are below a prefix; read no more pages than that takes."""
+        listed, next_token = 0, ""
+        while next_token is not None and listed < count:
+            answer = await in_thread(partial(self._list, prefix, next_token))
+            listed, next_token = listed + len(answer.get("Contents", ())), answer.get("NextContinuationToken")
+        return listed >= count
 
     def _list(self, prefix: str, token: str, **options: Any) -> Any:
         arguments = options | ({"ContinuationToken": token} if token else {})

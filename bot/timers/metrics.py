@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry, Gauge
 
 from bot.timers.timers import TimerState
 
-LAST, NEXT = "Seconds since a timer last ran.", "Seconds until a timer runs next."
-OUTCOME = "1 for a timer's state: never, waiting, working, done, ignored, refused, failed, forgotten, stopped."
-LABELS = ("repository", "timer")
+Series = Mapping[tuple[str, ...], float]
+"""The values of a gauge, by the values of its labels."""
 
 
-class TimerGauges(Collector):
-    """The gauges. `states` reads the states of all timers, `clock` returns seconds since 1970.
-
-    The series are made for each exposition: the objects of a `Gauge`, of which each refresh of thousands of timers
-    would make new ones, cost ten times as much.
-    """
+class TimerGauges:
+    """The gauges. `states` reads the states of all timers, `clock` returns seconds since 1970."""
 
     def __init__(
         self,
@@ -30,27 +24,33 @@ class TimerGauges(Collector):
     ) -> None:
         self._states = states
         self._clock = clock
-        self._shown: Sequence[TimerState] = ()
-        self._moment = 0.0
-        registry.register(self)
+        gauge, timer = partial(Gauge, registry=registry), ["repository", "timer"]
+        self._last = gauge("nightjar_timer_last_run_age_seconds", "Seconds since a timer last ran.", timer)
+        self._next = gauge("nightjar_timer_next_run_seconds", "Seconds until a timer runs next.", timer)
+        self._outcome = gauge(
+            "nightjar_timer_last_outcome",
+            "1 for a timer's state: never, waiting, working, done, ignored, refused, failed, forgotten, stopped.",
+            [*timer, "outcome"],
+        )
+        self._shown: dict[Gauge, Series] = dict.fromkeys((self._last, self._next, self._outcome), {})
 
     async def refresh(self) -> None:
-        """Read the states from the records."""
-        self._shown, self._moment = await self._states(), self._clock()
+        """Set the gauges from the records."""
+        states, moment = await self._states(), self._clock()
+        timers = [((state.repository, state.name), state) for state in states]
+        self._show(self._last, {key: moment - state.last_run for key, state in timers if state.last_run is not None})
+        self._show(self._next, {key: state.next_run - moment for key, state in timers})
+        self._show(self._outcome, {(*key, state.outcome): 1 for key, state in timers})
+
+    def _show(self, gauge: Gauge, series: Series) -> None:
+        """Set the values of a gauge. Series that it had before are kept: to make thousands anew would take longer."""
+        for labels in self._shown[gauge].keys() - series.keys():
+            gauge.remove(*labels)
+        for labels, value in series.items():
+            gauge.labels(*labels).set(value)
+        self._shown[gauge] = series
 
     def clear(self) -> None:
         """Remove the values of all timers."""
-        self._shown = ()
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the gauges as of the last refresh."""
-        last = GaugeMetricFamily("nightjar_timer_last_run_age_seconds", LAST, labels=LABELS)
-        upcoming = GaugeMetricFamily("nightjar_timer_next_run_seconds", NEXT, labels=LABELS)
-        outcome = GaugeMetricFamily("nightjar_timer_last_outcome", OUTCOME, labels=(*LABELS, "outcome"))
-        for state in self._shown:
-            labels = (state.repository, state.name)
-            outcome.add_metric((*labels, state.outcome), 1)
-            upcoming.add_metric(labels, state.next_run - self._moment)
-            if state.last_run is not None:
-                last.add_metric(labels, self._moment - state.last_run)
-        yield from (last, upcoming, outcome)
+        for gauge in self._shown:
+            self._show(gauge, {})

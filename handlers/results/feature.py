@@ -28,7 +28,7 @@ from handlers.results.listing import RunListing
 from handlers.results.requested_tests import REQUESTED_TESTS
 from handlers.results.route import operation
 from handlers.results.texts import WHY_ARRIVED
-from handlers.results.watch import FAILED_CHECKS, LISTED, TICK, WATCH, Watch
+from handlers.results.watch import FAILED_CHECKS, LISTED, RECENTLY_LISTED, TICK, WATCH, Watch
 
 NAME = "hardware-runs"
 QUEUES = PartKey[tuple[Notifications, ...]]("queues")
@@ -131,7 +131,7 @@ FEATURE = Feature(
     name="results",
     config=KEYS,
     events=(CHECK_EVENT, RUN_ARRIVED),
-    records=(IGNORED, LISTED, FAILED_CHECKS),
+    records=(IGNORED, LISTED, RECENTLY_LISTED, FAILED_CHECKS),
     router=joined([router, check_runs.router]),
     effects=(IngestRun, RequestCheckRun),
     provide=provide,

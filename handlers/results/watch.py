@@ -12,13 +12,14 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
-from nightjar_formats.model import MANIFEST, RunKey, TargetKey
+from nightjar_formats.model import MANIFEST, RunKey, TargetKey, escaped_target
 from nightjar_formats.runs.manifest import run_key
 
-from bot.aws.bucket import Arrival, Bucket, BucketFolder, Source, pause_after
+from bot.aws.bucket import SECONDS_PER_REQUEST, Arrival, Bucket, BucketFolder, Source, pause_after
 from bot.config.types import seconds
 from bot.core.events import Repository
 from bot.core.parts import PartKey
@@ -42,6 +43,14 @@ if TYPE_CHECKING:
 
 TICK = "* * * * * */15"
 """When `tick` runs; the last field counts seconds."""
+DAY = 86400.0
+"""Seconds: between two full listings, the commits with a run of this age or younger are listed."""
+LISTINGS, REQUESTS = 4, 8
+"""The most repositories whose buckets are listed at a time, and the most folders of recent commits."""
+MOST_COMMITS = 500
+"""The most commits of one listing of recent commits; the full listing finds the runs of all others."""
+MOST_KNOWN = 200_000
+"""The most commits that a process remembers as having runs, in 60 bytes each."""
 FIRST_CHECK = 30.0
 """Seconds after which the bot checks a run with missing files again; each later pause is twice as long."""
 
@@ -64,6 +73,13 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
+class RecentlyListed:
+    """The time of the next listing of recent commits of a repository, in seconds since 1970."""
+
+    next: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class FailedChecks:
     """The time of the next search for failed check runs, in seconds since 1970, and the newest failed `job`."""
 
@@ -72,6 +88,9 @@ class FailedChecks:
 
 
 LISTED = Record("results-listed", 1, Listed, "when the results of a repository were listed", days=None)
+RECENTLY_LISTED = Record(
+    "results-recently-listed", 1, RecentlyListed, "when the recent results of a repository are listed next", days=None
+)
 FAILED_CHECKS = Record("results-failed", 1, FailedChecks, "the failed check runs that were tried again", days=None)
 
 
@@ -118,8 +137,10 @@ class Watch:
         self.source_for = source_for
         self._clock = clock
         self._began = clock()
+        self._listings, self._requests = asyncio.Semaphore(LISTINGS), asyncio.Semaphore(REQUESTS)
+        self._known_commits: set[int] = set()
+        """Hashes of the folders of commits with stored runs."""
         self._work: list[RepositoryWork] = [
-            self._list_bucket,
             self._recheck_waiting_runs,
             self._retry_failed_checks,
             self._announce_checks,
@@ -187,19 +208,43 @@ class Watch:
 
     async def tick(self) -> str:
         """Do all work of all repositories; log the work that fails, and continue. Return a line for the log."""
-        announced = 0
+        announced = await self._list_buckets()
         for repository, results in self._watched.items():
             for work in self._work:
                 with only_logged(texts.WATCH_FAILED, repository=repository, bucket=results.bucket):
                     announced += await work(repository, results)
         return f"announced {announced}"
 
-    async def _list_bucket(self, repository: str, results: Results) -> int:
-        """Announce the runs in the bucket that the store lacks; return how many."""
-        record = LISTED.of(repository.lower())
-        last = await self._records.get(record) or Listed()
-        if self._clock() < last.next:
-            return 0
+    async def _list_buckets(self) -> int:
+        """Announce the runs in the buckets that the store lacks, of several repositories at a time; return how many."""
+        moment = self._clock()
+        listed = await self._records.get_some([LISTED.of(name.lower()) for name in self._watched])
+        recently = await self._records.get_some([RECENTLY_LISTED.of(name.lower()) for name in self._watched])
+        work: list[Awaitable[int]] = []
+        for repository, results in self._watched.items():
+            last = listed.get(LISTED.of(repository.lower()).name, Listed())
+            recent = recently.get(RECENTLY_LISTED.of(repository.lower()).name, RecentlyListed())
+            if moment >= last.next:
+                work.append(self._listed(repository, results, partial(self._list_all, last=last)))
+            # Everything is listed less often than app.yaml says, and no queue reports new runs.
+            elif results.queue is None and last.next - last.at > results.poll_seconds and moment >= recent.next:
+                work.append(self._listed(repository, results, self._list_recent))
+        outcomes = await asyncio.gather(*work, return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+        return sum(outcome for outcome in outcomes if isinstance(outcome, int))
+
+    async def _listed(self, repository: str, results: Results, listing: RepositoryWork) -> int:
+        """Return the result of a listing, 0 if it fails, once fewer than `LISTINGS` others run."""
+        announced = 0
+        async with self._listings:
+            with only_logged(texts.WATCH_FAILED, repository=repository, bucket=results.bucket):
+                announced = await listing(repository, results)
+        return announced
+
+    async def _list_all(self, repository: str, results: Results, last: Listed) -> int:
+        """Announce the runs in the bucket that the store lacks; return how many. No other listing finds all runs."""
         pages = announced = 0
         source = self.source_for(results.bucket)
         folders, searched = [f"{results.prefix}{repository}/"], last.searched
@@ -215,8 +260,50 @@ class Watch:
         # Only after the whole listing: if the bucket fails in between, the next tick lists it again.
         listed = self._clock()
         pause = pause_after(pages, results.poll_seconds)
-        await self._records.put(record, Listed(listed, listed + pause, searched))
+        await self._records.put(LISTED.of(repository.lower()), Listed(listed, listed + pause, searched))
         return announced
+
+    async def _list_recent(self, repository: str, results: Results) -> int:
+        """Announce new runs of commits of the last day, and of commits without a run so far; return how many.
+
+        For each target in app.yaml, this reads the names of all commits, 1000 with a request, and then lists few of
+        them. So its cost depends on the runs of a day, and hardly on those that are stored.
+        """
+        source = self.source_for(results.bucket)
+        targets = [TargetKey(repository, lab, name) for lab, keys in results.labs.items() for name in keys.targets]
+        recent = await asyncio.to_thread(self._store.commits_since, repository, self._clock() - DAY)
+        folders = [_commit_folder(results.prefix, target, sha) for target, sha in sorted(recent)]
+        requests = 0
+        for new, names in await asyncio.gather(
+            *(self._new_commits(source, results.prefix, target) for target in targets)
+        ):
+            folders += new
+            requests += 1 + names // 1000
+        listings = [self._manifests(source, folder) for folder in list(dict.fromkeys(folders))[:MOST_COMMITS]]
+        pages = [page for listing in await asyncio.gather(*listings) for page in listing]
+        announced = sum([await self._announce_new(page, results) for page in pages if page])
+        pause = pause_after(requests + len(pages), results.poll_seconds, SECONDS_PER_REQUEST)
+        await self._records.put(RECENTLY_LISTED.of(repository.lower()), RecentlyListed(self._clock() + pause))
+        return announced
+
+    async def _new_commits(self, source: Source, prefix: str, target: TargetKey) -> tuple[list[str], int]:
+        """Return the folders of those commits of a target of which no run is stored, and the number of all commits."""
+        async with self._requests:
+            folders = await source.folders(_target_folder(prefix, target))
+        unknown = {
+            folder.rstrip("/").rpartition("/")[2]: folder
+            for folder in folders
+            if hash(folder) not in self._known_commits
+        }
+        stored = await asyncio.to_thread(self._store.commits_with_runs, target, unknown)
+        if len(self._known_commits) > MOST_KNOWN:
+            self._known_commits.clear()
+        self._known_commits.update(hash(unknown[sha]) for sha in stored)
+        return [folder for sha, folder in unknown.items() if sha not in stored], len(folders)
+
+    async def _manifests(self, source: Source, folder: str) -> list[list[Arrival]]:
+        async with self._requests, aclosing(source.manifests(folder)) as listing:  # type: ignore[type-var]
+            return [page async for page in listing]
 
     async def _announce_new(self, page: Sequence[Arrival], results: Results) -> int:
         runs = [(arrival, parsed[0]) for arrival in page if (parsed := run_key(arrival.key, results.prefix))]
@@ -303,6 +390,14 @@ class Watch:
     async def repository_id(self, repository: str) -> int:
         """Return GitHub's ID of a repository. Raises GitHub's errors."""
         return await find_repository_id(self._records, self._github_for, repository)
+
+
+def _target_folder(prefix: str, target: TargetKey) -> str:
+    return f"{prefix}{target.repository}/{target.lab}/{escaped_target(target.target)}/"
+
+
+def _commit_folder(prefix: str, target: TargetKey, sha: str) -> str:
+    return f"{_target_folder(prefix, target)}{sha}/"
 
 
 async def _misspelled_folders(source: Source, prefix: str, repository: str) -> list[str]:

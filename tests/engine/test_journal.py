@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from bot.engine.jobs.journal import NO_LIMIT, RECENT_FAILED, Journal
 from bot.engine.jobs.notes import Note, write_note
@@ -157,7 +158,9 @@ async def test_the_states_of_many_deliveries_are_those_of_their_records(url_with
         guids = [f"{status} {outcome} {task}" for status in STATUSES for outcome in OUTCOMES for task in TASKS]
         for guid in [*guids, "ignored"]:
             await engine.accept(guid, EVENT, body({}), guid, ignored={"text": "why"} if guid == "ignored" else None)
-        rows = await connector.execute_query_all_async("SELECT id, guid FROM nightjar_inbox WHERE guid <> 'ignored'")
+        rows: list[dict[str, Any]] = await connector.execute_query_all_async(
+            "SELECT id, guid FROM nightjar_inbox WHERE guid <> 'ignored'"
+        )
         for row in rows:
             status, outcome, task = str(row["guid"]).split()
             job_id = row["id"]
@@ -166,10 +169,10 @@ async def test_the_states_of_many_deliveries_are_those_of_their_records(url_with
             else:
                 await connector.execute_query_async(SET_STATUS, id=job_id, status="succeeded")
                 args = {"guid": row["guid"], "handler": "a", "intent": "b", "plan_job": job_id, "message": None}
-                added = await connector.execute_query_all_async(
+                added: list[dict[str, Any]] = await connector.execute_query_all_async(
                     ADD_JOB, task=task, key=f"once:{row['guid']}", args=args, status=status
                 )
-                job_id = int(added[0]["id"])
+                job_id = added[0]["id"]
             if outcome != "None":
                 await write_note(connector, job_id, Note(outcome=outcome))
         records = await engine.journal.deliveries([*guids, "ignored", "unknown"])

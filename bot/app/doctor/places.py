@@ -16,6 +16,7 @@ from bot.app.doctor.texts import (
     JENKINS_OK,
     JENKINS_UNREACHABLE,
     LOGIN_REFUSED,
+    MANY_OBJECTS,
     NO_BUCKETS,
     NO_CREDENTIALS,
     NO_JENKINS,
@@ -37,16 +38,27 @@ if TYPE_CHECKING:
     from bot.config.environment import Settings
 
 TIMEOUT = aiohttp.ClientTimeout(total=15, sock_connect=5)
+MANY = 10_000
+"""The number of objects from which a queue is advised."""
 FRONT_PAGE = "{server}/api/json?tree=mode"
 
 
 async def check_buckets(config: Config, aws: Aws) -> list[Finding]:
-    """List one key of each bucket in app.yaml, and read each queue."""
+    """List one key of each bucket in app.yaml, and read each queue; advise a queue for buckets with many objects."""
     results = [results for keys in config.configured.entries.values() if (results := keys.of(LAB_RESULTS)) is not None]
     places = {(one.bucket, one.prefix) for one in results}
     queues = sorted({one.queue for one in results if one.queue})
+    without_queue = {(one.bucket, one.prefix) for one in results if one.queue is None}
+    crowded: set[str] = set()
+
+    async def check_place(name: str, prefix: str) -> None:
+        bucket = Bucket(aws, name)
+        await bucket.check(prefix)
+        if (name, prefix) in without_queue and await bucket.has_many(prefix, MANY):
+            crowded.add(name)
+
     checks = [
-        *(Bucket(aws, name).check(prefix) for name, prefix in sorted(places)),
+        *(check_place(name, prefix) for name, prefix in sorted(places)),
         *(in_thread(partial(_read_queue, aws, queue)) for queue in queues),
     ]
     problems = []
@@ -60,7 +72,8 @@ async def check_buckets(config: Config, aws: Aws) -> list[Finding]:
     names = ", ".join(sorted({name for name, _ in places}))
     fine = BUCKETS_OK.format(names=names) if places else NO_BUCKETS
     also = QUEUES_OK.format(queues=", ".join(queues)) if queues else ""
-    return findings_of(Check.BUCKET, problems, fine + also)
+    advice = MANY_OBJECTS.format(names=", ".join(sorted(crowded))) if crowded else ""
+    return findings_of(Check.BUCKET, problems, fine + also + advice)
 
 
 def _read_queue(aws: Aws, queue: str) -> None:

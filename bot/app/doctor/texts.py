@@ -64,6 +64,10 @@ NO_REPOSITORIES = "app.yaml lists no repository"
 
 NO_BUCKETS = "app.yaml has none"
 BUCKETS_OK = "{names} can be listed"
+MANY_OBJECTS = (
+    ". In {names}, the bot lists 10,000 objects or more again and again: set results.queue to an SQS queue "
+    "(docs/labs.md), so that it finds runs within seconds and lists rarely"
+)
 QUEUES_OK = "; {queues} can be read"
 QUEUE = "queue {queue}"
 SEE_LABS_GUIDE = "docs/labs.md has the policies for the bot and labs"

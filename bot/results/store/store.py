@@ -156,6 +156,32 @@ class ResultsStore:
         with self._database.reading() as connection:
             return runs.processed_runs(connection, versions)
 
+    def commits_since(self, repository: str, moment: float) -> set[tuple[TargetKey, str]]:
+        """Return the targets and commits with a run that arrived since a moment, in seconds since 1970."""
+        table, targets = schema.runs, schema.targets
+        statement = (
+            sa.select(targets.c.lab, targets.c.target, table.c.sha)
+            .select_from(targets.join(table))
+            .where(targets.c.repository == repository, table.c.received_at >= moment)
+            .distinct()
+        )
+        with self._database.reading() as connection:
+            return {(TargetKey(repository, row.lab, row.target), row.sha) for row in connection.execute(statement)}
+
+    def commits_with_runs(self, target: TargetKey, shas: Collection[str]) -> set[str]:
+        """Return those of the commits with a run on the target, in any state."""
+        table = schema.runs
+        with self._database.reading() as connection:
+            number = runs.target_id(connection, target)
+            if number is None:
+                return set()
+            statement = sa.select(table.c.sha).where(table.c.target_id == number).distinct()
+            return {
+                sha
+                for chunk in schema.in_chunks(list(shas))
+                for sha in connection.scalars(statement.where(table.c.sha.in_(chunk)))
+            }
+
     def waiting(self, repository: str) -> list[Run]:
         """Return the runs of a repository that wait for their files, oldest first."""
         table = schema.runs
