@@ -32,7 +32,7 @@ class TimerGauges:
             "1 for a timer's state: never, waiting, working, done, ignored, refused, failed, forgotten, stopped.",
             [*timer, "outcome"],
         )
-        self._shown: dict[Gauge, Series] = dict.fromkeys((self._last, self._next, self._outcome), {})
+        self._shown: dict[Gauge, Series] = {gauge: {} for gauge in (self._last, self._next, self._outcome)}
 
     async def refresh(self) -> None:
         """Set the gauges from the records."""

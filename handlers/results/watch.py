@@ -140,11 +140,7 @@ class Watch:
         self._listings, self._requests = asyncio.Semaphore(LISTINGS), asyncio.Semaphore(REQUESTS)
         self._known_commits: set[int] = set()
         """Hashes of the folders of commits with stored runs."""
-        self._work: list[RepositoryWork] = [
-            self._recheck_waiting_runs,
-            self._retry_failed_checks,
-            self._announce_checks,
-        ]
+        self._added_work: list[RepositoryWork] = []
 
     @property
     def _watched(self) -> dict[str, Results]:
@@ -168,7 +164,7 @@ class Watch:
 
     def add_work(self, work: RepositoryWork) -> None:
         """Let `tick` do the work of another feature too, after its own."""
-        self._work.append(work)
+        self._added_work.append(work)
 
     async def health(self) -> ResultsHealth:
         """Return how current the results of each repository are.
@@ -209,8 +205,20 @@ class Watch:
     async def tick(self) -> str:
         """Do all work of all repositories; log the work that fails, and continue. Return a line for the log."""
         announced = await self._list_buckets()
+        waiting = await asyncio.to_thread(self._store.waiting_counts)
+        with_checks = await asyncio.to_thread(self._store.repositories_with_open_checks)
+        tried = await self._records.get_some([FAILED_CHECKS.of(name.lower()) for name in self._watched])
         for repository, results in self._watched.items():
-            for work in self._work:
+            last = tried.get(FAILED_CHECKS.of(repository.lower()).name, FailedChecks())
+            is_retried = self._clock() >= last.next
+            # Most repositories have nothing to do, and nothing is read for them.
+            work_list: list[RepositoryWork] = [
+                *([self._recheck_waiting_runs] if repository in waiting else []),
+                *([partial(self._retry_failed_checks, last=last)] if is_retried else []),
+                *([self._announce_checks] if is_retried or repository in with_checks else []),
+                *self._added_work,
+            ]
+            for work in work_list:
                 with only_logged(texts.WATCH_FAILED, repository=repository, bucket=results.bucket):
                     announced += await work(repository, results)
         return f"announced {announced}"
@@ -340,15 +348,12 @@ class Watch:
                 announced += await self._announce(arrival, run.key, repository_id, label)
         return announced
 
-    async def _retry_failed_checks(self, repository: str, _: Results) -> int:
+    async def _retry_failed_checks(self, repository: str, _: Results, last: FailedChecks) -> int:
         """Mark check runs as pending whose jobs have failed for good, such as in an outage or without a permission.
 
         Nothing else would trigger them: their results are stored, and may never change again.
         """
         record = FAILED_CHECKS.of(repository.lower())
-        last = await self._records.get(record) or FailedChecks()
-        if self._clock() < last.next:
-            return 0
         handled = newest = last.job
         # Jobs up to `handled` were retried before. A check run that fails again has a new job, with a higher number.
         for delivery in await self._journal.recent(failed=True):

@@ -499,6 +499,13 @@ class ResultsStore:
             target_id = runs.target_id(connection, target)
             return None if target_id is None else checks.complete_check(connection, target_id, sha)
 
+    def repositories_with_open_checks(self) -> set[str]:
+        """Return the repositories with check runs that are pending, or of which more results are expected."""
+        targets = schema.targets
+        statement = sa.select(targets.c.repository).select_from(schema.checks.join(targets)).where(schema.OPEN)
+        with self._database.reading() as connection:
+            return set(connection.scalars(statement.distinct()))
+
     def announced(self, pending: PendingCheck) -> None:
         """Store that a check run is being written."""
         with self._database.writing() as connection:

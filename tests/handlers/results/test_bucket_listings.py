@@ -24,6 +24,8 @@ from bot.github.pull_heads import REPOSITORY_ID, RepositoryId
 from bot.results.store.store import ResultsStore
 from handlers.results.watch import LISTINGS, Watch
 from tests.bucket import Script, World
+from tests.counted import counted
+from tests.results.plans import plans_seen
 from tests.results.uploads import LAB, REPOSITORY, TARGET, Upload, sha
 from tests.tables import with_tables
 
@@ -144,6 +146,25 @@ async def test_a_small_bucket_is_listed_with_one_request(tmp_path: Path, aws_wor
         aws_world.put(key_of(NEW, "run-1"))
         assert await place.tick(5) == "announced 1"
         assert listings == [f"results/{REPOSITORY}/"]
+
+
+async def statements_of_idle_tick(folder: Path, aws: Aws, count: int) -> int:
+    """Return how many statements a tick runs, on both stores, for this many repositories without anything to do."""
+    async with watching(folder, config_of("device-results", *(f"octocat/r{n}" for n in range(count))), aws) as place:
+        await place.tick(0)
+        with counted(place.engine.database.connector) as work, plans_seen() as plans:
+            assert await place.tick(1) == "announced 0"
+    # An index has the open checks and nothing else.
+    assert [scan for scan in plans.scans if "nightjar_checks_open" not in scan] == []
+    return work.statements + plans.statements
+
+
+async def test_a_tick_without_work_takes_as_many_statements_for_many_repositories_as_for_one(
+    tmp_path_factory: pytest.TempPathFactory, script: Script, aws: Aws
+) -> None:
+    script.answers = [web.Response(text=EMPTY, content_type="application/xml")]
+    one = await statements_of_idle_tick(tmp_path_factory.mktemp("one"), aws, 1)
+    assert await statements_of_idle_tick(tmp_path_factory.mktemp("many"), aws, 20) == one
 
 
 async def test_several_buckets_are_listed_at_a_time_but_not_all(tmp_path: Path, script: Script, aws: Aws) -> None:
