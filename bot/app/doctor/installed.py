@@ -68,13 +68,13 @@ class InstallationScan:
         """The repositories of app.yaml that no list has, the one whose look-up is longest ago first."""
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
-    async def states(self, known: Iterable[KnownRepository], *, idle: bool = False) -> list[InstallationState]:
-        """Return the installation of each repository of app.yaml; `known` are the repositories that the bot has seen.
+    async def states(self, stored: Iterable[KnownRepository], *, idle: bool = False) -> list[InstallationState]:
+        """Return the installation of each repository of app.yaml; `stored` are the repositories that the bot has seen.
 
         With `idle`, use the lists of earlier calls while they are valid. Raises the errors of the GitHub client.
         """
         # A name may have had several repositories; the one that still has it comes last.
-        by_turn = sorted(known, key=lambda repository: repository.away not in NO_LONGER_OURS)
+        by_turn = sorted(stored, key=lambda repository: repository.away not in NO_LONGER_OURS)
         by_name = {repository.name.lower(): repository for repository in by_turn}
         if not idle or not self._is_recent():
             self._installations = await self._patiently(self._reader.read_installations)
@@ -145,17 +145,17 @@ class InstallationScan:
                 self._tell_app(repository.full_name, installation, repository)
 
     def _state(
-        self, name: str, known: KnownRepository | None, by_account: Mapping[str, Installation]
+        self, name: str, stored: KnownRepository | None, by_account: Mapping[str, Installation]
     ) -> InstallationState:
         """Return the state of a repository by the lists: by its ID if the bot knows it, then by its name."""
-        owners = [_owner(known.full_name)] if known is not None else []
+        owners = [_owner(stored.full_name)] if stored is not None else []
         for owner in (*owners, _owner(name)):
             installation = by_account.get(owner)
             if installation is not None and installation.suspended:
                 return _state_of(name, installation)
             listed = self._listed_in(installation.id) if installation is not None else {}
-            if installation is not None and known is not None and known.id in listed:
-                return _state_of(name, installation, listed[known.id])
+            if installation is not None and stored is not None and stored.id in listed:
+                return _state_of(name, installation, listed[stored.id])
         # The owner of the name comes last, so this is its installation.
         for repository in listed.values():
             if installation is not None and repository.full_name.lower() == name.lower():
@@ -166,7 +166,7 @@ class InstallationScan:
         listing = self._listings.get(installation)
         return listing.repositories if listing is not None else {}
 
-    async def _look_up(self, name: str, known: KnownRepository | None) -> InstallationState:
+    async def _look_up(self, name: str, stored: KnownRepository | None) -> InstallationState:
         """Ask GitHub for one repository: it also finds one under the old name of the repository, or of its owner."""
         owner, _, repo = name.partition("/")
         github = self._app.as_app()
@@ -185,8 +185,8 @@ class InstallationScan:
         if installation.id not in self._listings:
             await self._list(installation.id)
         listed = self._listed_in(installation.id)
-        if known is not None and known.id in listed:
-            return _state_of(name, installation, listed[known.id])
+        if stored is not None and stored.id in listed:
+            return _state_of(name, installation, listed[stored.id])
         metadata = self._app.metadata_client(installation.id)
         description = Payload(await self._patiently(lambda: metadata.getitem(REPOSITORY, {"repo": name})), "repository")
         return _state_of(name, installation, ListedRepository.of(description))
