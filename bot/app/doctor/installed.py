@@ -19,7 +19,7 @@ from bot.app.doctor.judge import InstallationState
 from bot.core.payload import Payload
 from bot.github.access import InstalledRepository
 from bot.github.errors import AccessPaused, NotInstalled, RateLimited, Vanished, is_not_found
-from bot.github.repositories.installed import Installation, InstalledRepositories, ListedRepository
+from bot.github.repositories.installed import InstalledRepositories, ListedInstallation, ListedRepository
 from bot.github.repositories.known import NO_LONGER_OURS
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class InstallationScan:
         self._config = config
         self._clock = clock
         self._reader = InstalledRepositories(app, clock)
-        self._installations: Sequence[Installation] = ()
+        self._installations: Sequence[ListedInstallation] = ()
         self._installations_read_at: float | None = None
         self._listings: dict[int, _Listing] = {}
         self._unlisted: dict[str, InstallationState] = {}
@@ -103,7 +103,7 @@ class InstallationScan:
         is_fine = not self._unlisted and not any(installation.suspended for installation in self._installations)
         return is_recent and is_current and is_fine and self._app.suspended is None
 
-    async def _list_all(self, by_account: Mapping[str, Installation], owners: Set[str], *, idle: bool) -> None:
+    async def _list_all(self, by_account: Mapping[str, ListedInstallation], owners: Set[str], *, idle: bool) -> None:
         """List the repositories of the owners' installations, and again those of installations found by a name."""
         active = {
             installation.id: account for account, installation in by_account.items() if not installation.suspended
@@ -145,7 +145,7 @@ class InstallationScan:
                 self._tell_app(repository.full_name, installation, repository)
 
     def _state(
-        self, name: str, stored: KnownRepository | None, by_account: Mapping[str, Installation]
+        self, name: str, stored: KnownRepository | None, by_account: Mapping[str, ListedInstallation]
     ) -> InstallationState:
         """Return the state of a repository by the lists: by its ID if the bot knows it, then by its name."""
         owners = [_owner(stored.full_name)] if stored is not None else []
@@ -178,7 +178,7 @@ class InstallationScan:
             if not (isinstance(error, Vanished) or is_not_found(error)):
                 raise
             return InstallationState(name)
-        installation = Installation.of(Payload(answer, "installation"))
+        installation = ListedInstallation.of(Payload(answer, "installation"))
         self._app.note_suspension(installation.id, suspended=installation.suspended)
         if installation.suspended:
             return _state_of(name, installation)
@@ -215,7 +215,7 @@ def _full_names(by_name: Mapping[str, KnownRepository]) -> Iterator[str]:
     return (repository.full_name for repository in by_name.values())
 
 
-def _state_of(name: str, installation: Installation, listed: ListedRepository | None = None) -> InstallationState:
+def _state_of(name: str, installation: ListedInstallation, listed: ListedRepository | None = None) -> InstallationState:
     return InstallationState(
         name,
         installation.permissions,

@@ -33,7 +33,7 @@ REPOSITORIES = "/installation/repositories"
 
 
 @dataclass(frozen=True, slots=True)
-class Installation:
+class ListedInstallation:
     """An installation of the App on an account. `permissions` are those that it grants, with their levels.
 
     `suspended_by` is the login of the person who suspended it, empty if it is not suspended or GitHub names nobody.
@@ -94,14 +94,14 @@ class InstalledRepositories:
 
     def __init__(self, app: GitHubApp, clock: Callable[[], float] = time.monotonic) -> None:
         self._app = app
-        self._installations: TTLCache[None, tuple[Installation, ...]] = TTLCache(1, FRESH_SECONDS, clock)
+        self._installations: TTLCache[None, tuple[ListedInstallation, ...]] = TTLCache(1, FRESH_SECONDS, clock)
         self._repositories: TTLCache[int, tuple[ListedRepository, ...]] = TTLCache(
             MOST_INSTALLATIONS, FRESH_SECONDS, clock
         )
-        self._installation_flights: SingleFlight[None, tuple[Installation, ...]] = SingleFlight()
+        self._installation_flights: SingleFlight[None, tuple[ListedInstallation, ...]] = SingleFlight()
         self._repository_flights: SingleFlight[int, tuple[ListedRepository, ...]] = SingleFlight()
 
-    async def installations(self) -> Sequence[Installation]:
+    async def installations(self) -> Sequence[ListedInstallation]:
         """Return all installations of the App, from a list of the last five minutes if there is one."""
         cached = self._installations.get(None)
         return cached if cached is not None else await self._installation_flights.do(None, self.read_installations)
@@ -113,10 +113,10 @@ class InstalledRepositories:
             return cached
         return await self._repository_flights.do(installation, lambda: self.read_repositories(installation))
 
-    async def read_installations(self) -> tuple[Installation, ...]:
+    async def read_installations(self) -> tuple[ListedInstallation, ...]:
         """Ask GitHub for all installations of the App now."""
         async with aclosing(self._app.as_app().getiter(INSTALLATIONS, max_pages=MOST_PAGES)) as items:
-            listed = tuple([Installation.of(Payload(item, "installation")) async for item in items])
+            listed = tuple([ListedInstallation.of(Payload(item, "installation")) async for item in items])
         for installation in listed:
             self._app.note_suspension(installation.id, suspended=installation.suspended)
         self._installations[None] = listed
