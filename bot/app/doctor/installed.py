@@ -7,7 +7,6 @@ here saves the clients of these repositories their own look-ups and tokens (`Git
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -34,8 +33,8 @@ REPOSITORIES_LAST = 24 * 3600.0
 MOST_LOOKUPS = 20
 """Repositories of app.yaml without an installation that one check looks for by name, in turns: one renamed with its
 owner is found only by name."""
-AT_ONCE = 4
-"""Simultaneous requests to GitHub."""
+LISTED_SOON = 1_000
+"""The most repositories of an installation that is listed again soon after a webhook, in ten requests."""
 PATIENCE = 90.0
 """The longest wait in seconds for points of GitHub's limit per minute; after it, the check fails."""
 INSTALLATION = "/repos/{owner}/{repo}/installation"
@@ -66,7 +65,6 @@ class InstallationScan:
         self._listings: dict[int, _Listing] = {}
         self._unlisted: dict[str, InstallationState] = {}
         """The repositories of app.yaml that no list has, the one whose look-up is longest ago first."""
-        self._at_once = asyncio.Semaphore(AT_ONCE)
 
     async def states(self, stored: Iterable[KnownRepository], *, idle: bool = False) -> list[InstallationState]:
         """Return the installation of each repository of app.yaml; `stored` are the repositories that the bot has seen.
@@ -95,6 +93,17 @@ class InstallationScan:
         listings = (listing.repositories.get(repository_id) for listing in self._listings.values())
         return next((repository for repository in listings if repository is not None), None)
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether a webhook has reported a change of an installation whose list is short.
+
+        Until it is listed again, the clients of its repositories have no token in common.
+        """
+        return any(
+            self._app.changes(number) != listing.changes and len(listing.repositories) <= LISTED_SOON
+            for number, listing in self._listings.items()
+        )
+
     def _is_recent(self) -> bool:
         """Return whether the list of installations is valid, and shows nothing that an operator has to fix."""
         read_at = self._installations_read_at
@@ -111,7 +120,9 @@ class InstallationScan:
         for number in self._listings.keys() - active.keys():
             del self._listings[number]
         numbers = [number for number, account in active.items() if account in owners or number in self._listings]
-        await asyncio.gather(*(self._list(number) for number in numbers if not idle or self._is_due(number)))
+        for number in numbers:
+            if not idle or self._is_due(number):
+                await self._list(number)
 
     async def _look_up_all(self, names: Sequence[str], by_name: Mapping[str, KnownRepository], *, idle: bool) -> None:
         """Look for repositories that no list has: new ones, and with `idle` a few of the others, in turns."""
@@ -130,13 +141,12 @@ class InstallationScan:
 
     async def _list(self, installation: int) -> None:
         changes = self._app.changes(installation)
-        async with self._at_once:
-            try:
-                repositories = await self._patiently(lambda: self._reader.read_repositories(installation))
-            except (NotInstalled, AccessPaused):
-                # It was removed or suspended since the list of installations was read.
-                self._listings.pop(installation, None)
-                return
+        try:
+            repositories = await self._patiently(lambda: self._reader.read_repositories(installation))
+        except (NotInstalled, AccessPaused):
+            # It was removed or suspended since the list of installations was read.
+            self._listings.pop(installation, None)
+            return
         by_id = {repository.id: repository for repository in repositories}
         self._listings[installation] = _Listing(by_id, self._clock(), changes)
         # A scan of many installations takes minutes, for whose clients the first ones are listed already.

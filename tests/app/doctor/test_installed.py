@@ -102,9 +102,11 @@ async def test_a_change_that_a_webhook_reported_is_listed_at_once(office: Office
     scan = office.scan("octocat/compiler", "octocat/other")
     await scan.states(())
     office.install("octocat/other")
+    was_outdated = scan.is_outdated
     office.client.forget(next(iter(office.app.installations)))
+    assert (was_outdated, scan.is_outdated) == (False, True)
     requests, states = await office.requests(scan)
-    assert requests[REPOSITORIES] == 1
+    assert (requests[REPOSITORIES], scan.is_outdated) == (1, False)
     assert all(state.listed is not None for state in states)
 
 
