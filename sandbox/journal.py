@@ -82,8 +82,15 @@ class RequestJournal:
 
     @property
     def of_installation(self) -> list[Request]:
-        """Return the requests with an installation's token: without those for tokens, and those of the bot's clock."""
-        return [record for record in self.records if record.token == "installation"]
+        """Return the requests with an installation's token: without those for tokens, and those of the bot's clock.
+
+        Lists of the installation itself are left out too: a bot reads them at times of its own.
+        """
+        return [
+            record
+            for record in self.records
+            if record.token == "installation" and record.route != "/installation/repositories"
+        ]
 
     @property
     def writes(self) -> list[Request]:

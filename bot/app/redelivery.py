@@ -390,13 +390,13 @@ def _cursor_of(address: str | None) -> str:
 
 def _joined(parts: Sequence[UnreadPart]) -> tuple[UnreadPart, ...]:
     """Return a limited number of parts: one that reads from where the newest of the others begins to where all end."""
-    kept, others = tuple(parts[: MOST_PARTS - 1]), parts[MOST_PARTS - 1 :]
-    if not others:
-        return kept
-    since, failures = min(part.since for part in others), all(part.failures for part in others)
+    separate, rest = tuple(parts[: MOST_PARTS - 1]), parts[MOST_PARTS - 1 :]
+    if not rest:
+        return separate
+    since, failures = min(part.since for part in rest), all(part.failures for part in rest)
     # A list of failures has other pages than one of all deliveries, so its cursor does not fit there.
-    cursor = others[0].cursor if failures == others[0].failures else ""
-    return (*kept, UnreadPart(since, cursor, failures))
+    cursor = rest[0].cursor if failures == rest[0].failures else ""
+    return (*separate, UnreadPart(since, cursor, failures))
 
 
 def _is_about_this_one(error: Exception) -> bool:

@@ -95,7 +95,7 @@ class FileScan:
     before; empty if it had not.
     """
 
-    at: float = 0.0
+    read_at: float = 0.0
     pushed_at: str = ""
     branch: str = ""
 
@@ -163,8 +163,8 @@ class RepositoryFileSweep:
                 changed = {name for name in due if _may_differ(scans.get(name.lower()), listed.get(name.lower()))}
                 # A file with faults is always read: a new app.yaml, or a new version of the bot, may accept it.
                 to_read = [name for name in owned if name in changed or stored_files[name].faults]
-                found, is_complete = await self._read(to_read, stored_files, listed, began + SWEEP_SECONDS)
-                announced += found
+                count, is_complete = await self._read(to_read, stored_files, listed, began + SWEEP_SECONDS)
+                announced += count
                 if is_complete and listed:
                     self._listed_at[owner] = self._clock()
         return f"announced {announced}"
@@ -176,12 +176,12 @@ class RepositoryFileSweep:
 
     def _due(self, owner: str, owned: Sequence[str], scans: Mapping[str, FileScan]) -> list[str]:
         """Return the repositories of an owner whose files were not checked for `PAUSE`, or never read."""
-        before = self._clock() - PAUSE
-        is_current = self._listed_at.get(owner, 0.0) > before
+        limit = self._clock() - PAUSE
+        is_current = self._listed_at.get(owner, 0.0) > limit
         return [
             name
             for name in owned
-            if (scan := scans.get(name.lower())) is None or (not is_current and scan.at <= before)
+            if (scan := scans.get(name.lower())) is None or (not is_current and scan.read_at <= limit)
         ]
 
     async def _listed(self, owner: str) -> Mapping[str, ListedRepository]:

@@ -196,7 +196,11 @@ class InstallationToken:
     def repositories(self) -> list[Home]:
         """Return what it covers now: the choice of the installation's repositories may change after it was made."""
         installed = self.installation.repositories
-        return list(installed) if self.chosen is None else [one for one in self.chosen if one in installed]
+        return (
+            list(installed)
+            if self.chosen is None
+            else [repository for repository in self.chosen if repository in installed]
+        )
 
     @property
     def too_broad(self) -> str | None:

@@ -264,11 +264,13 @@ def listed(world: World, count: int, *, failed: Collection[int] = (), began: flo
     if not world.github.webhooks.deliveries:
         world.lose(1)
         world.github.webhooks.deliveries[0].status_code = 202
-    delivery, now, lost = world.github.webhooks.deliveries[0], world.github.clock.now(), []
+    delivery, moment, lost = world.github.webhooks.deliveries[0], world.github.clock.now(), []
     for place in range(count):
         code = 502 if place in failed else 202
-        at = now - timedelta(seconds=round(began * (1 - place / count)))
-        copy = replace(delivery, id=world.github.new_id(), guid=f"{began}-{place}", created_at=at, status_code=code)
+        created_at = moment - timedelta(seconds=round(began * (1 - place / count)))
+        copy = replace(
+            delivery, id=world.github.new_id(), guid=f"{began}-{place}", created_at=created_at, status_code=code
+        )
         world.github.webhooks.deliveries.append(copy)
         lost += [copy.guid] if place in failed else []
     return lost
@@ -316,7 +318,7 @@ async def test_a_sweep_that_github_limits_goes_on_where_it_was(world: World) -> 
     assert await swept_pages(world, world.sweeper) == 5
     remaining = await world.records.get(MISSING.of())
     assert remaining is not None
-    assert [one.guid for one in remaining.missing] == [lost[2]]
+    assert [missing.guid for missing in remaining.missing] == [lost[2]]
     world.time.now += 90
     # All deliveries are from the last two minutes, so the newest pages are read again.
     assert await swept_pages(world, world.sweeper) == 11 + 7
@@ -341,7 +343,7 @@ async def test_a_cursor_of_a_delivery_that_github_has_deleted_loses_nothing(worl
     await world.sweeper.sweep()
     noted = await world.records.get(MISSING.of())
     assert noted is not None
-    world.github.webhooks.deliveries = [one for one in world.github.webhooks.deliveries if not one.redelivery]
+    world.github.webhooks.deliveries = [sent for sent in world.github.webhooks.deliveries if not sent.redelivery]
     await world.records.put(MISSING.of(), replace(noted, missing=(), unread=(UnreadPart(0.0, "v1_1"),)))
     await swept_pages(world, world.sweeper)
     assert set(lost) <= set(world.redelivered())
@@ -357,13 +359,15 @@ async def test_a_failure_that_is_listed_late_among_older_deliveries_is_found(wor
     late.created_at -= timedelta(seconds=OVERLAP - 20)
     world.github.webhooks.deliveries.insert(len(world.github.webhooks.deliveries) - 2, late)
     await swept_pages(world, world.sweeper)
-    assert "late" in [one.guid for one in (await world.records.get(MISSING.of()) or replace(late)).missing]  # type: ignore[union-attr]
+    noted = await world.records.get(MISSING.of())
+    assert noted is not None
+    assert "late" in [missing.guid for missing in noted.missing]
 
 
 async def test_after_the_database_was_lost_successes_count_however_long_the_list_is(world: World) -> None:
     """Otherwise the bot would run commands again that it had missed and carried out."""
     [lost] = listed(world, 3_000, failed=[0])
-    first = next(one for one in world.github.webhooks.deliveries if one.guid == lost)
+    first = next(sent for sent in world.github.webhooks.deliveries if sent.guid == lost)
     neighbour = world.github.webhooks.deliveries[1_500]
     arrived = replace(first, id=neighbour.id, redelivery=True, status_code=202)
     world.github.webhooks.deliveries.insert(1_500, arrived)

@@ -324,7 +324,9 @@ async def test_a_missing_list_lists_nobody_and_is_not_requested_each_time(tmp_pa
     async with start_town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as town:
         await warm(town)
         pull = town.repo.open_pull_request("hubot", "[hexagon] Faster")
-        assert await cost(town) == Counter({ISSUE: 1}) + Counter(WRITTEN)
+        requests = await cost(town)
+        del requests[f"GET {REPO}"]  # before the bot believes the first 404, it reads the repository
+        assert requests == Counter({ISSUE: 1}) + Counter(WRITTEN)
         assert section_text(pull)
         town.repo.open_pull_request("hubot", "[tests] Faster")
         assert await cost(town) == {}

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
 EVERY = 600.0
 """Seconds between two rounds of all checks: four requests to GitHub, and few more (`bot.app.doctor.installed`)."""
-WHILE_REFUSED = 15.0
-"""Seconds between two rounds while GitHub refuses the App, so that the process is ready soon after a fix."""
+SOON = 15.0
+"""Seconds between two rounds while GitHub refuses the App, so that the process is ready soon after a fix, and from a
+webhook about an installation to the next round."""
 CHECKED_ELSEWHERE = frozenset({Check.DATABASE, Check.CLOCK, Check.APP, Check.KEY})
 """Checks that `/readyz` makes itself, and sooner."""
 
@@ -106,14 +107,14 @@ class HealthWatch:
             self.findings = {**self.findings, **findings}
             self.checked.set()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._refused(), EVERY)
+                await asyncio.wait_for(self._needed(), EVERY)
             self.checked.clear()
 
-    async def _refused(self) -> None:
-        """Wait, and return once GitHub refuses the App."""
+    async def _needed(self) -> None:
+        """Wait, and return once GitHub refuses the App, or a list of repositories is outdated."""
         while True:
-            await asyncio.sleep(WHILE_REFUSED)
-            if self.doctor.app.refused is not None:
+            await asyncio.sleep(SOON)
+            if self.doctor.app.refused is not None or self.doctor.scan.is_outdated:
                 return
 
     def _shown(self, check: Check) -> str | None:

@@ -57,11 +57,11 @@ async def check_github(
     except (TryAgain, GitHubException) as error:
         return [Finding(Check.APP, GITHUB_UNREACHABLE.format(reason=error), CHECK_API_URL)]
     try:
-        known = await repositories.all() if repositories is not None else []
-        installed = await scan.states(known, idle=idle)
+        known_repositories = await repositories.all() if repositories is not None else []
+        installed = await scan.states(known_repositories, idle=idle)
         hook = await _hook(app)
         if repositories is not None:
-            await _store_states(installed, known, scan, repositories)
+            await _store_states(installed, known_repositories, scan, repositories)
     except (TryAgain, GitHubException) as error:
         return [check_clock(app), Finding(Check.APP, GITHUB_UNREACHABLE.format(reason=error), CHECK_API_URL)]
     permissions = description.at("permissions")
@@ -112,11 +112,14 @@ async def _hook(app: GitHubApp) -> WebhookConfig:
 
 
 async def _store_states(
-    states: Iterable[InstallationState], known: Sequence[KnownRepository], scan: InstallationScan, stored: Repositories
+    states: Iterable[InstallationState],
+    known_repositories: Sequence[KnownRepository],
+    scan: InstallationScan,
+    stored: Repositories,
 ) -> None:
     """Store the names and states of repositories that differ from the stored ones, in case that a webhook was lost."""
-    by_id = {repository.id: repository for repository in known}
-    by_name = {repository.name.lower(): repository for repository in known}
+    by_id = {repository.id: repository for repository in known_repositories}
+    by_name = {repository.name.lower(): repository for repository in known_repositories}
     for state in states:
         if state.suspended:
             repository = by_name.get(state.repository.lower())
@@ -126,19 +129,19 @@ async def _store_states(
             away = LeftAlone.ARCHIVED if state.listed.archived else LeftAlone.NO
             repository = by_id.get(state.listed.id)
             if repository is None or (repository.full_name, repository.away) != (state.listed.full_name, away):
-                await _store_listed(state.repository, state.listed, away, known, scan, stored)
+                await _store_listed(state.repository, state.listed, away, known_repositories, scan, stored)
 
 
 async def _store_listed(
     name: str,
     listed: ListedRepository,
     away: LeftAlone,
-    known: Iterable[KnownRepository],
+    known_repositories: Iterable[KnownRepository],
     scan: InstallationScan,
     stored: Repositories,
 ) -> None:
     """Store a repository under its name in app.yaml, and what has become of the one that had the name before."""
-    for holder in known:
+    for holder in known_repositories:
         if holder.id != listed.id and holder.name.lower() == name.lower() and holder.away not in NO_LONGER_OURS:
             renamed = scan.listed(holder.id)
             if renamed is None:

@@ -7,7 +7,6 @@ here saves the clients of these repositories their own look-ups and tokens (`Git
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from bot.app.doctor.judge import InstallationState
 from bot.core.payload import Payload
 from bot.github.access import InstalledRepository
 from bot.github.errors import AccessPaused, NotInstalled, RateLimited, Vanished, is_not_found
-from bot.github.repositories.installed import Installation, InstalledRepositories, ListedRepository
+from bot.github.repositories.installed import InstalledRepositories, ListedInstallation, ListedRepository
 from bot.github.repositories.known import NO_LONGER_OURS
 
 if TYPE_CHECKING:
@@ -34,8 +33,8 @@ REPOSITORIES_LAST = 24 * 3600.0
 MOST_LOOKUPS = 20
 """Repositories of app.yaml without an installation that one check looks for by name, in turns: one renamed with its
 owner is found only by name."""
-AT_ONCE = 4
-"""Simultaneous requests to GitHub."""
+LISTED_SOON = 1_000
+"""The most repositories of an installation that is listed again soon after a webhook, in ten requests."""
 PATIENCE = 90.0
 """The longest wait in seconds for points of GitHub's limit per minute; after it, the check fails."""
 INSTALLATION = "/repos/{owner}/{repo}/installation"
@@ -61,20 +60,19 @@ class InstallationScan:
         self._config = config
         self._clock = clock
         self._reader = InstalledRepositories(app, clock)
-        self._installations: Sequence[Installation] = ()
+        self._installations: Sequence[ListedInstallation] = ()
         self._installations_read_at: float | None = None
         self._listings: dict[int, _Listing] = {}
         self._unlisted: dict[str, InstallationState] = {}
         """The repositories of app.yaml that no list has, the one whose look-up is longest ago first."""
-        self._at_once = asyncio.Semaphore(AT_ONCE)
 
-    async def states(self, known: Iterable[KnownRepository], *, idle: bool = False) -> list[InstallationState]:
-        """Return the installation of each repository of app.yaml; `known` are the repositories that the bot has seen.
+    async def states(self, stored: Iterable[KnownRepository], *, idle: bool = False) -> list[InstallationState]:
+        """Return the installation of each repository of app.yaml; `stored` are the repositories that the bot has seen.
 
         With `idle`, use the lists of earlier calls while they are valid. Raises the errors of the GitHub client.
         """
         # A name may have had several repositories; the one that still has it comes last.
-        by_turn = sorted(known, key=lambda repository: repository.away not in NO_LONGER_OURS)
+        by_turn = sorted(stored, key=lambda repository: repository.away not in NO_LONGER_OURS)
         by_name = {repository.name.lower(): repository for repository in by_turn}
         if not idle or not self._is_recent():
             self._installations = await self._patiently(self._reader.read_installations)
@@ -95,6 +93,17 @@ class InstallationScan:
         listings = (listing.repositories.get(repository_id) for listing in self._listings.values())
         return next((repository for repository in listings if repository is not None), None)
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether a webhook has reported a change of an installation whose list is short.
+
+        Until it is listed again, the clients of its repositories have no token in common.
+        """
+        return any(
+            self._app.changes(number) != listing.changes and len(listing.repositories) <= LISTED_SOON
+            for number, listing in self._listings.items()
+        )
+
     def _is_recent(self) -> bool:
         """Return whether the list of installations is valid, and shows nothing that an operator has to fix."""
         read_at = self._installations_read_at
@@ -103,7 +112,7 @@ class InstallationScan:
         is_fine = not self._unlisted and not any(installation.suspended for installation in self._installations)
         return is_recent and is_current and is_fine and self._app.suspended is None
 
-    async def _list_all(self, by_account: Mapping[str, Installation], owners: Set[str], *, idle: bool) -> None:
+    async def _list_all(self, by_account: Mapping[str, ListedInstallation], owners: Set[str], *, idle: bool) -> None:
         """List the repositories of the owners' installations, and again those of installations found by a name."""
         active = {
             installation.id: account for account, installation in by_account.items() if not installation.suspended
@@ -111,7 +120,9 @@ class InstallationScan:
         for number in self._listings.keys() - active.keys():
             del self._listings[number]
         numbers = [number for number, account in active.items() if account in owners or number in self._listings]
-        await asyncio.gather(*(self._list(number) for number in numbers if not idle or self._is_due(number)))
+        for number in numbers:
+            if not idle or self._is_due(number):
+                await self._list(number)
 
     async def _look_up_all(self, names: Sequence[str], by_name: Mapping[str, KnownRepository], *, idle: bool) -> None:
         """Look for repositories that no list has: new ones, and with `idle` a few of the others, in turns."""
@@ -130,13 +141,12 @@ class InstallationScan:
 
     async def _list(self, installation: int) -> None:
         changes = self._app.changes(installation)
-        async with self._at_once:
-            try:
-                repositories = await self._patiently(lambda: self._reader.read_repositories(installation))
-            except (NotInstalled, AccessPaused):
-                # It was removed or suspended since the list of installations was read.
-                self._listings.pop(installation, None)
-                return
+        try:
+            repositories = await self._patiently(lambda: self._reader.read_repositories(installation))
+        except (NotInstalled, AccessPaused):
+            # It was removed or suspended since the list of installations was read.
+            self._listings.pop(installation, None)
+            return
         by_id = {repository.id: repository for repository in repositories}
         self._listings[installation] = _Listing(by_id, self._clock(), changes)
         # A scan of many installations takes minutes, for whose clients the first ones are listed already.
@@ -145,17 +155,17 @@ class InstallationScan:
                 self._tell_app(repository.full_name, installation, repository)
 
     def _state(
-        self, name: str, known: KnownRepository | None, by_account: Mapping[str, Installation]
+        self, name: str, stored: KnownRepository | None, by_account: Mapping[str, ListedInstallation]
     ) -> InstallationState:
         """Return the state of a repository by the lists: by its ID if the bot knows it, then by its name."""
-        owners = [_owner(known.full_name)] if known is not None else []
+        owners = [_owner(stored.full_name)] if stored is not None else []
         for owner in (*owners, _owner(name)):
             installation = by_account.get(owner)
             if installation is not None and installation.suspended:
                 return _state_of(name, installation)
             listed = self._listed_in(installation.id) if installation is not None else {}
-            if installation is not None and known is not None and known.id in listed:
-                return _state_of(name, installation, listed[known.id])
+            if installation is not None and stored is not None and stored.id in listed:
+                return _state_of(name, installation, listed[stored.id])
         # The owner of the name comes last, so this is its installation.
         for repository in listed.values():
             if installation is not None and repository.full_name.lower() == name.lower():
@@ -166,7 +176,7 @@ class InstallationScan:
         listing = self._listings.get(installation)
         return listing.repositories if listing is not None else {}
 
-    async def _look_up(self, name: str, known: KnownRepository | None) -> InstallationState:
+    async def _look_up(self, name: str, stored: KnownRepository | None) -> InstallationState:
         """Ask GitHub for one repository: it also finds one under the old name of the repository, or of its owner."""
         owner, _, repo = name.partition("/")
         github = self._app.as_app()
@@ -178,15 +188,15 @@ class InstallationScan:
             if not (isinstance(error, Vanished) or is_not_found(error)):
                 raise
             return InstallationState(name)
-        installation = Installation.of(Payload(answer, "installation"))
+        installation = ListedInstallation.of(Payload(answer, "installation"))
         self._app.note_suspension(installation.id, suspended=installation.suspended)
         if installation.suspended:
             return _state_of(name, installation)
         if installation.id not in self._listings:
             await self._list(installation.id)
         listed = self._listed_in(installation.id)
-        if known is not None and known.id in listed:
-            return _state_of(name, installation, listed[known.id])
+        if stored is not None and stored.id in listed:
+            return _state_of(name, installation, listed[stored.id])
         metadata = self._app.metadata_client(installation.id)
         description = Payload(await self._patiently(lambda: metadata.getitem(REPOSITORY, {"repo": name})), "repository")
         return _state_of(name, installation, ListedRepository.of(description))
@@ -215,7 +225,7 @@ def _full_names(by_name: Mapping[str, KnownRepository]) -> Iterator[str]:
     return (repository.full_name for repository in by_name.values())
 
 
-def _state_of(name: str, installation: Installation, listed: ListedRepository | None = None) -> InstallationState:
+def _state_of(name: str, installation: ListedInstallation, listed: ListedRepository | None = None) -> InstallationState:
     return InstallationState(
         name,
         installation.permissions,

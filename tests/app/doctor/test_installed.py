@@ -42,11 +42,11 @@ class Office:
             self.app.install(self.github.create_repository(name))
 
     async def requests(
-        self, scan: InstallationScan, known: Sequence[KnownRepository] = (), *, idle: bool = True
+        self, scan: InstallationScan, stored: Sequence[KnownRepository] = (), *, idle: bool = True
     ) -> tuple[Counter[str], list[InstallationState]]:
         """Scan, and return the requests and the states."""
         self.github.requests.clear()
-        states = await scan.states(known, idle=idle)
+        states = await scan.states(stored, idle=idle)
         return self.github.requests.counts(), states
 
 
@@ -82,9 +82,9 @@ async def test_the_first_scan_lists_a_hundred_repositories_with_a_request_and_th
 
 
 async def test_an_installation_costs_two_requests_a_day(office: Office) -> None:
-    every = [name for number in range(30) for name in names(1, f"octo-org-{number}")]
-    office.install(*every)
-    assert (await office.requests(office.scan(*every)))[0] == LIST | {TOKEN: 30, REPOSITORIES: 30}
+    repositories = [name for number in range(30) for name in names(1, f"octo-org-{number}")]
+    office.install(*repositories)
+    assert (await office.requests(office.scan(*repositories)))[0] == LIST | {TOKEN: 30, REPOSITORIES: 30}
 
 
 async def test_clients_use_what_was_listed(office: Office) -> None:
@@ -102,9 +102,11 @@ async def test_a_change_that_a_webhook_reported_is_listed_at_once(office: Office
     scan = office.scan("octocat/compiler", "octocat/other")
     await scan.states(())
     office.install("octocat/other")
+    was_outdated = scan.is_outdated
     office.client.forget(next(iter(office.app.installations)))
+    assert (was_outdated, scan.is_outdated) == (False, True)
     requests, states = await office.requests(scan)
-    assert requests[REPOSITORIES] == 1
+    assert (requests[REPOSITORIES], scan.is_outdated) == (1, False)
     assert all(state.listed is not None for state in states)
 
 
@@ -128,10 +130,10 @@ async def test_a_suspended_installation_is_noticed_and_asked_for_again_until_it_
 async def test_a_known_repository_is_found_by_its_id_without_a_request_after_a_rename(office: Office) -> None:
     office.install("octocat/compiler")
     repository = office.github.repositories["octocat/compiler"]
-    known = [KnownRepository(repository.id, "octocat/compiler", "octocat/compiler")]
+    stored = [KnownRepository(repository.id, "octocat/compiler", "octocat/compiler")]
     repository.rename("octocat", "compiler-next")
     office.install("octocat/compiler")  # somebody has created another one under the old name
-    requests, (state,) = await office.requests(office.scan("octocat/compiler"), known)
+    requests, (state,) = await office.requests(office.scan("octocat/compiler"), stored)
     assert state.listed is not None
     assert (state.listed.id, state.listed.full_name) == (repository.id, "octocat/compiler-next")
     assert LOOK_UP not in requests
