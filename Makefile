@@ -23,17 +23,20 @@ TRACED_OF := $(patsubst %,tests/%.py,$(addprefix engine/test_,encoding jobs port
                                           report_summary))
 UNTRACED  := $(addprefix tests/,app/doctor app/setup app/test_redelivery.py app/test_serve.py aws browser ci cli \
                conversations core/untrusted deploy devices effects handlers/dashboard handlers/operate lab sandbox signal \
-               timers web news/test_render.py) $(wildcard tests/test_*.py) \
+               timers web news/test_effects.py news/test_render.py) $(wildcard tests/test_*.py) \
+             $(sort $(wildcard $(addprefix tests/handlers/,test_*conversation.py */test_*conversation.py */test_effects.py))) \
              $(filter-out $(TRACED_OF),$(wildcard $(addprefix tests/,engine/test_*.py github/test_*.py results/test_*.py))) \
              tests/results/formats
 # What is in one folder stands together: pytest 9.1 loses the fixtures of a folder that it comes back to.
-# Each worker collects all tests it is started with, which takes seconds of each: so the tests of robustness, which mostly
-# wait, are apart, and the others have no more workers than make up for the time that they wait. All three run beside each
-# other, so that no core waits for the last of one kind; tests to run alone come after them, from their own files.
+# A worker collects all tests of its session, of which it runs a part, so each session is one process, but two: those of
+# robustness mostly wait, and the conversations take longer than the others. All run beside each other, so that no core
+# waits for the last of one kind; tests to run alone come after them, from their own files.
+PAGES    := $(addprefix tests/,browser handlers/dashboard handlers/operate sandbox signal web)
+OTHERS   := $(filter-out tests/conversations tests/lab $(PAGES),$(UNTRACED))
 ALONE     = $(shell grep -rl --include="*.py" "mark.alone" tests)
 PYTEST   := scripts/in-memory $(BIN)/pytest --dist loadgroup -m "not alone"
 
-.PHONY: demo suite-demo suite-test test test-changed tools compiled check types tests robustness untraced traced alone mutants plans plans-of-all bench lock docs images fixtures clean
+.PHONY: demo suite-demo suite-test test test-changed tools compiled check types tests robustness conversations lab pages others traced alone mutants plans plans-of-all bench lock docs images fixtures clean
 
 demo: $(VENV)/.ready
 	@$(BIN)/python -m sandbox.demo $(ARGS)
@@ -77,7 +80,7 @@ check: $(VENV)/.ready
 	$(BIN)/zizmor --offline --quiet .github lab/action.yml
 	$(BIN)/python scripts/docs.py --check
 
-# Once, or each of seven workers would compile all tests at the same time.
+# Once, or each of nine processes would compile all tests at the same time.
 compiled: $(VENV)/.ready
 	@$(BIN)/pytest --collect-only -qqq tests >$(VENV)/collected || { tail -50 $(VENV)/collected; exit 1; }
 
@@ -88,17 +91,26 @@ types: $(VENV)/.ready
 # CI: PostgreSQL's plan depends on a statement's values, and those that are explained are the first that any test gave.
 plans plans-of-all: export NIGHTJAR_STATEMENTS := $(CURDIR)/$(VENV)/statements
 tests: $(VENV)/.ready
-	$(MAKE) --no-print-directory -j3 robustness untraced traced
+	$(MAKE) --no-print-directory -j6 robustness conversations lab pages others traced
 	$(MAKE) --no-print-directory alone
 
 robustness: $(VENV)/.ready
 	$(PYTEST) -n 3 $(ARGS) tests/robustness
 
-untraced: $(VENV)/.ready
-	$(PYTEST) -n 4 $(ARGS) $(UNTRACED)
+conversations: $(VENV)/.ready
+	$(PYTEST) -n 2 $(ARGS) tests/conversations
+
+lab: $(VENV)/.ready
+	$(PYTEST) -n 0 $(ARGS) tests/lab
+
+pages: $(VENV)/.ready
+	$(PYTEST) -n 0 $(ARGS) $(PAGES)
+
+others: $(VENV)/.ready
+	$(PYTEST) -n 0 $(ARGS) $(OTHERS)
 
 traced: $(VENV)/.ready
-	$(PYTEST) -n 1 $(ARGS) --cov --cov-report= tests $(patsubst %,--ignore=%,tests/robustness $(UNTRACED))
+	$(PYTEST) -n 0 $(ARGS) --cov --cov-report= tests $(patsubst %,--ignore=%,tests/robustness $(UNTRACED))
 
 alone: $(VENV)/.ready
 	scripts/in-memory $(BIN)/pytest -m alone $(ALONE)

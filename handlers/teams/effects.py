@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from bot.effects.comments import change_sections
@@ -11,7 +11,7 @@ from bot.github.access import ISSUES, WritePermissions
 from bot.github.addresses import pull_on_github
 from bot.github.text import sticky
 from bot.plan.effect import Applied, EffectContext, StoreContext, StoredEffect
-from handlers.teams.texts import ALL_MENTIONED, LIST_OUTDATED, LIST_STORED, MENTIONED
+from handlers.teams.texts import ALL_MENTIONED, FAILURE_SHOWN, LIST_OUTDATED, LIST_STORED, MENTIONED, SECTION_RECOVERED
 from handlers.teams.topics import MENTIONED_PEOPLE, TEAM_LIST, MentionedPeople, TeamList
 
 
@@ -20,7 +20,8 @@ class MentionSubscribers:
     """Mention people and teams in a section of the sticky comment of a pull request or an issue.
 
     A name that is already there stays: when a comment is edited, GitHub notifies only the people who are newly
-    mentioned, but it notifies people again whose names were removed and added back.
+    mentioned, but it notifies people again whose names were removed and added back. The section ends with `failure`,
+    the reason why nobody could be added; without one, the reason of an earlier failure is removed.
     """
 
     permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
@@ -29,6 +30,7 @@ class MentionSubscribers:
     section: str
     people: tuple[str, ...]
     topics: tuple[str, ...]
+    failure: str = ""
 
     @property
     def effect_key(self) -> str:
@@ -39,7 +41,7 @@ class MentionSubscribers:
         """Mention the people that our record does not name yet; send no request to GitHub if there are none."""
         key = MENTIONED_PEOPLE.of(context.repository.id, self.number)
         stored = await context.records.get(key) or MentionedPeople()
-        updated = stored.with_others(MentionedPeople(self.people, self.topics))
+        updated = replace(stored.with_others(MentionedPeople(self.people, self.topics)), failure=self.failure)
         if updated == stored and not context.writes.may_have_twins:
             return Applied(ALL_MENTIONED, changed=False, page=pull_on_github(self.number))
         # The comment before the record: after a crash in between, a retry writes the same section again. The other way
@@ -49,7 +51,8 @@ class MentionSubscribers:
         )
         await context.records.put(key, updated)
         names = ", ".join(name for name in updated.people if name not in stored.people)
-        return Applied(MENTIONED.format(names=names), changed=changed, page=page)
+        outcome = FAILURE_SHOWN if self.failure else MENTIONED.format(names=names) if names else SECTION_RECOVERED
+        return Applied(outcome, changed=changed, page=page)
 
 
 @dataclass(frozen=True, slots=True)

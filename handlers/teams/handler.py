@@ -30,6 +30,7 @@ from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.teams.config import TEAMS
 from handlers.teams.effects import MentionSubscribers, StoreTeamList
 from handlers.teams.texts import (
+    FAILURE_OVER,
     ISSUE_AUTHOR_WITHOUT_ROLE,
     ISSUE_REFUSED,
     LAST_LIST_COUNTS,
@@ -38,6 +39,7 @@ from handlers.teams.texts import (
     ONLY_APP_YAML,
     SUBSCRIBED,
     TOPICS_LISTED,
+    WHY_FAILED,
 )
 from handlers.teams.topics import (
     LISTERS,
@@ -89,14 +91,28 @@ def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
     return tagged and subject.integer("number") != teams.issue
 
 
+async def report_failure(context: Context, message: str) -> Plan:
+    """Say in the section why the subscribers of the topics could not be mentioned."""
+    number = _subject(context.delivery).integer("number")
+    return Plan((MentionSubscribers(number, NAME, (), (), failure=message),), why=WHY_FAILED)
+
+
 @router.on(
     "pull_request",
     *("opened", "reopened", "edited", "labeled", "ready_for_review"),
     name=NAME,
     feature=KEY,
+    on_failure=report_failure,
     accepts=accepts,
 )
-@router.on("issues", "opened", "reopened", "edited", "labeled", name=NAME, feature=KEY, accepts=accepts)
+@router.on(
+    "issues",
+    *("opened", "reopened", "edited", "labeled"),
+    name=NAME,
+    feature=KEY,
+    on_failure=report_failure,
+    accepts=accepts,
+)
 async def mention(context: Context) -> Plan:
     """Mention the subscribers of the topics who were not mentioned yet.
 
@@ -116,10 +132,12 @@ async def mention(context: Context) -> Plan:
     mentioned = (
         await context.records.get(MENTIONED_PEOPLE.of(context.repository.id, opened.number)) or MentionedPeople()
     )
-    if mentioned.with_others(subscribers) == mentioned:
+    is_new = mentioned.with_others(subscribers) != mentioned
+    if not is_new and not mentioned.failure:
         return Plan(tuple(effects), why=known_topics.with_note(NO_SUBSCRIBERS))
     effects.append(MentionSubscribers(opened.number, NAME, subscribers.people, subscribers.topics))
-    return Plan(tuple(effects), why=known_topics.with_note(SUBSCRIBED.format(topics=", ".join(subscribers.topics))))
+    reason = SUBSCRIBED.format(topics=", ".join(subscribers.topics)) if is_new else FAILURE_OVER
+    return Plan(tuple(effects), why=known_topics.with_note(reason))
 
 
 def is_list_event(delivery: Delivery, config: RepositoryConfig) -> bool:

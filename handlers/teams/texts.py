@@ -7,8 +7,13 @@ INVALID_LINES = (
 EXAMPLE = "- hexagon: @octocat @hubot (phones)"
 CC = "**Teams:** cc {names}, for {topics}."
 AND = " and "
+FAILED = "**Teams:** I couldn't mention the subscribers. {why}"
 
 MENTIONED = "mentioned {names}"
+FAILURE_OVER = "the subscribers are known again after a failure"
+WHY_FAILED = "finding the subscribers failed"
+FAILURE_SHOWN = "said why nobody could be mentioned"
+SECTION_RECOVERED = "removed what an earlier failure said"
 ALL_MENTIONED = "all subscribers were mentioned before"
 LIST_STORED = "stored the list of issue {issue}"
 LIST_OUTDATED = "a newer list is already stored"

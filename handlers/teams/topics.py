@@ -18,7 +18,7 @@ from bot.core.titles import folded, tags_of
 from bot.engine.records import Record
 from bot.github.text.markdown import HOLE, code, truncate, visible_lines
 from bot.github.text.mentions import login_or_team, mentioned
-from handlers.teams.texts import AND, CC, EXAMPLE, INVALID_LINES
+from handlers.teams.texts import AND, CC, EXAMPLE, FAILED, INVALID_LINES
 
 if TYPE_CHECKING:
     from handlers.teams.config import Teams
@@ -124,10 +124,11 @@ TEAM_LIST = Record("team-list", 1, TeamList, "the subscribers of each topic, as 
 
 @dataclass(frozen=True, slots=True)
 class MentionedPeople:
-    """The people who were mentioned in a conversation, and for which topics."""
+    """The people who were mentioned in a conversation, and for which topics; `failure` says why others were not."""
 
     people: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
+    failure: str = ""
 
     def with_others(self, others: MentionedPeople) -> MentionedPeople:
         """Return the union, each person once; return `self` if `others` names nobody new."""
@@ -136,10 +137,14 @@ class MentionedPeople:
         if not new:
             return self
         people = sorted((*self.people, *new), key=str.lower)
-        return MentionedPeople(tuple(people), tuple(sorted({*self.topics, *others.topics})))
+        return MentionedPeople(tuple(people), tuple(sorted({*self.topics, *others.topics})), self.failure)
 
     def text(self) -> str:
-        """Return the comment's section in Markdown, with the names as mentions."""
+        """Return the comment's section in Markdown, with the names as mentions; empty if there is nothing to say."""
+        parts = [self._cc() if self.people else "", FAILED.format(why=self.failure) if self.failure else ""]
+        return "\n\n".join(filter(None, parts))
+
+    def _cc(self) -> str:
         *most, last = [f"@{name}" for name in self.people]
         names = AND.join([", ".join(most), last] if most else [last])
         return CC.format(names=names, topics=", ".join(map(code, self.topics)))

@@ -25,7 +25,18 @@ set -a
 . ./nightjar-lab.env
 set +a
 SHA=$(nightjar-lab nightly)
-[ -d source/.git ] || git init --quiet source
+
+# Tests of the last night may have left programs for git in the checkout: it keeps only data, and git gets no secret.
+git() {
+    env -i PATH="$PATH" ${HOME:+"HOME=$HOME"} ${SSH_AUTH_SOCK:+"SSH_AUTH_SOCK=$SSH_AUTH_SOCK"} \
+        ${GIT_SSL_CAINFO:+"GIT_SSL_CAINFO=$GIT_SSL_CAINFO"} ${SSL_CERT_FILE:+"SSL_CERT_FILE=$SSL_CERT_FILE"} \
+        ${https_proxy:+"https_proxy=$https_proxy"} ${HTTPS_PROXY:+"HTTPS_PROXY=$HTTPS_PROXY"} \
+        ${no_proxy:+"no_proxy=$no_proxy"} ${NO_PROXY:+"NO_PROXY=$NO_PROXY"} git "$@"
+}
+if [ -d source/.git ]; then
+    find source/.git/ -mindepth 1 -maxdepth 1 ! -name objects ! -name index ! -name modules -exec rm -rf {} +
+fi
+git init --quiet --template= source
 git -C source fetch --quiet --depth 1 "${NIGHTJAR_CLONE_URL:-https://github.com/$NIGHTJAR_REPOSITORY}" "$SHA"
 git -C source checkout --quiet --force --detach "$SHA"
 runs=$PWD/nightjar-runs

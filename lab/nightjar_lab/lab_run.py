@@ -32,6 +32,8 @@ KILLED = 137
 CAPABILITIES = b'{"$report_type": "NightjarCapabilities"'
 """The beginning of the line in the plugin's report that says which targets can be tested."""
 MOST_CAPABILITIES, MOST_NAME = 50, 64
+MOST_TARGETS, MOST_LINE = 1000, 1 << 16
+"""The most targets of all reports, and the most bytes of a line read at once: a stranger may have written it."""
 REPORT_OPTIONS = ("--junitxml", "--junit-xml", "--report-log")
 """Options of pytest that name a report."""
 
@@ -167,18 +169,19 @@ def capabilities_of(folder: Path) -> str:
     usable_targets: dict[str, bool] = {}
     for path in reports(folder):
         with path.open("rb") as file:
-            for line in file:
+            while line := file.readline(MOST_LINE):
                 if line.startswith(CAPABILITIES):
-                    usable_targets.update(_capabilities(line))
-    names = [
-        name for name, usable in usable_targets.items() if usable and name.isprintable() and len(name) <= MOST_NAME
-    ]
+                    for name, usable in _capabilities(line).items():
+                        if name in usable_targets or len(usable_targets) < MOST_TARGETS:
+                            usable_targets[name] = usable
+    names = [name for name, usable in usable_targets.items() if usable]
     return ", ".join(names[:MOST_CAPABILITIES])
 
 
 def _capabilities(line: bytes) -> dict[str, bool]:
     try:
-        return {str(name): reason == "" for name, reason in read_json(line)["targets"].items()}
+        targets: dict[str, object] = read_json(line)["targets"]
+        return {name: reason == "" for name, reason in targets.items() if name.isprintable() and len(name) <= MOST_NAME}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -351,3 +352,23 @@ async def test_a_comment_that_could_not_be_written_is_written_at_the_next_event(
     pull.label("hubot", "needs-review")
     await town.quiet()
     assert section_text(pull)
+
+
+async def test_subscribers_that_could_not_be_found_out_are_said_in_the_section_until_they_can(listing: Town) -> None:
+    """Names that are mentioned stay, because GitHub would notify them again; the reason goes."""
+    pull = listing.repo.open_pull_request("hubot", "[Hexagon] Faster")
+    await listing.quiet()
+    mentioned = "**Teams:** cc @octocat, for `hexagon`."
+    assert section_text(pull) == mentioned
+    await a_day_later(listing)
+    elsewhere = {"Link": '<http://elsewhere.example/next>; rel="next"'}
+    comments_of_list = re.compile(r"/issues/1/comments\b")
+    listing.github.faults.add("GET", comments_of_list, status=200, text="[{}]", headers=elsewhere, times=None)
+    pull.edit("hubot", title="[Hexagon][Adreno] Faster")
+    await listing.quiet()
+    text = section_text(pull)
+    assert text.startswith(f"{mentioned}\n\n**Teams:** I couldn't mention the subscribers. Something went wrong"), text
+    listing.github.faults.clear()
+    pull.edit("hubot", title="[Hexagon] Faster")
+    await listing.quiet()
+    assert section_text(pull) == mentioned

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -72,10 +73,7 @@ async def test_the_files_for_a_ci_upload_a_run_of_the_nightly_commit(ci: str, tm
 
     sha = mirror(tmp_path / "mirror")
     aws_world.put(f"results/{REPOSITORY}/nightly.json", json.dumps({"sha": sha, "branch": "nightly"}).encode())
-    (tmp_path / "bin").mkdir()
-    tool = tmp_path / "bin/nightjar-lab"
-    tool.write_text(f'#!/bin/sh\nexec {sys.executable} -m nightjar_lab "$@"\n')
-    tool.chmod(0o755)
+    add_tool(tmp_path / "bin", "nightjar-lab", f'exec {sys.executable} -m nightjar_lab "$@"')
     of_ci = {name: value for name, value in env.items() if not name.startswith("NIGHTJAR_")}
     of_ci["PATH"] = f"{tmp_path}/bin:{os.environ['PATH']}"
     of_ci["NIGHTJAR_CLONE_URL"] = f"file://{tmp_path}/mirror"
@@ -85,6 +83,53 @@ async def test_the_files_for_a_ci_upload_a_run_of_the_nightly_commit(ci: str, tm
     run_script(script, tmp_path / "lab", of_ci)
     (key,) = [key for key in aws_world.keys("results/") if key.endswith("manifest.json")]
     assert key.startswith(f"results/{REPOSITORY}/{LAB}/{TARGET}/{sha}/")
+
+
+async def test_git_gets_no_secret_and_runs_nothing_that_tests_left_in_the_checkout(
+    tmp_path: Path, aws_world: World
+) -> None:
+    leaves = (
+        f'echo kept > built; echo "env >> {tmp_path}/hook" > .git/hooks/post-checkout; '
+        f"chmod +x .git/hooks/post-checkout; "
+        f'git config core.fsmonitor "env >> {tmp_path}/monitor; false"; '
+    )
+    env = kit_environment(tmp_path, aws_world)
+    words = (
+        "init",
+        "--ci",
+        "github",
+        "--target",
+        TARGET,
+        "--folder",
+        "lab",
+        "--",
+        f"mkdir -p .git/hooks; {leaves}{WRITES}",
+    )
+    done = await run_kit(*words, env=env, cwd=tmp_path)
+    assert done.status == 0, done
+    sha = mirror(tmp_path / "mirror")
+    aws_world.put(f"results/{REPOSITORY}/nightly.json", json.dumps({"sha": sha, "branch": "nightly"}).encode())
+    add_tool(tmp_path / "bin", "nightjar-lab", f'exec {sys.executable} -m nightjar_lab "$@"')
+    add_tool(tmp_path / "bin", "git", f'env >> {tmp_path}/variables; exec {shutil.which("git")} "$@"')
+    of_ci = {name: value for name, value in env.items() if not name.startswith("NIGHTJAR_")}
+    of_ci["PATH"] = f"{tmp_path}/bin:{os.environ['PATH']}"
+    of_ci["NIGHTJAR_CLONE_URL"] = f"file://{tmp_path}/mirror"
+    for _ in range(2):
+        run_script("sh ./nightjar-lab.sh", tmp_path / "lab", of_ci)
+    assert (tmp_path / "lab/source/built").read_text() == "kept\n", "an incremental build goes on"
+    left = [name for name in ("hook", "monitor") if (tmp_path / name).exists()]
+    assert left == [], "the next night's git runs them"
+    variables = {line.partition("=")[0] for line in (tmp_path / "variables").read_text().splitlines()}
+    assert "PATH" in variables
+    assert [name for name in variables if name.startswith("AWS_")] == []
+
+
+def add_tool(folder: Path, name: str, command: str) -> None:
+    """Add a program to a folder."""
+    folder.mkdir(exist_ok=True)
+    tool = folder / name
+    tool.write_text(f"#!/bin/sh\n{command}\n")
+    tool.chmod(0o755)
 
 
 async def test_init_overwrites_nothing_and_asks_for_missing_values(tmp_path: Path) -> None:
@@ -123,10 +168,7 @@ async def test_the_action_runs_the_command_and_uploads(tmp_path: Path, aws_world
         name: re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda found: values[found[1]], text)
         for name, text in last["env"].items()
     }
-    (tmp_path / "bin").mkdir()
-    tool = tmp_path / "bin/nightjar-lab"
-    tool.write_text(f'#!/bin/sh\nexec {sys.executable} -m nightjar_lab "$@"\n')
-    tool.chmod(0o755)
+    add_tool(tmp_path / "bin", "nightjar-lab", f'exec {sys.executable} -m nightjar_lab "$@"')
     env = {
         **{name: value for name, value in kit_environment(tmp_path, aws_world).items() if "NIGHTJAR" not in name},
         **variables,

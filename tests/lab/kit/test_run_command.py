@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,23 @@ def test_invalid_capabilities_from_a_test_are_left_out(tmp_path: Path) -> None:
     targets = ['{"llvm": "", "a\\nb": "", "\\ud800": "", "cuda": "no device", "x": 1}}', "[1]}", "{}", "{" * 5000]
     (tmp_path / "pytest.jsonl").write_text("".join(f"{kind}{text}\n" for text in targets))
     assert capabilities_of(tmp_path) == "llvm"
+
+
+def test_capabilities_are_read_in_bounded_memory(tmp_path: Path) -> None:
+    kind = '{"$report_type": "NightjarCapabilities", "targets": {'
+    with (tmp_path / "pytest.jsonl").open("w") as file:
+        file.write(f'{kind}"llvm": ""}}}}\n{kind}')
+        for _ in range(32):
+            file.write("x" * (1 << 20))
+        file.write("\n")
+        for number in range(5_000):
+            file.write(f'{kind}"t{number}": "missing", "{"n" * 500}{number}": ""}}}}\n')
+    tracemalloc.start()
+    try:
+        assert capabilities_of(tmp_path) == "llvm"
+        assert tracemalloc.get_traced_memory()[1] < 2 << 20
+    finally:
+        tracemalloc.stop()
 
 
 async def test_a_refused_run_fails_a_command_that_succeeded(sqlite_url: str, tmp_path: Path, aws_world: World) -> None:
