@@ -28,6 +28,7 @@ README = Path("README.md")
 INSTALLING = Path("docs/installing.md")
 SECURITY = Path("docs/security.md")
 ARCHITECTURE = Path("docs/architecture.md")
+FEATURES_PAGE = Path("docs/features.md")
 INDEX = Path("docs/README.md")
 TEXTS = Path("docs/texts.md")
 """The page of all texts, which git does not keep."""
@@ -50,6 +51,7 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
         (SECURITY, "limits", limits_table()),
         (ARCHITECTURE, "feature-map", feature_map()),
         (DURABLE_STATE, "records", records_table()),
+        (FEATURES_PAGE, "guides", guides(root)),
     ):
         written[page] = replace_block(_text(page, written, root), name, content)
     for page in PAGES:
@@ -75,6 +77,14 @@ def feature_map() -> str:
             )
         )
     return table(FEATURE_MAP_HEADER, rows) + OWN_EFFECTS + "".join(map(_own_effects, FEATURES))
+
+
+def guides(root: Path) -> str:
+    """Return the `guide.md` of each feature that has one, in the order of the features."""
+    files = [root.joinpath(*module.split(".")[:-1], "guide.md") for module in MODULES]
+    texts = [file.read_text(encoding="utf-8").strip() for file in files if file.exists()]
+    # Links lead from the feature's folder to that of the page.
+    return "\n\n".join(texts).replace("](../../docs/", "](")
 
 
 def _own_effects(feature: Feature) -> str:

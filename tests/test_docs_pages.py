@@ -20,6 +20,7 @@ FILES = sorted(
             *ROOT.glob("*.md"),
             *ROOT.glob("docs/**/*.md"),
             *ROOT.glob("benchmarks/*.md"),
+            *ROOT.glob("handlers/*/guide.md"),
             ROOT / "tests/data/README.md",
         ]
     }
