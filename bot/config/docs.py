@@ -20,6 +20,7 @@ from bot.config.model import Config
 from bot.config.sample import sample_text
 from bot.config.schema import repository_file_schema_text, schema_text
 from bot.config.shared import file_model
+from bot.config.texts import GUIDE_ERRORS, GUIDE_INVALID_FILE
 from bot.core.docs import replace_block, table
 
 SAMPLE = Path("app.yaml")
@@ -29,17 +30,6 @@ GUIDE = Path("docs/configuration.md")
 
 _NAMED = {"repositories": ".OWNER/NAME", "labs": ".LAB", "targets": ".TARGET"}
 """Mappings whose keys the maintainers choose, and the placeholder for these keys."""
-
-INVALID = """\
-mentions: ["ci"]
-repositories:
-  octocat/compiler:
-    slow_test: false
-    rerun: {allow: [triager], jenkins: [{url: http://ci.example.org}]}
-  hubot: {}
-"""
-"""A file with errors, for the guide."""
-ERRORS_OF_INVALID = "Given\n\n```yaml\n{file}```\n\nit says\n\n```\n{errors}\n```"
 
 KEYS_HEADER = ("key", "meaning", "value", "default")
 FEATURES_HEADER = ("feature", "what it does", "keys", "default")
@@ -71,9 +61,9 @@ def keys_table(model: type[Config]) -> str:
 def errors_example(model: type[Config]) -> str:
     """Return a file with errors, and what `nightjar check-config` says about it."""
     try:
-        read_config_text(INVALID.encode(), SAMPLE.name, model)
+        read_config_text(GUIDE_INVALID_FILE.encode(), SAMPLE.name, model)
     except ConfigError as error:
-        return ERRORS_OF_INVALID.format(file=INVALID, errors=error)
+        return GUIDE_ERRORS.format(file=GUIDE_INVALID_FILE, errors=error)
     raise AssertionError("the file has errors")
 
 

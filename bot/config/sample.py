@@ -14,18 +14,9 @@ from bot.config.assemble import repository_model
 from bot.config.keys import key_types, model_of
 from bot.config.model import Config, RepositoryConfig
 from bot.config.repository_keys import ConfigKey
+from bot.config.texts import SAMPLE_ANY_CASE, SAMPLE_EMPTY_ENTRY, SAMPLE_HEAD, SAMPLE_OFF
 from bot.core.patterns import Pattern
 
-HEAD = """\
-# yaml-language-server: $schema=docs/app.schema.json
-#
-# A sample with every key. Only `repositories` is required. docs/configuration.md describes each key.
-# Validate with: nightjar check-config app.yaml
-# Secrets come from the environment. In the bot's own repository, `make docs` writes this file.
-"""
-EMPTY_ENTRY = "An empty entry enables {features}."
-ANY_CASE = "Case doesn't matter, as on GitHub."
-OFF = "All features below are off unless you add their key."
 BARE_REPOSITORY, REPOSITORY = "octocat/hello-world", "octocat/compiler"
 WIDTH = 120
 INDENT = "  "
@@ -40,7 +31,7 @@ def sample_text(model: type[Config]) -> str:
     Above each key is the first sentence of its description, below it its default, or an example if it has none. A key
     that contradicts an earlier one, such as the second of two sources, is commented out.
     """
-    lines = [HEAD]
+    lines = [SAMPLE_HEAD]
     for name, annotation in key_types(model).items():
         field = model.model_fields[name]
         if name == "repositories":
@@ -60,12 +51,12 @@ def _repositories(repository: type[RepositoryConfig]) -> Iterator[str]:
     """Yield an empty entry and one with every key: first those of the features that are on by default."""
     on = [key.name for key in repository.KEYS if isinstance(key, ConfigKey) and key.on_by_default]
     features = f"{', '.join(on[:-1])} and {on[-1]}" if on[1:] else "".join(on)
-    yield from (f"{INDENT}# {EMPTY_ENTRY.format(features=features)}", f"{INDENT}{BARE_REPOSITORY}:", "")
-    yield from (f"{INDENT}# {ANY_CASE}", f"{INDENT}{REPOSITORY}:")
+    yield from (f"{INDENT}# {SAMPLE_EMPTY_ENTRY.format(features=features)}", f"{INDENT}{BARE_REPOSITORY}:", "")
+    yield from (f"{INDENT}# {SAMPLE_ANY_CASE}", f"{INDENT}{REPOSITORY}:")
     names = [*on, *(name for name in key_types(repository) if name not in on)]
     for number, name in enumerate(names):
         if number == len(on):
-            yield from (f"{INDENT * 2}# {OFF}", "")
+            yield from (f"{INDENT * 2}# {SAMPLE_OFF}", "")
         field = repository.model_fields[name]
         yield from _key(name, _value(field), field, key_types(repository)[name], INDENT * 2)
         yield ""

@@ -6,6 +6,7 @@ import pytest
 
 from bot.app.load import load_config, parse_config
 from bot.config import Config, ConfigError, ConfigFault, check
+from bot.config.repository_keys import ConfigKey
 from handlers.rerun.config import RERUN
 from handlers.slow_tests.config import SLOW_TESTS
 from tests.settings import MODEL, enabled
@@ -355,7 +356,5 @@ def test_the_sample_is_valid_and_switches_everything_on() -> None:
     usual = {"slow_tests", "rerun", "cc_reviewers", "help"}
     assert {name: repository.features for name, repository in config.repositories.items()} == {
         "octocat/hello-world": usual,
-        "octocat/compiler": usual
-        | {"results", "nightly", "last_good", "main_failures", "regressions", "merge", "skip_ci", "rebuild_docker"}
-        | {"docs", "skipped_tests", "runtime", "stale_reviews", "teams", "docker_update", "lint", "welcome"},
+        "octocat/compiler": {key.name for key in MODEL.KEYS if isinstance(key, ConfigKey)},
     }
