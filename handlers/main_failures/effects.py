@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bot.engine.internal import InternalEvent, announce
-from bot.engine.records import Record
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
+from handlers.main_failures.records import NEXT_SCAN, NextScan
 from handlers.main_failures.texts import SCAN_PENDING, SCAN_REQUESTED
 
 
@@ -27,16 +27,6 @@ SCAN_EVENT = InternalEvent(
     guid=lambda repository, scan: f"scan:{repository}:{scan.branch}:{scan.asked}",
     lock=lambda repository, scan: f"alarms:{repository}:{scan.branch}",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class NextScan:
-    """The time of the next scan of a branch, or of the last one, in seconds since 1970."""
-
-    scan_at: float
-
-
-NEXT_SCAN = Record("main-failures-scan", 1, NextScan, "when a watched branch is scanned next", days=90)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from bot.engine.processor import Announce
-from handlers.main_failures.effects import NEXT_SCAN, SCAN_EVENT, NextScan, RequestScan
+from handlers.main_failures.effects import SCAN_EVENT, RequestScan
+from handlers.main_failures.records import NEXT_SCAN, NextScan
 from tests.handlers.driver import FULL_NAME, World, a_world
 
 AT, WAIT = 1_772_859_600.0, 180.0
