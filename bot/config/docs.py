@@ -54,8 +54,8 @@ def documents(root: Path, model: type[Config]) -> dict[Path, str]:
 
 def keys_table(model: type[Config]) -> str:
     """Return the table of every key of app.yaml."""
-    left_out = (_left_out(field, annotation) for _, field, annotation in keys(model))
-    return table(KEYS_HEADER, [(*row, said) for row, said in zip(_rows(model), left_out, strict=True)])
+    defaults = (_left_out(field, annotation) for _, field, annotation in keys(model))
+    return table(KEYS_HEADER, [(*row, default) for row, default in zip(_rows(model), defaults, strict=True)])
 
 
 def errors_example(model: type[Config]) -> str:
