@@ -9,15 +9,18 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bot.app.features import RECORDS, REGISTRY
+from bot.app.features import RECORDS
+from bot.app.features import REGISTRY
 from bot.app.load import app_model
 from bot.app.registration import registration_text
 from bot.commands.answers import commands_table
 from bot.config import docs as config_docs
-from bot.core.docs import replace_block, table
+from bot.core.docs import replace_block
+from bot.core.docs import table
 from bot.feature import Feature
 from bot.results import guide
-from handlers import FEATURES, MODULES
+from handlers import FEATURES
+from handlers import MODULES
 from scripts.limits import limits_table
 from scripts.pages import contents
 from scripts.scale import growth_table
@@ -29,6 +32,7 @@ README = Path("README.md")
 INSTALLING = Path("docs/installing.md")
 SECURITY = Path("docs/security.md")
 ARCHITECTURE = Path("docs/architecture.md")
+FEATURES_PAGE = Path("docs/features.md")
 INDEX = Path("docs/README.md")
 TEXTS = Path("docs/texts.md")
 """The page of all texts, which git does not keep."""
@@ -53,6 +57,7 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
         (ARCHITECTURE, "feature-map", feature_map()),
         (DURABLE_STATE, "records", records_table()),
         (DEPLOY, "growth", growth_table(root)),
+        (FEATURES_PAGE, "guides", guides(root)),
     ):
         written[page] = replace_block(_text(page, written, root), name, content)
     for page in PAGES:
@@ -78,6 +83,14 @@ def feature_map() -> str:
             )
         )
     return table(FEATURE_MAP_HEADER, rows) + OWN_EFFECTS + "".join(map(_own_effects, FEATURES))
+
+
+def guides(root: Path) -> str:
+    """Return the `guide.md` of each feature that has one, in the order of the features."""
+    files = [root.joinpath(*module.split(".")[:-1], "guide.md") for module in MODULES]
+    texts = [file.read_text(encoding="utf-8").strip() for file in files if file.exists()]
+    # Links lead from the feature's folder to that of the page.
+    return "\n\n".join(texts).replace("](../../docs/", "](")
 
 
 def _own_effects(feature: Feature) -> str:

@@ -1,8 +1,9 @@
 """Print how much code four events run through: files, functions, calls from one file to another, and jobs.
 
-Each runs once in the real bot, against the sandbox's GitHub and S3. With `--files`, each journey's files follow, in the
-order in which they are first entered. What runs in processes of their own, such as the readers of reports, does not
-count, nor do functions without a name.
+Each runs three times in the real bot, against the sandbox's GitHub and S3, with a fresh event each time. Only what all
+runs share counts, so that timers that tick meanwhile do not. With `--files`, each journey's files follow, in the order
+in which they are first entered, with `--jobs` the kinds of its jobs. What runs in processes of their own, such as the
+readers of reports, does not count, nor do functions without a name.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -42,6 +45,7 @@ from tests.conversations.town import REPOSITORY, Town, town
 ROOT = Path(__file__).parents[1]
 OURS = tuple(f"{ROOT / folder}{os.sep}" for folder in ("bot", "handlers", "lab"))
 HEADINGS = ("journey", "files", "functions", "calls across files", "jobs")
+RUNS = 3
 Act = Callable[[], Awaitable[object]]
 
 
@@ -52,7 +56,13 @@ class Journey:
     name: str
     functions: dict[CodeType, None] = field(default_factory=dict)
     calls: set[tuple[CodeType, CodeType]] = field(default_factory=set)
-    jobs: int = 0
+    jobs: Counter[str] = field(default_factory=Counter)
+    """The number of jobs of each kind."""
+
+    def shared_with(self, other: Journey) -> Journey:
+        """Return what this run and another one have in common, in the order of this run."""
+        functions = {function: None for function in self.functions if function in other.functions}
+        return Journey(self.name, functions, self.calls & other.calls, self.jobs & other.jobs)
 
     @property
     def files(self) -> list[str]:
@@ -64,7 +74,7 @@ class Journey:
     def figures(self) -> tuple[int, int, int, int]:
         """Return the numbers of files, functions, calls across files, and jobs."""
         crossing = sum(caller.co_filename != called.co_filename for caller, called in self.calls)
-        return len(self.files), len(self.functions), crossing, self.jobs
+        return len(self.files), len(self.functions), crossing, self.jobs.total()
 
 
 class Recorder:
@@ -79,8 +89,8 @@ class Recorder:
         threading.setprofile(self._profile)
         sys.setprofile(self._profile)
 
-    async def record(self, name: str, here: Town, act: Act, is_part: Callable[[DeliveryRecord], bool]) -> None:
-        """Record what `act` runs, and count the jobs of the deliveries that begin meanwhile and are part of it."""
+    async def _record_run(self, name: str, here: Town, act: Act, is_part: Callable[[DeliveryRecord], bool]) -> Journey:
+        """Return what `act` runs, and count the jobs of the deliveries that begin meanwhile and are part of it."""
         await here.quiet()
         journey = Journey(name)
         earlier = {delivery.guid for delivery in await here.bot.engine.journal.recent(limit=500)}
@@ -90,10 +100,17 @@ class Recorder:
             await here.quiet()
         finally:
             self._recorded = None
-        self.journeys.append(journey)
         for delivery in await here.bot.engine.journal.recent(limit=500):
             if delivery.guid not in earlier and is_part(delivery):
-                journey.jobs += len(delivery.jobs)
+                journey.jobs.update(_kinds(delivery))
+        return journey
+
+    async def record(
+        self, name: str, here: Town, prepare: Callable[[], Awaitable[Act]], is_part: Callable[[DeliveryRecord], bool]
+    ) -> None:
+        """Prepare and record several acts, and keep what all of them have in common."""
+        runs = [await self._record_run(name, here, await prepare(), is_part) for _ in range(RUNS)]
+        self.journeys.append(reduce(Journey.shared_with, runs))
 
     def _profile(self, frame: FrameType, event: str, _: Any) -> None:
         journey, function = self._recorded, frame.f_code
@@ -106,6 +123,14 @@ class Recorder:
 
 def _is_ours(function: CodeType) -> bool:
     return function.co_filename.startswith(OURS) and not function.co_name.startswith("<")
+
+
+def _kinds(delivery: DeliveryRecord) -> Iterator[str]:
+    """Yield the kind of each job of a delivery: its event, a stage of a handler, or an effect."""
+    yield delivery.event
+    for plan in delivery.plans:
+        yield f"{plan.stage} of {plan.handler}"
+        yield from (effect.kind for effect in plan.effects)
 
 
 def _is_comment(delivery: DeliveryRecord) -> bool:
@@ -129,13 +154,17 @@ def _away_from_ticks() -> Moments:
 
 async def _command(recorder: Recorder, folder: Path) -> None:
     async with town(f"sqlite:///{folder}/command.db", now=_away_from_ticks()) as here:
-        pull = here.repo.open_pull_request("hubot", "Faster")
         await here.started()
 
-        async def act() -> None:
-            pull.comment("hubot", "@ci run slow tests")
+        async def prepare() -> Act:
+            pull = here.repo.open_pull_request("hubot", "Faster")
 
-        await recorder.record("`@ci run slow tests`, from the socket to the last write", here, act, _is_comment)
+            async def act() -> None:
+                pull.comment("hubot", "@ci run slow tests")
+
+            return act
+
+        await recorder.record("`@ci run slow tests`, from the socket to the last write", here, prepare, _is_comment)
 
 
 async def _upload_and_page(recorder: Recorder, folder: Path) -> None:
@@ -146,30 +175,41 @@ async def _upload_and_page(recorder: Recorder, folder: Path) -> None:
         stack.callback(aws.close)
         world = World(server, aws)
         place = await stack.enter_async_context(lab_town(f"sqlite:///{folder}/results.db", world))
-        before, after = place.nightly_run(), place.nightly_run()
-        place.upload(before, {"ops.xml": junit(test_add="passed")})
-        await place.settle()
-        place.upload(after, {"ops.xml": junit(test_add="AssertionError: 3 != 4")})
-        name = "a JUnit file in the bucket to its check run"
-        await recorder.record(name, place.town, place.settle, _is_result)
-        assert place.check(after).conclusion == "neutral"
-        test_id = f"{TEST_FILE}::test_add"
-        page = f"/r/{REPOSITORY}/tests?id={quote(test_id)}"
 
-        async def act() -> None:
+        async def upload_failure() -> Act:
+            """Upload a good run, and one with a failure that is still to be ingested."""
+            place.upload(place.nightly_run(), {"ops.xml": junit(test_add="passed")})
+            await place.settle()
+            place.upload(place.nightly_run(), {"ops.xml": junit(test_add="AssertionError: 3 != 4")})
+            return place.settle
+
+        async def open_page() -> None:
+            page = f"/r/{REPOSITORY}/tests?id={quote(f'{TEST_FILE}::test_add')}"
             async with aiohttp.ClientSession() as session, session.get(place.town.url + page) as response:
                 assert response.status == 200, await response.text()
 
-        await recorder.record("the page of a test", place.town, act, _is_result)
+        async def change_page() -> Act:
+            """Ingest a run, so that the page is not in memory."""
+            await (await upload_failure())()
+            return open_page
+
+        name = "a JUnit file in the bucket to its check run"
+        await recorder.record(name, place.town, upload_failure, _is_result)
+        assert place.check(place.town.repo.branch("nightly")).conclusion == "neutral"
+        await recorder.record("the page of a test", place.town, change_page, _is_result)
 
 
 async def _nightly_tick(recorder: Recorder, folder: Path) -> None:
     async with nightly_town(f"sqlite:///{folder}/nightly.db") as place:
         place.push("The first")
         await place.nightly_run()
-        head = place.push("The second")
-        await recorder.record("a nightly tick to the moved ref", place.town, place.nightly_run, _is_nightly_tick)
-        assert place.head == head
+
+        async def prepare() -> Act:
+            place.push("Another")
+            return place.nightly_run
+
+        await recorder.record("a nightly tick to the moved ref", place.town, prepare, _is_nightly_tick)
+        assert place.head == place.town.repo.branch("main")
 
 
 async def _record_all() -> list[Journey]:
@@ -185,6 +225,7 @@ def main() -> None:
     """Record the journeys and print them."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--files", action="store_true", help="list each journey's files, in order")
+    parser.add_argument("--jobs", action="store_true", help="list the kinds of each journey's jobs")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
@@ -194,7 +235,7 @@ def main() -> None:
         named = []
         for journey in journeys:
             figures = dict(zip(keys, journey.figures, strict=True))
-            named.append({"journey": journey.name, **figures, "paths": journey.files})
+            named.append({"journey": journey.name, **figures, "paths": journey.files, "kinds": dict(journey.jobs)})
         sys.stdout.write(json.dumps(named) + "\n")
         return
     lines = [f"| {' | '.join(HEADINGS)} |", "|---|--:|--:|--:|--:|"]
@@ -202,6 +243,8 @@ def main() -> None:
         lines.append(f"| {journey.name} | {' | '.join(f'{figure:,}' for figure in journey.figures)} |")
     for journey in journeys if options.files else ():
         lines += ["", f"{journey.name}:", *(f"- {path}" for path in journey.files)]
+    for journey in journeys if options.jobs else ():
+        lines += ["", f"{journey.name}:", *(f"- {kind}: {count}" for kind, count in journey.jobs.items())]
     sys.stdout.write("\n".join(lines) + "\n")
 
 

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import aiohttp
+import pytest
 
 from bot.core.patterns import Pattern
 from sandbox import GitHubSandbox
@@ -24,10 +25,35 @@ JOINS, END = "handlers/__init__.py, in MODULES", "\n)\n"
 SECRET = "only-the-tests-know-this-secret"
 
 
+OWN_FOLDERS = ("handlers/wave/", "tests/handlers/wave/")
+NOT_COPIED = shutil.ignore_patterns("__pycache__", ".*", "texts.md")
+GATES = (
+    "tests/handlers/wave",
+    "tests/config/test_docs.py",
+    "tests/config/test_load.py",
+    "tests/config/test_repository_file.py",
+    "tests/conversations/test_dry_runs.py::test_every_handler_and_every_kind_of_effect_has_a_scene",
+    "tests/conversations/test_dry_runs.py::test_a_dry_run_shows_exactly_what_the_bot_plans_and_applies"
+    "[people_wave_and_the_bot_forgets]",
+    "tests/conversations/test_who_may.py::test_a_command_that_acts_for_others_does_not_count_if_edited_into_somebody_"
+    "elses_comment[wave]",
+    "tests/plan/test_codec.py",
+    "tests/robustness/test_crashes.py::test_the_conversations_use_every_kind_of_effect",
+    "tests/test_class_names.py",
+    "tests/test_docs_pages.py",
+    "tests/test_durable.py",
+    "tests/test_layout.py",
+    "tests/test_mutants.py",
+    "tests/test_platform.py",
+    "tests/test_texts.py",
+)
+"""Tests that go through all features, their keys, effects, records, handlers, texts and pages."""
+
+
 def follow_the_page(folder: Path) -> list[str]:
-    """Follow the page in a folder; return the files that it creates."""
-    shutil.copytree(ROOT / "handlers", folder / "handlers", ignore=shutil.ignore_patterns("__pycache__"))
-    section = PAGE.read_text(encoding="utf-8").partition("\n## Adding a feature\n")[2].partition("\n## ")[0]
+    """Follow the page in a copy of the checkout; return the files that it creates."""
+    shutil.copytree(ROOT, folder, ignore=NOT_COPIED)
+    section = PAGE.read_text(encoding="utf-8").partition("\n## Adding a feature\n")[2].partition("\n## Adding an")[0]
     blocks = {match["place"]: match["code"] for match in BLOCK.finditer(section)}
     line = blocks.pop(JOINS)
     assert len(line.splitlines()) == 1
@@ -41,14 +67,14 @@ def follow_the_page(folder: Path) -> list[str]:
     return sorted(blocks)
 
 
-def make_docs(folder: Path) -> None:
-    """Run `make docs` in a copy of the checkout."""
-    for name in ("docs", "scripts", "bot"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("README.md", "pyproject.toml"):
-        shutil.copy(ROOT / name, folder / name)
-    environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    subprocess.run([sys.executable, folder / "scripts" / "docs.py"], cwd=folder, env=environment, check=True)
+def run_in(folder: Path, *command: str) -> None:
+    """Run a Python command in a copy of the checkout, on its code."""
+    paths = f"{folder}:{folder / 'lab'}"
+    environment = os.environ | {"PYTHONPATH": paths, "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    run = subprocess.run(
+        [sys.executable, *command], cwd=folder, env=environment, check=False, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-2000:]
 
 
 def nightjar(folder: Path, environment: dict[str, str], *command: str) -> str:
@@ -64,15 +90,26 @@ def nightjar(folder: Path, environment: dict[str, str], *command: str) -> str:
     return run.stdout
 
 
+@pytest.mark.no_cover
+def test_only_the_line_and_the_changelog_are_edited_outside_the_folders_of_a_feature(tmp_path: Path) -> None:
+    """With the files of its folders, its line, and what `make` writes, the tests of all features pass."""
+    code = tmp_path / "code"
+    follow_the_page(code)
+    run_in(code, "scripts/docs.py")
+    run_in(code, "-m", "tests.durable")
+    run_in(code, "-m", "pytest", "-n", "0", "-q", "-p", "no:cacheprovider", "--no-cov", *GATES)
+    run_in(code, "-m", "ruff", "check", "--no-cache", "--ignore", "D100", *OWN_FOLDERS)
+
+
 async def test_a_feature_is_added_as_the_page_says(tmp_path: Path) -> None:
     code = tmp_path / "code"
     made = follow_the_page(code)
-    modules = ("config", "decide", "effects", "feature", "handler", "page", "records", "texts")
-    assert set(made) == {*(f"handlers/wave/{name}.py" for name in modules), "handlers/wave/templates/waves.html"}
-    make_docs(code)
+    assert [place for place in made if not place.startswith(OWN_FOLDERS)] == []
+    await asyncio.to_thread(run_in, code, "scripts/docs.py")
     assert "`repositories.OWNER/NAME.wave.label`" in (code / "docs" / "configuration.md").read_text(encoding="utf-8")
     assert "Wave" in json.loads((code / "docs" / "app.schema.json").read_text(encoding="utf-8"))["$defs"]
     assert "Wave" in json.loads((code / "docs" / "nightjar.schema.json").read_text(encoding="utf-8"))["$defs"]
+    assert "## Waves" in (code / "docs" / "features.md").read_text(encoding="utf-8")
     config = tmp_path / "app.yaml"
     config.write_text("repositories:\n  octocat/compiler:\n    wave: {status: ci/how-to-wave}\n")
     github = GitHubSandbox()
@@ -86,7 +123,7 @@ async def test_a_feature_is_added_as_the_page_says(tmp_path: Path) -> None:
             "GITHUB_WEBHOOK_SECRET": SECRET,
             "GITHUB_API_URL": url,
             "DATABASE_URL": f"sqlite:///{tmp_path / 'nightjar.db'}",
-            "PYTHONPATH": f"{code}:{ROOT}",
+            "PYTHONPATH": f"{code}:{code / 'lab'}",
             "PYTHONSAFEPATH": "1",
             "PYTHONDONTWRITEBYTECODE": "1",
         }

@@ -9,7 +9,7 @@ import pytest
 
 from bot.app.load import parse_config
 from scripts.docs import PAGES, TEXTS, documents
-from scripts.pages import contents, headings, links
+from scripts.pages import contents, headings, links, prose
 from scripts.texts import texts_page
 
 ROOT = Path(__file__).parents[1]
@@ -20,6 +20,7 @@ FILES = sorted(
             *ROOT.glob("*.md"),
             *ROOT.glob("docs/**/*.md"),
             *ROOT.glob("benchmarks/*.md"),
+            *ROOT.glob("handlers/*/guide.md"),
             ROOT / "tests/data/README.md",
         ]
     }
@@ -87,3 +88,29 @@ def test_the_first_screen_of_the_readme_shows_what_it_is_and_how_to_run_it() -> 
     assert parse_config(example[1].encode(), "app.yaml").repository("octocat/compiler")
     for needed in ("![", "make demo", "make test", "pip install ./lab .", "nightjar serve --config app.yaml"):
         assert needed in screen
+
+
+OURS = re.compile(r"`((?:benchmarks|bot|deploy|docs|handlers|lab|sandbox|scripts|tests)/[^`\s<>*…:]*)[^`]*`")
+CLASSES = re.compile(r"`([A-Z][a-z]+[A-Z]\w*)`")
+PLACEHOLDERS = {"tests/data/results/FORMAT/"}
+PAGES_ABOUT_CODE = [
+    Path(name) for name in ("docs/architecture.md", "tests/README.md", *map(str, ROOT.glob("docs/decisions/*.md")))
+]
+
+
+@pytest.mark.parametrize("file", [*FILES, Path("tests/README.md")], ids=str)
+def test_the_paths_that_a_page_mentions_exist(file: Path) -> None:
+    if file.name != "CHANGELOG.md":
+        paths = {path for _, line in prose(read(file)) for path in OURS.findall(line)} - PLACEHOLDERS
+        assert [path for path in paths if not list(ROOT.glob(path.rstrip("/")))] == []
+
+
+def test_the_classes_that_pages_about_the_code_mention_exist() -> None:
+    code = "\n".join(
+        path.read_text(encoding="utf-8")
+        for path in ROOT.rglob("*.py")
+        if not path.relative_to(ROOT).parts[0].startswith(".")
+    )
+    words = set(re.findall(r"\w+", code))
+    mentioned = {name for file in PAGES_ABOUT_CODE for _, line in prose(read(file)) for name in CLASSES.findall(line)}
+    assert mentioned - words == set()

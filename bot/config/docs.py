@@ -1,4 +1,4 @@
-"""The tables of docs/ about app.yaml and the environment; `make docs` writes them (scripts/docs.py)."""
+"""The sample app.yaml, and what docs/ says about it and the environment; `make docs` writes all of it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,17 @@ from pydantic.fields import FieldInfo
 from bot.config.assemble import repository_model
 from bot.config.environment import Settings
 from bot.config.explain import words
+from bot.config.faults import ConfigError
 from bot.config.keys import key_types, model_of
+from bot.config.load import read_config_text
 from bot.config.model import Config
+from bot.config.sample import sample_text
 from bot.config.schema import repository_file_schema_text, schema_text
 from bot.config.shared import file_model
+from bot.config.texts import GUIDE_ERRORS, GUIDE_INVALID_FILE
 from bot.core.docs import replace_block, table
 
+SAMPLE = Path("app.yaml")
 SCHEMA = Path("docs/app.schema.json")
 REPOSITORY_FILE_SCHEMA = Path("docs/nightjar.schema.json")
 GUIDE = Path("docs/configuration.md")
@@ -36,15 +41,30 @@ def documents(root: Path, model: type[Config]) -> dict[Path, str]:
     """Return the text of each generated file, by path; `model` is that of app.yaml with all features' keys."""
     guide = (root / GUIDE).read_text(encoding="utf-8")
     guide = replace_block(guide, "keys", keys_table(model))
+    guide = replace_block(guide, "errors", errors_example(model))
     guide = replace_block(guide, "repository-file", repository_file_table(model))
     guide = replace_block(guide, "variables", variables_table())
-    return {SCHEMA: schema_text(model), REPOSITORY_FILE_SCHEMA: repository_file_schema_text(model), GUIDE: guide}
+    return {
+        SAMPLE: sample_text(model),
+        SCHEMA: schema_text(model),
+        REPOSITORY_FILE_SCHEMA: repository_file_schema_text(model),
+        GUIDE: guide,
+    }
 
 
 def keys_table(model: type[Config]) -> str:
     """Return the table of every key of app.yaml."""
-    left_out = (_left_out(field, annotation) for _, field, annotation in keys(model))
-    return table(KEYS_HEADER, [(*row, said) for row, said in zip(_rows(model), left_out, strict=True)])
+    defaults = (_left_out(field, annotation) for _, field, annotation in keys(model))
+    return table(KEYS_HEADER, [(*row, default) for row, default in zip(_rows(model), defaults, strict=True)])
+
+
+def errors_example(model: type[Config]) -> str:
+    """Return a file with errors, and what `nightjar check-config` says about it."""
+    try:
+        read_config_text(GUIDE_INVALID_FILE.encode(), SAMPLE.name, model)
+    except ConfigError as error:
+        return GUIDE_ERRORS.format(file=GUIDE_INVALID_FILE, errors=error)
+    raise AssertionError("the file has errors")
 
 
 def features_table(model: type[Config]) -> str:

@@ -123,9 +123,9 @@ class Environment(BaseModel):
         Raises `SettingsError` with one line for each that is missing or malformed.
         """
         names = [field.alias for field in cls.model_fields.values() if field.alias]
-        given = {name: environ[name].strip() for name in names if environ.get(name, "").strip()}
+        variables = {name: environ[name].strip() for name in names if environ.get(name, "").strip()}
         try:
-            return cls.model_validate(given)
+            return cls.model_validate(variables)
         except ValidationError as error:
             problems = [
                 _problem(cls, str(detail["loc"][0]), detail["type"], detail["msg"]) for detail in error.errors()
@@ -136,11 +136,11 @@ class Environment(BaseModel):
 
     def secrets(self) -> tuple[str, ...]:
         """Return every secret value, for the redactor of logs."""
-        found: list[str] = []
+        secrets: list[str] = []
         for name in type(self).model_fields:
             value = getattr(self, name)
-            found += [one.get_secret_value() for one in _each(value) if isinstance(one, SecretStr)]
-        return tuple(found)
+            secrets += [item.get_secret_value() for item in _each(value) if isinstance(item, SecretStr)]
+        return tuple(secrets)
 
 
 def _each(value: object) -> tuple[object, ...]:
@@ -169,9 +169,9 @@ class DatabaseSettings(Environment):
     def secrets(self) -> tuple[str, ...]:
         """Return every secret value; of the database's URL only the password."""
         url = self.database_url.get_secret_value()
-        found = tuple(secret for secret in super().secrets() if secret != url)
+        secrets = tuple(secret for secret in super().secrets() if secret != url)
         password = None if url.startswith("sqlite:") else conninfo_to_dict(url).get("password")
-        return (*found, str(password)) if password else found
+        return (*secrets, str(password)) if password else secrets
 
 
 class Settings(DatabaseSettings):
@@ -278,8 +278,8 @@ class Settings(DatabaseSettings):
     @field_validator("session_secret")
     @classmethod
     def _all_or_none(cls, secret: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
-        given = {info.data.get("client_id") is None, info.data.get("client_secret") is None, secret is None}
-        if len(given) > 1:
+        are_missing = {info.data.get("client_id") is None, info.data.get("client_secret") is None, secret is None}
+        if len(are_missing) > 1:
             raise ValueError(SIGN_IN_TRIO)
         if secret is not None and len(secret.get_secret_value()) < SHORTEST_SESSION_SECRET:
             raise ValueError(SHORT_SESSION_SECRET.format(least=SHORTEST_SESSION_SECRET))

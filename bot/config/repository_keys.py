@@ -129,6 +129,7 @@ class ConfigKey(RepositoryKey[K | None], Generic[K]):
             check_app=_if_on(check_app),
         )
         self.model = model
+        self.on_by_default = on_by_default
         # A mapping with `allow` restricts its feature, whether the declaration says so or not.
         self.allow = allow or ("allow" if "allow" in model.model_fields else "")
         self.timer = timer

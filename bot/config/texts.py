@@ -133,3 +133,24 @@ SHORT_SESSION_SECRET = (
     "has fewer than {least} characters; make one with python3 -c 'import secrets; print(secrets.token_hex(32))'"  # noqa: S105
 )
 JENKINS_PAIR = "and JENKINS_USER belong together; set both or neither"
+
+SAMPLE_HEAD = """\
+# yaml-language-server: $schema=docs/app.schema.json
+#
+# A sample with every key. Only `repositories` is required. docs/configuration.md describes each key.
+# Validate with: nightjar check-config app.yaml
+# Secrets come from the environment. In the bot's own repository, `make docs` writes this file.
+"""
+SAMPLE_EMPTY_ENTRY = "An empty entry enables {features}."
+SAMPLE_ANY_CASE = "Case doesn't matter, as on GitHub."
+SAMPLE_OFF = "All features below are off unless you add their key."
+GUIDE_INVALID_FILE = """\
+mentions: ["ci"]
+repositories:
+  octocat/compiler:
+    slow_test: false
+    rerun: {allow: [triager], jenkins: [{url: http://ci.example.org}]}
+  hubot: {}
+"""
+"""A file with errors, for the guide."""
+GUIDE_ERRORS = "Given\n\n```yaml\n{file}```\n\nit says\n\n```\n{errors}\n```"

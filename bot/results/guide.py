@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from nightjar_formats import limits
-from nightjar_formats.readers import ALIASES, FORMATS
+from nightjar_formats.readers import ALIASES
+from nightjar_formats.readers.texts import DESCRIPTIONS
 
 from bot.core.docs import replace_block, table
 
@@ -48,59 +49,6 @@ _LIMITS: tuple[tuple[str, str, str], ...] = (
     ("a failure's text, last characters", "MAX_TEXT_TAIL", ""),
     ("a test's duration, in seconds", "MAX_SECONDS", "the duration is ignored"),
 )
-_FORMATS = {
-    "pytest-reportlog": (
-        "pytest with [pytest-reportlog](https://pypi.org/project/pytest-reportlog/)",
-        "everything: node IDs, files and lines, reruns, xfail and xpass; written line by line, so it survives a crash",
-    ),
-    "junit": (
-        "pytest `--junitxml` (use `-o junit_family=xunit1`), GoogleTest, CTest, Surefire, and most others",
-        "pytest's xunit2 has no files and lines; JUnit shows an xpass as a pass; after a crash there is no file",
-    ),
-    "pytest-json-report": (
-        "pytest with [pytest-json-report](https://pypi.org/project/pytest-json-report/), ExecuTorch's backend suite",
-        "node IDs and lines; with ExecuTorch's subtests also the failed stage and measurements. No file after a crash",
-    ),
-    "executorch-csv": (
-        "ExecuTorch's backend suite, its older report",
-        "the failed stage and measurements; no files, no durations",
-    ),
-    "ctrf": (
-        "reporters of the [Common Test Report Format](https://ctrf.io)",
-        "depends on the reporter: at best files, lines, retries and flaky tests",
-    ),
-    "go-test-json": (
-        "`go test -json`; on a device `./x.test -test.v | go tool test2json -p PACKAGE`",
-        "subtests, durations, files and lines of failures; written line by line. Before Go 1.24, redirect stderr too: "
-        "builds that fail are reported there",
-    ),
-    "libtest-json": (
-        "Rust's `cargo test -- -Z unstable-options --format json --report-time`, cargo-nextest's `libtest-json`",
-        "messages, files and lines of panics; written line by line. With `cargo test`, redirect stderr too: it names "
-        "the binary of each test. cargo-nextest also writes JUnit",
-    ),
-    "xunit-net": (
-        "xunit.net v2 and v3 (`-xml`, `--report-xunit`), and v1",
-        "durations, places from stack traces, errors outside of tests; v3 also has files and lines",
-    ),
-    "nunit3": (
-        "NUnit 3 and 4 (nunit3-console, `--logger nunit`), Pester, Unity",
-        "durations, places from stack traces, failures of setup and teardown",
-    ),
-    "trx": (
-        "Visual Studio and `dotnet test --logger trx`",
-        "durations, places from stack traces, a test host that crashed",
-    ),
-    "tap": (
-        "Perl's tests and `prove -v`, `node --test --test-reporter=tap`, bats, tape, GLib, Meson and many others",
-        "depends on the tool: subtests, files and lines, durations; written line by line. Most tools give a test a "
-        "name and no file, so names must be unique",
-    ),
-    "ktap": (
-        "the Linux kernel's KUnit and kselftest, also as a console's log",
-        "subtests, files and lines of failed expectations, what the kernel said meanwhile; written line by line",
-    ),
-}
 
 
 def documents(root: Path) -> dict[Path, str]:
@@ -117,9 +65,10 @@ def limits_table() -> str:
 
 def formats_table() -> str:
     """Return the table of formats, the best first."""
-    assert FORMATS.keys() == _FORMATS.keys()
     also = {format_: f"; `{alias}` is another name" for alias, format_ in ALIASES.items()}
-    rows = [(f"`{name}`", writer, f"{contents}{also.get(name, '')}") for name, (writer, contents) in _FORMATS.items()]
+    rows = [
+        (f"`{name}`", writer, f"{contents}{also.get(name, '')}") for name, (writer, contents) in DESCRIPTIONS.items()
+    ]
     return table(FORMATS_HEADER, rows)
 
 

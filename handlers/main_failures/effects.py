@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.engine.internal import InternalEvent
-from bot.engine.records import Record
 from bot.plan.effect import Applied, StoreContext, StoredEffect
+from handlers.main_failures.records import NEXT_SCAN, NextScan
 from handlers.main_failures.texts import SCAN_PENDING, SCAN_REQUESTED
 
 
@@ -25,16 +25,6 @@ SCAN_EVENT = InternalEvent(
     guid=lambda repository, scan: f"scan:{repository}:{scan.branch}:{scan.asked}",
     lock=lambda repository, scan: f"alarms:{repository}:{scan.branch}",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class NextScan:
-    """The time of the next scan of a branch, or of the last one, in seconds since 1970."""
-
-    scan_at: float
-
-
-NEXT_SCAN = Record("main-failures-scan", 1, NextScan, "when a watched branch is scanned next", days=90)
 
 
 @dataclass(frozen=True, slots=True)

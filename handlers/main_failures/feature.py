@@ -6,12 +6,13 @@ from bot.feature import Feature
 from handlers.main_failures import handler
 from handlers.main_failures.config import KEYS
 from handlers.main_failures.effects import SCAN_EVENT, RequestScan
+from handlers.main_failures.records import RECORDS
 
 FEATURE = Feature(
     name="main_failures",
     config=KEYS,
     events=(SCAN_EVENT,),
-    records=handler.RECORDS,
+    records=RECORDS,
     router=handler.router,
     effects=(RequestScan,),
     titles={

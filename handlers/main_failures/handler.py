@@ -15,7 +15,6 @@ from bot.config.types import matches, seconds
 from bot.core.errors import UserError
 from bot.effects.issues import ISSUE, EnsureIssue, is_posted
 from bot.effects.remember import StoreRecord
-from bot.engine.records import Record
 from bot.github.commits.ours import Ours
 from bot.github.commits.refs import Commit, first_parents
 from bot.github.commits.signals import signals_of
@@ -26,7 +25,8 @@ from bot.plan.handler import Context, Plan, Router
 from bot.timers.timers import TIMER_EVENT, moment_of
 from handlers.main_failures.config import MAIN_FAILURES
 from handlers.main_failures.decide import BranchScan, FailureChanges, KnownFailures, decide_alarms, has_failed
-from handlers.main_failures.effects import NEXT_SCAN, SCAN_EVENT, RequestScan, is_scan_pending
+from handlers.main_failures.effects import SCAN_EVENT, RequestScan, is_scan_pending
+from handlers.main_failures.records import FAILURES, NEXT_SCAN, WATCHED_BRANCHES, WatchedBranches
 from handlers.main_failures.texts import (
     NO_BRANCH,
     NO_NEWS,
@@ -56,20 +56,6 @@ https://docs.github.com/webhooks/webhook-events-and-payloads#status
 """
 
 router = Router()
-
-
-@dataclass(frozen=True, slots=True)
-class WatchedBranches:
-    """The branches that are watched, or that have an issue from an earlier time."""
-
-    branches: tuple[str, ...] = ()
-
-
-FAILURES = Record("main-failures", 1, KnownFailures, "what fails on a watched branch, and what was reported", days=None)
-WATCHED_BRANCHES = Record(
-    "main-failures-branches", 1, WatchedBranches, "the branches that are watched, or were", days=None
-)
-RECORDS = (FAILURES, WATCHED_BRANCHES, NEXT_SCAN)
 
 
 @dataclass(frozen=True, slots=True)

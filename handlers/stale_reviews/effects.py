@@ -9,26 +9,16 @@ from typing import ClassVar
 from bot.core.events import PullRequest
 from bot.core.payload import Payload
 from bot.effects.comments import delete_comment
-from bot.engine.records import Record
 from bot.github.access import ISSUES, WritePermissions
 from bot.github.addresses import comment_on_github, pull_on_github
 from bot.plan.effect import Applied, EffectContext
+from handlers.stale_reviews.records import REMINDED_AT, Reminded
 from handlers.stale_reviews.texts import ALREADY_REMINDED, NO_REVIEW_PENDING, RECENT_ACTIVITY, REMINDED_PEOPLE
 
 PULL = "/repos/{+repo}/pulls/{number}"
 COMMENTS = "/repos/{+repo}/issues/{number}/comments"
 COMMENTS_SINCE = COMMENTS + "{?since}"
 MARKER = "<!-- nightjar:stale-review -->"
-
-
-@dataclass(frozen=True, slots=True)
-class Reminded:
-    """When people were reminded of a pull request, in ISO 8601; empty: never."""
-
-    at: str = ""
-
-
-REMINDED_AT = Record("stale-reviews", 1, Reminded, "when people were reminded of a pull request", days=365)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from bot.feature import Feature
 from handlers.stale_reviews import handler
 from handlers.stale_reviews.config import KEYS
-from handlers.stale_reviews.effects import REMINDED_AT, Remind
+from handlers.stale_reviews.effects import Remind
+from handlers.stale_reviews.records import REMINDED_AT
 
 FEATURE = Feature(
     name="stale_reviews",

@@ -23,8 +23,9 @@ from bot.github.pull_heads import head_of
 from bot.plan.handler import Context, Plan, Router
 from bot.timers.timers import TIMER_EVENT, moment_of
 from handlers.stale_reviews.config import STALE_REVIEWS
-from handlers.stale_reviews.effects import REMINDED_AT, Remind
+from handlers.stale_reviews.effects import Remind
 from handlers.stale_reviews.open_pulls import OpenPull, moment, open_pulls
+from handlers.stale_reviews.records import REMINDED_AT
 from handlers.stale_reviews.texts import NONE_STALE, REMINDER, STALE, TO_AUTHOR
 
 if TYPE_CHECKING:

@@ -6,20 +6,17 @@ import pytest
 
 from bot.app.load import load_config, parse_config
 from bot.config import Config, ConfigError, ConfigFault, check
+from bot.config.repository_keys import ConfigKey
 from handlers.rerun.config import RERUN
 from handlers.slow_tests.config import SLOW_TESTS
-from tests.settings import enabled
+from tests.settings import MODEL, enabled
 
 NAME = 'must be a name with its @ or a slash before it, in quotes, as in "@ci" or "/ci"'
 PATTERN = "must be a name or a pattern of *, ? and [letters], as in release/*"
 REPOSITORY = "must be a repository's owner/name, as in octocat/compiler, or a pattern such as octo-org/*"
 CONTEXT = "a name of up to 100 characters in one line, as in ci/slow-tests"
 ROLES = "one of author, triage, write, maintain, admin"
-FEATURES = (
-    "slow_tests, rerun, cc_reviewers, help, results, nightly, last_good, main_failures, regressions, merge, docs, "
-    "skipped_tests, runtime, skip_ci, rebuild_docker, stale_reviews, teams, docker_update, lint, welcome, renames, "
-    "quarantine, api, repository_file"
-)
+FEATURES = ", ".join(MODEL.model_fields)
 LABEL = "the name of a label, up to 50 characters in one line, as in ready-for-merge"
 SWITCH = "it must be true, false or a mapping of keys"
 ADDRESS = "must be a web address that starts with https:// or http:// and names a host"
@@ -359,7 +356,5 @@ def test_the_sample_is_valid_and_switches_everything_on() -> None:
     usual = {"slow_tests", "rerun", "cc_reviewers", "help"}
     assert {name: repository.features for name, repository in config.repositories.items()} == {
         "octocat/hello-world": usual,
-        "octocat/compiler": usual
-        | {"results", "nightly", "last_good", "main_failures", "regressions", "merge", "skip_ci", "rebuild_docker"}
-        | {"docs", "skipped_tests", "runtime", "stale_reviews", "teams", "docker_update", "lint", "welcome"},
+        "octocat/compiler": {key.name for key in MODEL.KEYS if isinstance(key, ConfigKey)},
     }

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Self
+
+import pytest
 
 from bot.app.features import CODEC
 from bot.app.serve import Bot
@@ -13,6 +16,7 @@ from bot.engine.replay import planned_by
 from bot.plan.effect import Effect
 from bot.plan.handler import ConcludeStage, Context, Handler, Plan
 from bot.plan.outcome import EffectOutcomes
+from tests.bucket import World
 from tests.conversations.town import Town
 
 TRIES = 3
@@ -88,6 +92,24 @@ class DryFirst:
         self.kinds |= {effect["kind"] for effect in written}
         if _compared_part(dry_effects) != _compared_part(written):
             self.differences.append(f"{handler} plans {written}, its dry run showed {dry_effects}")
+
+
+@dataclass(frozen=True)
+class SceneFixtures:
+    """The folder where a scene keeps its files, and the pytest fixtures that it needs."""
+
+    folder: Path
+    bucket: World
+    monkeypatch: pytest.MonkeyPatch
+
+    @property
+    def database(self) -> str:
+        """Return the URL of the scene's database."""
+        return f"sqlite:///{self.folder}/nightjar.db"
+
+
+Scene = Callable[[SceneFixtures], Awaitable[DryFirst]]
+"""A conversation in which the bot plans what a dry run is to show."""
 
 
 async def _dry_run(bot: Bot, context: Context, handler: str) -> dict[str, Any]:

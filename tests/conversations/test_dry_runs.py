@@ -1,14 +1,12 @@
 """A dry run shows exactly what the whole bot then writes, with buckets, chats, Docker Hub, CI, and labs.
 
-Together with the scenes of `tests/handlers/test_dry_run.py`, these cover every handler and every kind of effect; the
-last test fails for a new one that no scene shows.
+Together with those of `tests/handlers/test_dry_run.py` and of each `tests/handlers/<feature>/scenes.py`, these scenes
+cover every handler and every kind of effect; the last test fails for a new one that no scene shows.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -20,7 +18,7 @@ from tests.conversations.alarms import alarm_town
 from tests.conversations.channels import town_with_channels
 from tests.conversations.device_lab import device_lab
 from tests.conversations.devices import device_town
-from tests.conversations.dry_runs import DryFirst
+from tests.conversations.dry_runs import DryFirst, Scene, SceneFixtures
 from tests.conversations.lab import LAB, junit, lab_town
 from tests.conversations.merges import CPU, KEYS, approve, merge_town, ready, report, says
 from tests.conversations.nightly_runs import nightly_town
@@ -36,20 +34,7 @@ from tests.conversations.test_team_tags import CONFIG as TEAMS
 from tests.conversations.town import town as start_town
 from tests.conversations.town import works
 from tests.handlers.test_dry_run import SCENES as DRIVEN_SCENES
-
-
-@dataclass(frozen=True)
-class SceneFixtures:
-    """The folder where a scene keeps its files, and the pytest fixtures that it needs."""
-
-    folder: Path
-    bucket: World
-    monkeypatch: pytest.MonkeyPatch
-
-    @property
-    def database(self) -> str:
-        """Return the URL of the scene's database."""
-        return f"sqlite:///{self.folder}/nightjar.db"
+from tests.of_features import constants
 
 
 async def nightly_runs_fail_on_several_targets(fixtures: SceneFixtures) -> DryFirst:
@@ -280,7 +265,6 @@ async def people_are_mentioned(fixtures: SceneFixtures) -> DryFirst:
     return dry
 
 
-Scene = Callable[[SceneFixtures], Awaitable[DryFirst]]
 SCENES: dict[Scene, str] = {
     nightly_runs_fail_on_several_targets: """
         hardware-runs hardware-results hardware-results-all regressions nightly-news news
@@ -304,9 +288,11 @@ SCENES: dict[Scene, str] = {
     people_are_mentioned: "team-tags MentionSubscribers ReportReviewers stale-reviews Remind",
 }
 """The handlers and the kinds of effects that each scene is here for; it may show more."""
+for scenes in constants("scenes", "SCENES"):
+    SCENES |= scenes
 NO_SCENE = (
-    "no scene shows these: add them to a scene of SCENES whose conversation plans them, or write a scene; without a "
-    "bucket, a chat, Docker Hub, artifacts or a lab, tests/handlers/test_dry_run.py is shorter"
+    "no scene shows these: write one in tests/handlers/<feature>/scenes.py, as docs/architecture.md shows, or add them "
+    "to a scene of SCENES whose conversation plans them"
 )
 
 

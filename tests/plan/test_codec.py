@@ -46,6 +46,7 @@ from handlers.repository_file.effects import StoreRepositoryFile
 from handlers.results.effects import IngestRun, RequestCheckRun
 from handlers.stale_reviews.effects import Remind
 from handlers.teams.effects import MentionSubscribers, StoreTeamList
+from tests.durable import effects
 
 AT = "2026-11-20T05:10:00Z"
 CONTENT = CheckContent(
@@ -114,15 +115,16 @@ EFFECTS: list[Effect] = [
 ]
 
 
-@pytest.mark.parametrize("effect", EFFECTS, ids=lambda effect: type(effect).__name__)
+WRITTEN_OUT = {type(effect).__name__ for effect in EFFECTS}
+EXAMPLES = [CODEC.decode({"kind": kind, **fields}) for kind, fields in effects().items() if kind not in WRITTEN_OUT]
+"""An example of each other kind, made from its fields."""
+
+
+@pytest.mark.parametrize("effect", [*EFFECTS, *EXAMPLES], ids=lambda effect: type(effect).__name__)
 def test_an_effect_survives_storage(effect: Effect) -> None:
     stored = json.loads(json.dumps(CODEC.encode(effect)))
     assert CODEC.decode(stored) == effect
     assert CODEC.decode(stored).effect_key == effect.effect_key
-
-
-def test_every_kind_is_tested_here() -> None:
-    assert {type(effect).__name__ for effect in EFFECTS} == CODEC.kinds
 
 
 def test_no_effect_has_a_field_with_a_reserved_name() -> None:

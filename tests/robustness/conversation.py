@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -26,6 +26,8 @@ class Conversation:
     """People talking with the bot on a pull request, in a repository of their own."""
 
     BODY: ClassVar[str] = ""
+    KEYS: ClassVar[Mapping[str, Any]] = {}
+    """Keys of app.yaml that its repository has besides those of `Place.configure`."""
     REFUSED: ClassVar[str] = ""
     """A part of the texts of expected failures; there must be no others at the end."""
 

@@ -7,18 +7,24 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 from sandbox import Fault, Repository
 from sandbox.faults import Faults, When
 from tests.bucket import World
+from tests.of_features import constants
 from tests.robustness.conversation import CONVERSATIONS, Conversation, NightlyMoves
 from tests.robustness.place import PATIENCE, Place, open_place
 from tests.robustness.side_by_side import SideBySide
 
 BY_THE_CLOCK = ("/contents/{path}", "/installation", "/repos/{owner}/{repo}")
 """Routes that the bot also requests for all repositories at its start, so they belong to no conversation."""
+
+
+OF_FEATURES: tuple[type[Conversation], ...] = tuple(chain.from_iterable(constants("crashes", "CONVERSATIONS")))
+"""The conversations in `tests/handlers/<feature>/crashes.py`."""
 
 
 class Hold(Protocol):
@@ -142,7 +148,9 @@ def _objects(place: Place, owner: str) -> Iterator[tuple[str, str]]:
 
 
 async def watch(
-    folder: Path, kinds: Sequence[type[Conversation]] = (*CONVERSATIONS, NightlyMoves), bucket: World | None = None
+    folder: Path,
+    kinds: Sequence[type[Conversation]] = (*CONVERSATIONS, NightlyMoves, *OF_FEATURES),
+    bucket: World | None = None,
 ) -> Undisturbed:
     """Hold each conversation once, undisturbed."""
     async with open_place(folder, f"sqlite:///{folder}/nightjar.db", bucket=bucket) as place:

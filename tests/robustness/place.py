@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,14 +68,26 @@ class Place:
         self.app.install(repository)
         return repository
 
-    def configure(self, names: Sequence[str], **keys: Any) -> None:
-        """Write app.yaml for these repositories; `keys` are the keys of each besides its Jenkins server."""
+    def configure(
+        self, names: Iterable[str], own: Mapping[str, Mapping[str, Any]] | None = None, /, **keys: Any
+    ) -> None:
+        """Write app.yaml for these repositories.
+
+        `keys` are the keys of each besides its Jenkins server, `own` those of single repositories by their names.
+        """
         results = {"results": self.results} if self.results else {}
         # Scheduled half a day from now, so it never runs by itself: conversations that need the timer run it.
         nightly = {"at": f"{(time.gmtime().tm_hour + 12) % 24:02}:00", "timezone": "UTC"}
         timers = {"nightly": nightly, "last_good": {"every": "10000d", "require": ["cpu"]}}
-        repository_settings = {"rerun": {"jenkins": [{"url": self.jenkins.url}]}, **timers, **results, **keys}
-        text = json.dumps({"repositories": dict.fromkeys(names, repository_settings)})
+        repository_settings: Mapping[str, Any] = {
+            "rerun": {"jenkins": [{"url": self.jenkins.url}]},
+            **timers,
+            **results,
+            **keys,
+        }
+        text = json.dumps(
+            {"repositories": {name: {**repository_settings, **(own or {}).get(name, {})} for name in names}}
+        )
         (self.folder / "app.yaml").write_text(text)
 
     async def run_timer(self, repository: Repository, name: str, moment: str) -> None:

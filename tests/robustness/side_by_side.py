@@ -24,8 +24,8 @@ class SideBySide:
             name: kind(place, place.add_repository(f"{OWNER}-{n}")) for n, (name, kind) in enumerate(kinds.items())
         }
         self._tasks: list[asyncio.Task[None]] = []
-        repositories = [*beside, *(conversation.repository for conversation in self.conversations.values())]
-        place.configure([repository.full_name for repository in repositories])
+        own = {conversation.repository.full_name: conversation.KEYS for conversation in self.conversations.values()}
+        place.configure([*(repository.full_name for repository in beside), *own], own)
 
     def begin(self) -> None:
         """Begin every conversation."""

@@ -100,10 +100,11 @@ def judge_permissions(of_app: Mapping[str, str], installed: Iterable[Installatio
     missing = lacking(of_app)
     if missing:
         problems.append((APP_LACKS_PERMISSIONS.format(missing=", ".join(missing)), ADD_PERMISSIONS))
-    for one in installed:
-        accepted = [name for name in lacking(one.permissions or {}) if name not in missing]
-        if one.permissions is not None and accepted:
-            problems.append((NOT_ACCEPTED.format(repository=one.repository, missing=", ".join(accepted)), ACCEPT))
+    for state in installed:
+        unaccepted = [name for name in lacking(state.permissions or {}) if name not in missing]
+        if state.permissions is not None and unaccepted:
+            text = NOT_ACCEPTED.format(repository=state.repository, missing=", ".join(unaccepted))
+            problems.append((text, ACCEPT))
     return findings_of(Check.PERMISSIONS, problems, NEEDS_MET)
 
 
@@ -147,12 +148,12 @@ def judge_repositories(installed: Sequence[InstallationState], known: Iterable[K
             problems.append((RENAMED.format(repository=seen.name, now=seen.full_name), RENAME))
         if seen.away in (LeftAlone.ARCHIVED, LeftAlone.DELETED):
             problems.append((TIMERS_STOPPED.format(repository=seen.name, reason=seen.reason), REMOVE_OR_RESTORE))
-    for one in installed:
-        if one.suspended:
-            by = SUSPENDED_BY.format(login=one.suspended_by) if one.suspended_by else ""
-            text = SUSPENDED.format(repository=one.repository, installation=one.installation, by=by)
+    for state in installed:
+        if state.suspended:
+            person = SUSPENDED_BY.format(login=state.suspended_by) if state.suspended_by else ""
+            text = SUSPENDED.format(repository=state.repository, installation=state.installation, by=person)
             problems.append((text, UNSUSPEND))
-        elif one.permissions is None:
-            problems.append((NOT_INSTALLED.format(repository=one.repository), INSTALL))
+        elif state.permissions is None:
+            problems.append((NOT_INSTALLED.format(repository=state.repository), INSTALL))
     count = "1 repository" if len(installed) == 1 else f"{len(installed)} repositories"
     return findings_of(Check.REPOSITORIES, problems, INSTALLED.format(count=count) if installed else NO_REPOSITORIES)

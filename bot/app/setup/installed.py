@@ -40,18 +40,18 @@ class InstalledApp:
 
 async def read_installed(app: GitHubApp) -> InstalledApp:
     """Ask GitHub. Raises what the client raises."""
-    found = await app.read_app()
+    own_app = await app.read_app()
     hook = Payload(await app.as_app().getitem("/app/hook/config"), "hook").text("url")
     names: list[str] = []
     async with aclosing(app.as_app().getiter("/app/installations")) as installations:
-        active = [one["id"] async for one in installations if not one.get("suspended_at")]
-    for installation in islice(active, MOST_INSTALLATIONS):
-        async with aclosing(app.metadata_client(installation).getiter(INSTALLED_REPOSITORIES)) as listed:
-            names += [Payload(one, "repository").string("full_name") async for one in listed]
+        active = [installation["id"] async for installation in installations if not installation.get("suspended_at")]
+    for installation_id in islice(active, MOST_INSTALLATIONS):
+        async with aclosing(app.metadata_client(installation_id).getiter(INSTALLED_REPOSITORIES)) as repositories:
+            names += [Payload(repository, "repository").string("full_name") async for repository in repositories]
     names = sorted({name for name in names if _NAME.fullmatch(name)}, key=str.lower)
     return InstalledApp(
-        slug=found.string("slug"),
-        page=linkable(found.text("html_url")),
+        slug=own_app.string("slug"),
+        page=linkable(own_app.text("html_url")),
         public_url=hook.removesuffix(WEBHOOK),
         repositories=tuple(names[:MOST_REPOSITORIES]),
         more=max(0, len(names) - MOST_REPOSITORIES),

@@ -21,16 +21,9 @@ from bot.news.effects import PostMessage
 from bot.timers.timers import TIMER_EVENT, TimerEvent
 from handlers.main_failures.config import MainFailures
 from handlers.main_failures.decide import FailingContext, FailureChanges, KnownFailures, Recovery
-from handlers.main_failures.effects import SCAN_EVENT, NextScan, RequestScan, ScanEvent, is_scan_pending
-from handlers.main_failures.handler import (
-    FAILURES,
-    NAME,
-    WATCHED_BRANCHES,
-    ScanTrigger,
-    WatchedBranches,
-    plan_news,
-    trigger_of,
-)
+from handlers.main_failures.effects import SCAN_EVENT, RequestScan, ScanEvent, is_scan_pending
+from handlers.main_failures.handler import NAME, ScanTrigger, plan_news, trigger_of
+from handlers.main_failures.records import FAILURES, WATCHED_BRANCHES, NextScan, WatchedBranches
 from tests.handlers.driver import FULL_NAME, World, a_world
 
 WATCHED = MainFailures(branches=("main", "release"), contexts=("*/branch", "lint"))

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from handlers.stale_reviews.effects import MARKER, REMINDED_AT, Remind, Reminded
+from handlers.stale_reviews.effects import MARKER, Remind
+from handlers.stale_reviews.records import REMINDED_AT, Reminded
 from sandbox.clock import iso
 from sandbox.github import GitHubSandbox
 from sandbox.model.pulls import PullRequest

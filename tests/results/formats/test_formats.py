@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from nightjar_formats.limits import MAX_CASES
 from nightjar_formats.model import BAD, Case
 from nightjar_formats.readers import ALIASES, FORMATS, format_of, guess, read
+from nightjar_formats.readers.texts import DESCRIPTIONS
 from nightjar_formats.refused import Refused, TooMuch
 from nightjar_formats.runs.identity import Resolver
 from nightjar_formats.runs.offline_check import check_files
@@ -60,6 +61,16 @@ SAMPLES = {
     "ktap/kselftest-plain.log": "ktap",
     "ktap/kunit-tabs.log": "ktap",
 }
+SAMPLES |= {
+    f"{name}/{file.name}": name
+    for name in sorted(FORMATS.keys() - set(SAMPLES.values()))
+    for file in sorted((DATA / name).glob("*"))
+    if file.suffix != ".txt"
+}
+"""Reports of the real tools, each with its format. Another format has those in the folder with its name.
+
+A `.txt` file beside a report says how it was made.
+"""
 Seen = tuple[str, str, bool]
 """A test's status, trouble and whether it is flaky."""
 
@@ -79,6 +90,12 @@ def folded(path: str, files: list[str]) -> dict[str, Seen]:
         case = (bad or all_of_it)[0]
         stated[test] = (case.status.value, case.trouble.value, case.flaky or (not bad and len(all_of_it) > 1))
     return stated
+
+
+def test_every_format_has_a_sample_and_a_description() -> None:
+    missing = [f"tests/data/results/{name}/" for name in FORMATS.keys() - set(SAMPLES.values())]
+    assert missing == [], "add reports of the real tool to these folders"
+    assert DESCRIPTIONS.keys() == FORMATS.keys()
 
 
 @pytest.mark.parametrize("path", SAMPLES)
