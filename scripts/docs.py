@@ -9,18 +9,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bot.app.features import RECORDS
-from bot.app.features import REGISTRY
+from bot.app.features import RECORDS, REGISTRY
 from bot.app.load import app_model
 from bot.app.registration import registration_text
 from bot.commands.answers import commands_table
 from bot.config import docs as config_docs
-from bot.core.docs import replace_block
-from bot.core.docs import table
+from bot.core.docs import replace_block, table
 from bot.feature import Feature
 from bot.results import guide
-from handlers import FEATURES
-from handlers import MODULES
+from handlers import FEATURES, MODULES
 from scripts.limits import limits_table
 from scripts.pages import contents
 from scripts.scale import growth_table

@@ -23,8 +23,8 @@ from bot.config.shared import switches
 from bot.core.adapters import adapter_of
 from bot.core.errors import GiveWay, PayloadError, UnknownHandler, UserError
 from bot.core.events import Delivery, Repository
+from bot.engine.internal import Announce
 from bot.engine.processor import (
-    Announce,
     AppliedEffect,
     ConclusionJob,
     EffectJob,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar
 
 from bot.core.errors import TryAgain
 from bot.engine.internal import Announcement, InternalEvent
-from bot.engine.jobs.inbox import STORE
 from bot.engine.records import EXCHANGE, INSERT, PUT, REMOVE, Key, Records, StoredValue, values_of_record
-from bot.engine.sql.transactions import Steps, transact
+from bot.engine.sql.transactions import Statement, Steps, transact
 
 if TYPE_CHECKING:
     from bot.core.events import Repository
@@ -19,8 +19,9 @@ OUTDATED = "another job changed the record {key} meanwhile"
 
 T = TypeVar("T")
 
-NewDelivery = Callable[[Announcement, float | None], Mapping[str, object]]
-"""Turns an event, and the time (epoch seconds, or None) before which no handler gets it, into values of `STORE`."""
+NewDelivery = Callable[[Announcement, float | None], Statement]
+"""Turns an event, and the time (epoch seconds, or None) before which no handler gets it, into the statement that
+stores it."""
 
 
 class Outdated(TryAgain):
@@ -52,7 +53,7 @@ class Changes:
         self._new_delivery = new_delivery
         self._known_guids = known_guids
         self._writes: dict[str, _Write] = {}
-        self._deliveries: dict[str, Mapping[str, object]] = {}
+        self._deliveries: dict[str, Statement] = {}
         self.after_commit: list[Callable[[], None]] = []
         """Called after the changes are stored."""
 
@@ -96,10 +97,10 @@ class Changes:
 
     def steps(self) -> Steps[None]:
         """Store the changes, as part of a transaction. Raises `Outdated`."""
-        for name, write in self._writes.items():
+        # In the order of keys: otherwise two transactions that write the same records could wait for each other.
+        for name, write in sorted(self._writes.items(), key=itemgetter(0)):
             yield from _steps_of(name, write)
-        for values in self._deliveries.values():
-            yield STORE, values
+        yield from self._deliveries.values()
 
     async def store(self) -> None:
         """Store the changes in a transaction of their own. Raises `Outdated`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from pydantic import ValidationError
 
@@ -17,7 +17,15 @@ from bot.core.adapters import adapter_of
 from bot.core.errors import PayloadError
 from bot.core.events import Repository
 from bot.core.payload import Json, Payload
-from bot.engine.processor import Announce
+
+
+class Announce(Protocol):
+    """The engine's `accept`, for deliveries of our own: stores each GUID once."""
+
+    async def __call__(self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None) -> bool:
+        """Return whether the event is new. It is not handled before `not_before`, in seconds since 1970."""
+        ...
+
 
 PREFIX = "nightjar."
 

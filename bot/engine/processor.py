@@ -16,14 +16,6 @@ if TYPE_CHECKING:
 JsonObject = Mapping[str, Any]
 
 
-class Announce(Protocol):
-    """The engine's `accept`, for deliveries of our own: stores each GUID once."""
-
-    async def __call__(self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None) -> bool:
-        """Return whether the event is new. It is not handled before `not_before`, in seconds since 1970."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Routing:
     """The handlers that accept a delivery; if there are none, `reason` says why."""

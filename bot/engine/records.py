@@ -215,17 +215,17 @@ class Records:
         """Store values under their keys. Up to `MOST_ROWS` are stored by one statement: together, or not at all."""
         # In the order of keys: otherwise two processes that write the same records could wait for each other.
         rows = [
-            _values(key.name, StoredValue.of(key, value))
+            values_of_record(key.name, StoredValue.of(key, value))
             for key, value in sorted(values.items(), key=lambda item: item[0].name)
         ]
         for start in range(0, len(rows), MOST_ROWS):
             chunk = rows[start : start + MOST_ROWS]
             parameters = {f"{field}_{n}": row[field] for n, row in enumerate(chunk) for field in FIELDS}
-            await self._connector.execute_query_async(_put_statement(len(chunk)), **parameters)
+            await self.connector.execute_query_async(_put_statement(len(chunk)), **parameters)
 
     async def remove_all(self, keys: Iterable[Key[Any]]) -> None:
         """Remove the values of these keys."""
-        await self._connector.execute_query_async(REMOVE_SOME, keys=[key.name for key in keys])
+        await self.connector.execute_query_async(REMOVE_SOME, keys=[key.name for key in keys])
 
     async def remove(self, key: Key[Any]) -> None:
         """Remove the value of a key."""
@@ -263,7 +263,7 @@ class Records:
         first = record.of().name + SEPARATOR
         after, end = first, first[:-1] + AFTER_SEPARATOR
         while True:
-            rows = await self._connector.execute_query_all_async(UNDER_PAGE, after=after, end=end, most=most)
+            rows = await self.connector.execute_query_all_async(UNDER_PAGE, after=after, end=end, most=most)
             if rows:
                 yield [_load(record, row["key"], row) for row in rows]
             if len(rows) < most:

@@ -37,7 +37,7 @@ from bot.engine.changes import Changes
 from bot.engine.database import Database
 from bot.engine.internal import Announcement
 from bot.engine.jobs.definitions import CONCLUDE, DELIVER, EFFECT, HANDLE, OWN_EVENT, REPLAY, RESUME, delivery_job
-from bot.engine.jobs.inbox import delivery_values, store_delivery
+from bot.engine.jobs.inbox import STORE, delivery_values, store_delivery
 from bot.engine.jobs.journal import DeliveryRecord, Journal
 from bot.engine.jobs.notes import IGNORED
 from bot.engine.jobs.once import NewJob
@@ -58,6 +58,7 @@ from bot.engine.processor import (
 from bot.engine.records import Records
 from bot.engine.replay import BulkProgress, Progress, dry_run, finished, planned_for, replay, replay_all
 from bot.engine.retry import EngineRetry
+from bot.engine.sql.transactions import Statement
 from bot.engine.storable import StorageProbe
 from bot.engine.upkeep import WorkerState, remove_old, remove_old_records, requeue_all, worker_states
 from bot.engine.worker.guard import Guard
@@ -365,11 +366,11 @@ class Engine:
 
     def new_changes(self) -> Changes:
         """Return an empty collection of changes to records and of events to announce, to be stored together."""
-        return Changes(self.records, self._event_values, self.journal.known_guids)
+        return Changes(self.records, self._event_statement, self.journal.known_guids)
 
-    def _event_values(self, event: Announcement, not_before: float | None) -> Mapping[str, object]:
+    def _event_statement(self, event: Announcement, not_before: float | None) -> Statement:
         job = delivery_job(event.guid, event.event, self._clock(), event.lock, not_before, urgent=True)
-        return delivery_values(job, event.body.encode(errors="surrogatepass"))
+        return STORE, delivery_values(job, event.body.encode(errors="surrogatepass"))
 
     async def _remove_old(self) -> str:
         jobs = await remove_old(self.database.connector)

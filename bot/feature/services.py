@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
     from bot.config import Config
     from bot.core.parts import PartKey, PartMap
+    from bot.engine.internal import Announce
     from bot.engine.jobs.journal import Journal
-    from bot.engine.processor import Announce
     from bot.engine.records import Records
     from bot.github.client import GitHub
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bot.core.events import Repository
     from bot.core.parts import PartKey, PartMap
     from bot.engine.changes import Changes
-    from bot.engine.processor import Announce
+    from bot.engine.internal import Announce
     from bot.engine.records import Records
     from bot.engine.writes import Writes
     from bot.github.app import AppIdentity

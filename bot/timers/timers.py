@@ -28,8 +28,8 @@ from bot.timers.texts import NO_TIMER_IN_REPOSITORY, NO_TIMERS, TIMER_FAILED, UN
 if TYPE_CHECKING:
     from bot.config import Config
     from bot.core.schedule import Schedule
+    from bot.engine.internal import Announce
     from bot.engine.jobs.journal import Journal
-    from bot.engine.processor import Announce
     from bot.engine.records import Records
     from bot.github.client import GitHub
 

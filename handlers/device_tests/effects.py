@@ -8,8 +8,7 @@ from typing import ClassVar
 from nightjar_formats.model import TargetKey, escaped_target
 
 from bot.core.events import Repository, check_lock
-from bot.engine.internal import InternalEvent, announce
-from bot.engine.processor import Announce
+from bot.engine.internal import Announce, InternalEvent, announce
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
 from bot.results.service import RESULTS

@@ -18,8 +18,8 @@ from handlers.device_tests.targets import find_request_target
 
 if TYPE_CHECKING:
     from bot.config import Config
+    from bot.engine.internal import Announce
     from bot.engine.jobs.journal import Journal
-    from bot.engine.processor import Announce
     from handlers.device_tests.model import DeviceJob
     from handlers.device_tests.store import JobStore
 

@@ -14,7 +14,7 @@ from procrastinate.exceptions import ConnectorException
 from pydantic import BaseModel, ValidationError
 
 from bot.core.utc import iso_utc
-from bot.engine.processor import Announce
+from bot.engine.internal import Announce
 from bot.web.app import STOPPING
 from bot.web.bodies import Bodies
 from bot.web.openapi import Operation, Parameter, ResponseSchema, problem

@@ -34,7 +34,7 @@ from handlers.results.config import labs_of
 
 if TYPE_CHECKING:
     from bot.config import Config
-    from bot.engine.processor import Announce
+    from bot.engine.internal import Announce
     from bot.results.settings.results import Lab
 
 TICK = "* * * * * */5"

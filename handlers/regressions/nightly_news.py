@@ -57,7 +57,7 @@ from handlers.regressions.target_text import issue_body, regression_news
 
 if TYPE_CHECKING:
     from bot.config import Config
-    from bot.engine.processor import Announce
+    from bot.engine.internal import Announce
     from bot.engine.records import Records
     from bot.results.settings.results import Results
 

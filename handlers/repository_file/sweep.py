@@ -32,7 +32,7 @@ from handlers.repository_file import texts
 
 if TYPE_CHECKING:
     from bot.config import Config
-    from bot.engine.processor import Announce
+    from bot.engine.internal import Announce
     from bot.engine.records import Records
     from bot.github.client import GitHub
     from bot.github.repositories.installed import InstalledRepositories, ListedRepository

@@ -34,8 +34,8 @@ from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
     from bot.config import Config
+    from bot.engine.internal import Announce
     from bot.engine.jobs.journal import Journal
-    from bot.engine.processor import Announce
     from bot.engine.records import Records
     from bot.github.client import GitHub
     from bot.results.settings.results import Results

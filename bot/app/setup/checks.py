@@ -15,8 +15,8 @@ from procrastinate.exceptions import ConnectorException
 from bot.app.doctor.findings import Finding
 from bot.app.setup.gate import SETUP
 from bot.app.setup.shown import CHECKS, CREATED, INSTALL, START, TEMPLATES, SetupFiles, see_other, show, shown
+from bot.engine.jobs.definitions import OWN_EVENT
 from bot.engine.jobs.journal import DeliveryRecord
-from bot.engine.service import OWN_EVENT
 
 if TYPE_CHECKING:
     from bot.app.serve import Bot

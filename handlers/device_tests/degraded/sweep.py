@@ -25,7 +25,7 @@ from handlers.results.watch import LISTED
 
 if TYPE_CHECKING:
     from bot.config import Config
-    from bot.engine.processor import Announce
+    from bot.engine.internal import Announce
     from bot.engine.records import Records
     from bot.results.store.store import ResultsStore
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from handlers.main_failures.records import NEXT_SCAN, NextScan
 
 from handlers.main_failures.effects import SCAN_EVENT, RequestScan
+from handlers.main_failures.records import NEXT_SCAN, NextScan
 from tests.handlers.driver import FULL_NAME, StoredEvent, World, a_world
 
 AT, WAIT = 1_772_859_600.0, 180.0
