@@ -141,7 +141,7 @@ async def open_bot(
             raise StartError(str(error)) from None
         spacing = (allowance or Allowance()).write_spacing
         redelivery = Redelivery(github.as_app(), engine.records, engine.journal.known_guids, metrics, pace=spacing)
-        engine.every("missed-deliveries", CRON, redelivery.sweep, at_start=True)
+        engine.every("missed-deliveries", CRON, redelivery.sweep, at_start=True, has_work=redelivery.has_work)
 
         async def reading(repository: str) -> GitHub:
             return await github.reader(repository)
@@ -159,9 +159,9 @@ async def open_bot(
                 config, engine.records, engine.journal, accept=engine.accept, github_for=reading, clock=clock
             )
             if timers.repositories:
-                engine.every("timers", MINUTELY, timers.tick, at_start=True)
+                engine.every("timers", MINUTELY, timers.tick, at_start=True, has_work=timers.has_work)
             for work in (every for feature in ALL_FEATURES for every in feature.timers(services)):
-                engine.every(work.name, work.cron, work.work, at_start=True)
+                engine.every(work.name, work.cron, work.work, at_start=True, has_work=work.has_work)
             watch = HealthWatch(Doctor(config, settings, github, session, services.part(AWS), repositories))
             probe = ThreadProbe()
             yield Bot(

@@ -11,6 +11,7 @@ from bot.aws.bucket import Bucket
 from bot.aws.client import AWS
 from bot.config.environment import SETTINGS
 from bot.core.web_json import READER
+from bot.engine.service import ENGINE
 from bot.engine.tokens import LAB, TokenStore
 from bot.feature import Feature, RecurringWork, Services
 from bot.results.service import RESULTS
@@ -69,9 +70,9 @@ def timers(services: Services) -> Sequence[RecurringWork]:
 
 
 def listeners(services: Services) -> Sequence[Coroutine[Any, Any, None]]:
-    """Return the task that wakes claims when other replicas queue jobs."""
+    """Return the task that wakes claims when other replicas queue jobs. Nobody shares a SQLite file."""
     store = services.part(JOBS)
-    return [store.bell.watch(store.versions)]
+    return [] if services.part(ENGINE).database.embedded else [store.bell.watch(store.queued_targets)]
 
 
 class LabCallMetrics:

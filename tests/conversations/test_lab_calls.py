@@ -100,16 +100,19 @@ async def test_a_claim_waits_until_there_is_a_job(lab: DeviceLab) -> None:
         assert (await waiting)["job"] == "job"
 
 
-async def test_a_claim_waits_until_a_device_is_free_and_sees_jobs_from_other_replicas(lab: DeviceLab) -> None:
-    await lab.asked_for("first")
-    first = await lab.claim()
-    await lab.asked_for("second", sha="b" * 40)
-    waiting = asyncio.create_task(lab.claim(wait=60))
-    await until(lambda: lab.store.bell.waiting(LAB) == 1)
-    other_store = type(lab.store)(lab.town.bot.engine.database.connector, lab.time)
-    async with asyncio.timeout(30):
-        await other_store.cancel(await other_store.find(LAB, first["job"]), JobEnd.BY_PERSON, also_running=True)
-        assert (await waiting)["job"] == "second"
+async def test_a_claim_waits_until_a_device_is_free_and_sees_jobs_from_other_replicas(
+    postgres_url: str, aws_world: World
+) -> None:
+    async with device_lab(postgres_url, aws_world) as lab:
+        await lab.asked_for("first")
+        first = await lab.claim()
+        await lab.asked_for("second", sha="b" * 40)
+        waiting = asyncio.create_task(lab.claim(wait=60))
+        await until(lambda: lab.store.bell.waiting(LAB) == 1)
+        other_store = type(lab.store)(lab.town.bot.engine.database.connector, lab.time)
+        async with asyncio.timeout(30):
+            await other_store.cancel(await other_store.find(LAB, first["job"]), JobEnd.BY_PERSON, also_running=True)
+            assert (await waiting)["job"] == "second"
 
 
 async def test_a_client_that_disconnected_gets_no_job(lab: DeviceLab) -> None:

@@ -1,7 +1,8 @@
-"""Override five behaviors of Procrastinate's job manager.
+"""Override six behaviors of Procrastinate's job manager.
 
 - The log shows only the name and ID of a job: its arguments hold whole webhook bodies.
 - One fetch returns as many jobs as the worker can begin: with one job per commit, the disk would limit the rate.
+- While no job waits, the worker polls less often.
 - One statement ends a job and stores the note of its outcome, so no crash falls between them.
 - The manager retries to store the end of a job while the database is unavailable. Its worker is alive, so otherwise the
   job would stay `doing` for ever and block all jobs under its lock.
@@ -37,6 +38,16 @@ WRITE_PATIENCE = 12.0
 """Seconds for which to retry storing the end of a job: less than `WorkerPace.stalled`, when others take it over."""
 
 WRITE_PAUSE = 0.3
+
+MOST_WAITING = 100
+"""Waiting jobs among which the next scheduled one is searched; with more, the worker polls as often as it may."""
+# SQLite and PostgreSQL read the first jobs by the index of priorities.
+NEXT_SCHEDULED: LiteralString = """
+SELECT count(*) AS waiting, count(scheduled_at) AS scheduled,
+       min(date_part('epoch', scheduled_at)) - date_part('epoch', now()) AS seconds
+  FROM (SELECT scheduled_at FROM procrastinate_jobs
+         WHERE status = 'todo' ORDER BY priority DESC, id LIMIT %(most)s) AS job
+"""
 
 NOT_FETCHED = "job {job}: only jobs that the engine's worker fetched can run"
 NOT_ENDED = "could not store the outcome of a job"
@@ -95,10 +106,13 @@ class EngineJobManager(JobManager):
     """The job manager of one worker; `give_up` is called if the end of a job cannot be stored.
 
     The manager tries for `patience` seconds to store it, and tells the `guard` whether the note of the try was stored.
-    The worker runs at most `concurrency` jobs at once, and few while the `intake` counts many deliveries.
+    The worker runs at most `concurrency` jobs at once, and few while the `intake` counts many deliveries. `poll` is the
+    pause between two fetches in seconds, `idle_poll` the longest one while no job can run.
     """
 
     connector: BaseAsyncConnector
+    pause: float
+    """The seconds until the worker must fetch again without a notification."""
 
     def __init__(
         self,
@@ -109,8 +123,13 @@ class EngineJobManager(JobManager):
         intake: Intake | None = None,
         concurrency: int = 1,
         patience: float = WRITE_PATIENCE,
+        poll: float = 0.5,
+        idle_poll: float = 0.5,
     ) -> None:
         super().__init__(connector)
+        self.pause = self._poll = poll
+        self._idle_poll = max(poll, idle_poll)
+        self._fetched_before = True
         self._intake = intake or Intake()
         self._concurrency = concurrency
         self._fetched: deque[QuietJob] = deque()
@@ -141,10 +160,23 @@ class EngineJobManager(JobManager):
             # Sorted here, because SQLite's RETURNING has no order: https://sqlite.org/lang_returning.html
             self._fetched.extend(sorted(jobs, key=lambda job: (-job.priority, job.id)))
         if not self._fetched:
+            # Not after a fetch that found jobs: while there is work, another fetch comes soon.
+            self.pause = self._poll if self._fetched_before else await self._idle_pause()
+            self._fetched_before = False
             return None
+        self.pause, self._fetched_before = self._poll, True
         job = self._fetched.popleft()
         self._begun.add(cast("int", job.id))
         return job
+
+    async def _idle_pause(self) -> float:
+        """Return the seconds until a waiting job may run that no notification announces, within the limits."""
+        (row,) = await self.connector.execute_query_all_async(NEXT_SCHEDULED, most=MOST_WAITING)
+        if not row["waiting"]:
+            return self._idle_poll
+        if row["waiting"] == MOST_WAITING or row["scheduled"] < row["waiting"]:
+            return self._poll
+        return min(max(float(row["seconds"]), self._poll), self._idle_poll)
 
     def _notification_count(self) -> int | None:
         count: int | None = getattr(self.connector, "notification_count", None)
