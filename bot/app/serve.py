@@ -54,7 +54,7 @@ from bot.timers.timers import MINUTELY, RepositoryTimers
 from bot.web.access import ApiAccess
 from bot.web.app import Parts, create_app, create_metrics_app, create_runner
 from bot.web.bodies import Bodies
-from bot.web.connections import Connections, LimitedSite, connections_allowed
+from bot.web.connections import Connections, LimitedSite, connections_allowed, raise_descriptor_limit
 from bot.web.help import COMMAND_LIST
 from bot.web.webhook import MAX_BODY
 
@@ -236,6 +236,7 @@ async def run_until_stopped(
     bound_threads()
     shorten_thread_switch_interval()
     return_freed_memory()
+    raise_descriptor_limit()
     with stop_signals() as stop:
         async with running(
             config, settings, address, allowance, pace=pace, metrics=metrics, extra_pages=extra_pages

@@ -15,6 +15,7 @@ from bot.engine.service import ENGINE
 from bot.engine.tokens import LAB, TokenStore
 from bot.feature import Feature, RecurringWork, Services
 from bot.results.service import RESULTS
+from bot.web.connections import connections_allowed
 from bot.web.oidc import ISSUER_KEYS, IssuerKeys
 from bot.web.openapi import Operation
 from handlers.device_tests.results import JobResults
@@ -59,7 +60,7 @@ def routes(services: Services) -> Sequence[Operation]:
         ClaimReplies(config, services.part(SETTINGS).github_url, lambda bucket: Bucket(aws, bucket), services.now),
         services.announce,
         # Each waiting claim holds a connection; the other half stays free for webhooks, pages and everything else.
-        most_waiting=config.http.connections // 2,
+        most_waiting=connections_allowed(config.http.connections) // 2,
     ).operations()
 
 

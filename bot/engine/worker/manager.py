@@ -129,7 +129,10 @@ class EngineJobManager(JobManager):
         super().__init__(connector)
         self.pause = self._poll = poll
         self._idle_poll = max(poll, idle_poll)
-        self._fetched_before = True
+        self.is_idle = False
+        """Whether no job waited or ran at the last check."""
+        self._count_at_empty_fetch: int | None = -1
+        """The number of notifications before the last fetch, if that found nothing; else a number that never occurs."""
         self._intake = intake or Intake()
         self._concurrency = concurrency
         self._fetched: deque[QuietJob] = deque()
@@ -148,6 +151,8 @@ class EngineJobManager(JobManager):
                 # The worker always asks once more. The last fetch found no other job, and no notification has arrived
                 # since it began.
                 return None
+            if self._notification_count() == self._count_at_empty_fetch and not await self._can_fetch():
+                return None
             most = await self._intake.room(self._begun, self._concurrency)
             count_before = self._notification_count()
             rows = await self.connector.execute_query_all_async(
@@ -157,26 +162,28 @@ class EngineJobManager(JobManager):
             if jobs and not any(row.get("more", True) for row in rows):
                 # SQLite also counts the notifications before its own fetch, such as that of the end of the last job.
                 self._count_at_full_fetch = rows[0].get(NOTIFICATIONS, count_before)
+            self._count_at_empty_fetch = -1 if jobs else rows[0].get(NOTIFICATIONS, count_before)
+            self.pause, self.is_idle = self._poll, False
             # Sorted here, because SQLite's RETURNING has no order: https://sqlite.org/lang_returning.html
             self._fetched.extend(sorted(jobs, key=lambda job: (-job.priority, job.id)))
         if not self._fetched:
-            # Not after a fetch that found jobs: while there is work, another fetch comes soon.
-            self.pause = self._poll if self._fetched_before else await self._idle_pause()
-            self._fetched_before = False
             return None
-        self.pause, self._fetched_before = self._poll, True
         job = self._fetched.popleft()
         self._begun.add(cast("int", job.id))
         return job
 
-    async def _idle_pause(self) -> float:
-        """Return the seconds until a waiting job may run that no notification announces, within the limits."""
+    async def _can_fetch(self) -> bool:
+        """Return whether a job may run, after a fetch that found none; else set the pause until the next check."""
+        count_before = self._notification_count()
         (row,) = await self.connector.execute_query_all_async(NEXT_SCHEDULED, most=MOST_WAITING)
-        if not row["waiting"]:
-            return self._idle_poll
-        if row["waiting"] == MOST_WAITING or row["scheduled"] < row["waiting"]:
-            return self._poll
-        return min(max(float(row["seconds"]), self._poll), self._idle_poll)
+        seconds = self._idle_poll if row["seconds"] is None else float(row["seconds"])
+        if row["scheduled"] < row["waiting"] or row["waiting"] == MOST_WAITING or seconds <= 0.0:
+            return True
+        self.is_idle = not row["waiting"] and not self._begun
+        # The worker drops the notifications of a fetch, so it comes again at once for those that came meanwhile.
+        is_current = self._notification_count() == count_before
+        self.pause = min(max(seconds, self._poll), self._idle_poll) if is_current else 0.0
+        return False
 
     def _notification_count(self) -> int | None:
         count: int | None = getattr(self.connector, "notification_count", None)
@@ -184,6 +191,7 @@ class EngineJobManager(JobManager):
 
     async def register_worker(self) -> int:
         """Register a worker, which begins without jobs."""
+        self._count_at_empty_fetch, self.pause, self.is_idle = -1, self._poll, False
         self._count_at_full_fetch = None
         self._fetched.clear()
         self._begun.clear()

@@ -59,7 +59,7 @@ class WorkerPace:
 
     concurrency: int = 50
     poll: float = 0.5
-    idle_poll: float = 2.0
+    idle_poll: float = 3.0
     stalled: float = 20.0
     reap: float = 5.0
     graceful: float = 20.0
@@ -216,7 +216,8 @@ class Supervisor:
             try:
                 # A table that another program has locked never answers, and reports no error.
                 async with asyncio.timeout(REAP_SECONDS):
-                    await self._reap()
+                    if self._has_upkeep():
+                        await self._reap()
             except (ConnectorException, TimeoutError) as error:
                 self._problem = NO_DATABASE
                 self._outage(_cause(error))
@@ -227,6 +228,11 @@ class Supervisor:
                 self._problem = ""
             await self._wait(self._pace.reap, self._reap_now)
             self._reap_now.clear()
+
+    def _has_upkeep(self) -> bool:
+        """Return whether there may be something to do, or the database may be away."""
+        # A worker that is alone, runs and is idle has just read that no job waits.
+        return bool(self.problem) or not self._alone or not self._manager.is_idle
 
     async def _reap(self) -> None:
         worker = self._worker
