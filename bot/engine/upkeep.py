@@ -64,13 +64,14 @@ REQUEUE_STALLED: LiteralString = _REQUEUE + _OF_STALLED + _RETURNING
 FORGET_WORKERS: LiteralString = """
 DELETE FROM procrastinate_workers WHERE last_heartbeat < to_timestamp(date_part('epoch', now()) - %(seconds)s)
 """
-# Statements that change rows, even none, lock more than one that reads.
+# For EXISTS, PostgreSQL may scan the table, because it expects a match soon.
 NEEDED: LiteralString = f"""
 SELECT date_part('epoch', now()) AS moment,
-       EXISTS (SELECT 1 FROM procrastinate_jobs WHERE status = 'todo' AND priority = %(plain)s) AS raises,
+       (SELECT id FROM procrastinate_jobs WHERE status = 'todo' AND priority = %(plain)s
+         ORDER BY priority DESC, id LIMIT 1) IS NOT NULL AS raises,
        EXISTS (SELECT 1 FROM procrastinate_workers
                 WHERE last_heartbeat < to_timestamp(date_part('epoch', now()) - %(seconds)s))
-       OR EXISTS (SELECT 1 FROM procrastinate_jobs WHERE status = 'doing' {_OF_STALLED}) AS requeues
+       OR (SELECT count(*) FROM procrastinate_jobs WHERE status = 'doing' {_OF_STALLED}) > 0 AS requeues
 """  # noqa: S608  # constants
 FORGET_ALL_WORKERS: LiteralString = "DELETE FROM procrastinate_workers"
 
