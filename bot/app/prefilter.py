@@ -67,6 +67,7 @@ class WebhookPrefilter:
         self._views: dict[int, RepositoryView] = {}
         self._changed: dict[int, float] = {}
         self._asked: dict[int, Repository] = {}
+        self._has_asked = asyncio.Event()
 
     async def refresh_views(
         self, read: Callable[[Repository], Awaitable[RepositoryView]], *, pause: float = REFRESH_SECONDS
@@ -77,7 +78,9 @@ class WebhookPrefilter:
         wait as well.
         """
         while True:
+            await self._has_asked.wait()
             await asyncio.sleep(pause)
+            self._has_asked.clear()
             asked, self._asked = self._asked, {}
             for repository in list(asked.values())[-MOST_REFRESHED:]:
                 try:
@@ -118,6 +121,7 @@ class WebhookPrefilter:
             return "" if delivery.event == PULL_REQUEST else no_handler(delivery) if not wanting else NO_REPOSITORY
         repository = Repository.of(payload)
         self._asked[repository.id] = repository
+        self._has_asked.set()
         view = self.view_of(repository)
         if view is None or _is_to_be_noted(delivery, view):
             return ""

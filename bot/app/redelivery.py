@@ -206,6 +206,8 @@ class Redelivery:
         self._clock = clock
         self._now = now
         self._most = most
+        self._newest: DeliveryAttempt | None = None
+        """The newest attempt that the last sweep of this process saw."""
 
     async def sweep(self) -> RedeliverySweep:
         """Look for missed deliveries once.
@@ -226,6 +228,7 @@ class Redelivery:
             for lost in earlier.values():
                 if lost.first <= moment - WINDOW and lost.guid not in stored_guids:
                     log.error("missed delivery is lost", delivery=lost.guid, reason="GitHub no longer offers it")
+            self._newest = attempts[0] if attempts else None
             newest = max((attempt.at for attempt in attempts), default=None)
             # Use the times in GitHub's list, because our own clock may be wrong.
             since = newest - OVERLAP if newest is not None else noted.since
@@ -254,6 +257,20 @@ class Redelivery:
         if deferred_times:
             log.warning("too many missed deliveries to store; later sweeps find the others", others=len(deferred_times))
         return first, min([since, *deferred_times])
+
+    async def has_work(self) -> bool:
+        """Return whether deliveries are missing, or GitHub lists an attempt that no sweep of this process has seen.
+
+        Raises GitHub's errors.
+        """
+        noted = await self._records.get(MISSING.of()) or MissingDeliveries()
+        if noted.missing:
+            return True
+        with ranked(Rank.SWEEP):
+            async with aclosing(self._github.getiter(DELIVERIES, max_pages=1)) as items:
+                async for item in items:
+                    return DeliveryAttempt.of(Payload(item, "delivery")) != self._newest
+        return False
 
     async def _note(
         self,

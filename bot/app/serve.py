@@ -59,7 +59,7 @@ from bot.timers.timers import MINUTELY, RepositoryTimers
 from bot.web.access import ApiAccess
 from bot.web.app import Parts, create_app, create_metrics_app, create_runner
 from bot.web.bodies import Bodies
-from bot.web.connections import Connections, LimitedSite, connections_allowed
+from bot.web.connections import Connections, LimitedSite, connections_allowed, raise_descriptor_limit
 from bot.web.help import COMMAND_LIST
 from bot.web.webhook import MAX_BODY
 
@@ -151,7 +151,7 @@ async def open_bot(
             raise StartError(str(error)) from None
         spacing = (allowance or Allowance()).write_spacing
         redelivery = Redelivery(github.as_app(), engine.records, engine.journal.known_guids, metrics, pace=spacing)
-        engine.every("missed-deliveries", CRON, redelivery.sweep, at_start=True)
+        engine.every("missed-deliveries", CRON, redelivery.sweep, at_start=True, has_work=redelivery.has_work)
 
         async def reading(repository: str) -> GitHub:
             return await github.reader(repository)
@@ -188,9 +188,9 @@ async def open_bot(
 
                 engine.every("installed-repositories", SIX_HOURLY, _in_background(discover), at_start=True)
             if any(settings_of_entry.timers for settings_of_entry in config.configured.entries.values()):
-                engine.every("timers", MINUTELY, _in_background(timers.tick), at_start=True)
+                engine.every("timers", MINUTELY, _in_background(timers.tick), at_start=True, has_work=timers.has_work)
             for work in (every for feature in ALL_FEATURES for every in feature.timers(services)):
-                engine.every(work.name, work.cron, _in_background(work.work), at_start=True)
+                engine.every(work.name, work.cron, _in_background(work.work), at_start=True, has_work=work.has_work)
             doctor = Doctor(config, settings, github, session, services.part(AWS), repositories, timing.clock)
             watch = HealthWatch(doctor)
             probe = ThreadProbe()
@@ -289,6 +289,7 @@ async def run_until_stopped(
     bound_threads()
     shorten_thread_switch_interval()
     return_freed_memory()
+    raise_descriptor_limit()
     with stop_signals() as stop:
         async with running(
             config, settings, address, allowance, pace=pace, metrics=metrics, extra_pages=extra_pages

@@ -24,12 +24,12 @@ class Http(Keys):
         examples=[64],
     )
     connections: Annotated[int, Field(ge=16, le=65_536), Says("a whole number from 16 to 65536")] = Field(
-        default=256,
+        default=1024,
         description=(
             "Open connections, at most half of the process's file descriptors. At the limit a new "
             "connection replaces an idle one."
         ),
-        examples=[256],
+        examples=[1024],
     )
     anonymous_percent: Annotated[int, Field(ge=1, le=50), Says("a whole number from 1 to 50")] = Field(
         default=5,

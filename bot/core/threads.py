@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 MOST_THREADS = 16
 """Threads of asyncio's own pool, which read the store of results and long texts."""
 
-PROBE_EVERY = 5.0
+PROBE_EVERY = 15.0
 """Seconds between two probes."""
 PATIENCE = 15.0
 """Seconds after which a probe without a thread is a problem; an ordinary backlog ends sooner."""

@@ -20,7 +20,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, LiteralString, Self
 from uuid import uuid4
@@ -65,7 +65,7 @@ from bot.engine.worker.guard import Guard
 from bot.engine.worker.intake import Intake
 from bot.engine.worker.supervisor import Supervisor, WorkerPace
 from bot.engine.worker.tasks import Tasks
-from bot.engine.worker.timers import EngineTimers, TimerWork
+from bot.engine.worker.timers import EngineTimers, TimerWork, WorkCheck
 from bot.engine.worker.unreadable import fail_unreadable
 
 __all__ = [
@@ -90,9 +90,6 @@ ACCEPT_TIMEOUT = 7.0
 PROBE_EVENT = "nightjar.probe"
 """An own event that gets no job: the first delivery that could be stored after an outage of the database."""
 PROBE_TEXT = "the database stores deliveries again"
-
-LONGEST_OUTAGE = 86400.0
-"""Seconds: a scheduled time that was missed by less than this runs at start."""
 
 RETENTION, RETENTION_CRON = "retention", "23 3 * * *"
 
@@ -152,7 +149,7 @@ class Engine:
         self._held = contextlib.ExitStack()
         self._recovered = False
         self._probe = StorageProbe(self._store_probe, self._resume_worker, self._pace.probe)
-        self._app = App(connector=self.database.connector, periodic_defaults={"max_delay": LONGEST_OUTAGE})
+        self._app = App(connector=self.database.connector)
         self._guard = Guard(self._pace.job, min_age=self._pace.min_age)
         self._intake = Intake()
         self._timers = EngineTimers(self._app, self.database.connector, self._guard, self._kind_of, self._observer)
@@ -255,13 +252,15 @@ class Engine:
         if self._supervisor is not None:
             self._supervisor.recover()
 
-    def every(self, name: str, cron: str, work: TimerWork, *, at_start: bool = False) -> None:
+    def every(
+        self, name: str, cron: str, work: TimerWork, *, at_start: bool = False, has_work: WorkCheck | None = None
+    ) -> None:
         """Run `work` by a schedule in UTC, once for each tick, however many replicas there are. Call this before `run`.
 
         A failed run is retried like any job; runs of one name never overlap. With `at_start` the work also runs when a
-        worker starts.
+        worker starts. A tick is skipped if `has_work` returns False.
         """
-        self._timers.add(name, cron, work, at_start=at_start)
+        self._timers.add(name, cron, work, at_start=at_start, has_work=has_work)
 
     async def run(self) -> None:
         """Work until `stop`: run jobs and timers, and take over jobs of dead workers."""
@@ -278,7 +277,14 @@ class Engine:
             readable = fail_unreadable(name, task, self.database.connector, self._observer)
             self._app.task(name=name, retry=EngineRetry(), pass_context=True)(readable)
         self._supervisor = Supervisor(
-            self._app, self.database.connector, self._pace, self._guard, self._intake, self._probe.failed
+            self._app,
+            self.database.connector,
+            self._pace,
+            self._guard,
+            self._intake,
+            self._probe.failed,
+            self._timers.tick,
+            alone=self.database.embedded,
         )
         await self._timers.start()
         await self._supervisor.run()
@@ -318,7 +324,10 @@ class Engine:
 
     async def workers(self) -> list[WorkerState]:
         """Return the workers of all processes on this database."""
-        return await worker_states(self.database.connector, self._pace.stalled)
+        states = await worker_states(self.database.connector, self._pace.stalled)
+        # The only worker on a SQLite file stores no heartbeats (`bot.engine.worker.supervisor`).
+        alone = self.database.embedded
+        return [replace(state, silent_seconds=0.0, counts_as_dead=False) for state in states] if alone else states
 
     async def replay(
         self, guid: str, *, patience: float | None = REPLAY_PATIENCE, progress: Progress | None = None

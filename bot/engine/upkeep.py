@@ -64,6 +64,15 @@ REQUEUE_STALLED: LiteralString = _REQUEUE + _OF_STALLED + _RETURNING
 FORGET_WORKERS: LiteralString = """
 DELETE FROM procrastinate_workers WHERE last_heartbeat < to_timestamp(date_part('epoch', now()) - %(seconds)s)
 """
+# For EXISTS, PostgreSQL may scan the table, because it expects a match soon.
+NEEDED: LiteralString = f"""
+SELECT date_part('epoch', now()) AS moment,
+       (SELECT id FROM procrastinate_jobs WHERE status = 'todo' AND priority = %(plain)s
+         ORDER BY priority DESC, id LIMIT 1) IS NOT NULL AS raises,
+       EXISTS (SELECT 1 FROM procrastinate_workers
+                WHERE last_heartbeat < to_timestamp(date_part('epoch', now()) - %(seconds)s))
+       OR (SELECT count(*) FROM procrastinate_jobs WHERE status = 'doing' {_OF_STALLED}) > 0 AS requeues
+"""  # noqa: S608  # constants
 FORGET_ALL_WORKERS: LiteralString = "DELETE FROM procrastinate_workers"
 
 OLDEST: LiteralString = """
@@ -86,7 +95,6 @@ UPDATE procrastinate_jobs AS job
 RETURNING id
 """
 NOTE_ANEW: LiteralString = "UPDATE nightjar_notes SET at = date_part('epoch', now()) WHERE job_id = ANY(%(ids)s)"
-CLOCK: LiteralString = "SELECT date_part('epoch', now()) AS seconds"
 
 # Start from the events that are old enough: the index `nightjar_ended` finds them without reading the others, where its
 # condition is repeated, for SQLite to the letter. A job that ended, was tried again and ended again has an old event
@@ -175,10 +183,22 @@ async def raise_oldest(connector: BaseAsyncConnector, moment: float) -> None:
         await connector.execute_query_async(LET_GO_FIRST, ids=jobs, **values)
 
 
-async def clock(connector: BaseAsyncConnector) -> float:
-    """Return the database's time, in seconds since 1970. Deadlines are compared with it."""
-    (row,) = await connector.execute_query_all_async(CLOCK)
-    return float(cast(float, row["seconds"]))
+@dataclass(frozen=True, slots=True)
+class NeededUpkeep:
+    """The database's time in seconds since 1970, with which deadlines are compared, and what must be done now.
+
+    `raises`: deliveries wait that no person waits for. `requeues`: a worker is silent, or a job has lost its worker.
+    """
+
+    moment: float
+    raises: bool
+    requeues: bool
+
+
+async def needed_upkeep(connector: BaseAsyncConnector, *, seconds: float) -> NeededUpkeep:
+    """Read in one statement what must be done; a worker is silent after this many seconds without a heartbeat."""
+    (row,) = await connector.execute_query_all_async(NEEDED, plain=DELIVERY_PRIORITY, seconds=float(seconds))
+    return NeededUpkeep(float(cast(float, row["moment"])), bool(row["raises"]), bool(row["requeues"]))
 
 
 async def restart_waits(connector: BaseAsyncConnector) -> list[int]:

@@ -44,11 +44,15 @@ class Gauges(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RecurringWork:
-    """Work that one process does at each moment of a cron expression; it returns what it did, for the log."""
+    """Work that one process does at each moment of a cron expression; it returns what it did, for the log.
+
+    `has_work` only reads. If it returns False, the moment is skipped, which costs no write.
+    """
 
     name: str
     cron: str
     work: Callable[[], Awaitable[str]]
+    has_work: Callable[[], Awaitable[bool]] | None = None
 
 
 async def _provide_nothing(_: Services) -> None:

@@ -185,6 +185,22 @@ class RepositoryTimers:
         """Return the repositories that have timers."""
         return list(dict.fromkeys(timer.repository for timer in timers_of(self._config)))
 
+    async def has_work(self) -> bool:
+        """Return whether `tick` would announce a timer, or store that one was added, changed or removed."""
+        stored, away = (await self._records.get(ANNOUNCED.of()) or AnnouncedTimers()).timers, await self._away()
+        current = {
+            f"{repository.lower()} {name}": schedule
+            for repository, name, schedule in timers_of(self._config)
+            if repository.lower() not in away
+        }
+        moment = self._clock()
+        return stored.keys() != current.keys() or any(
+            stored[key].schedule != str(schedule)
+            or schedule.last_time(moment) > stored[key].moment
+            or (stored[key].guid and hours_between(stored[key].moment, moment) > stored[key].hours)
+            for key, schedule in current.items()
+        )
+
     async def tick(self) -> str:
         """Announce every timer whose time has come. An error of one timer is logged and does not stop the others.
 

@@ -27,8 +27,10 @@ from bot.core.rarely import Rarely
 from bot.web.accepting import Acceptor, open_sockets
 from bot.web.problems import Answer
 
-MOST = 256
+MOST = 1024
 """The most open connections, unless app.yaml or the limit on descriptors sets another limit."""
+MOST_DESCRIPTORS = 1 << 17
+"""Twice the most connections that app.yaml can allow."""
 HEAD_SECONDS = 15.0
 """How long a new connection may take to send the headers of its first request."""
 IDLE_SECONDS = 75.0
@@ -40,6 +42,14 @@ SWEEP_SECONDS = 1.0
 FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+def raise_descriptor_limit() -> None:
+    """Let this process open as many files as the operator allows; many systems begin with 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and (hard == resource.RLIM_INFINITY or soft < min(hard, MOST_DESCRIPTORS)):
+        most = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def connections_allowed(most: int) -> int:

@@ -40,9 +40,10 @@ async def provide(services: Services) -> None:
 
 def timers(services: Services) -> Sequence[RecurringWork]:
     """Return the timers of both sweeps, also after app.yaml lost its labs: open jobs and issues must end."""
+    jobs, degraded = services.part(SWEEP), services.part(DEGRADED_SWEEP)
     return [
-        RecurringWork("device-jobs", JOBS_TICK, services.part(SWEEP).tick),
-        RecurringWork("degraded-targets", DEGRADED_TICK, services.part(DEGRADED_SWEEP).tick),
+        RecurringWork("device-jobs", JOBS_TICK, jobs.tick, jobs.has_work),
+        RecurringWork("degraded-targets", DEGRADED_TICK, degraded.tick, degraded.has_work),
     ]
 
 

@@ -1,13 +1,18 @@
 """Choose the next job of a lab: by repository, then by person, then by age. Pure.
 
-The repository and the person that got a job longest ago are next, so busy ones don't block the others.
+The repository and the person that got a job longest ago are next, so busy ones don't block the others. A pull request
+keeps its place through a push, and its newest head comes first.
+
+`in_order` is the whole order. To hand out a job, the store does not sort the queue: the database finds the next job of
+the next repository by its indices (`rows.NEXT_OF_QUEUES`). `tests/devices/picking.py` compares the two.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from nightjar_formats.model import TargetKey
 
 from handlers.device_tests.model import DeviceJob, DeviceJobState
 
@@ -20,8 +25,8 @@ class TargetLimits:
     timeout: float
 
 
-LimitsOf = Callable[[DeviceJob], TargetLimits | None]
-"""Returns the settings of a job's target; None if it no longer accepts requests, so that no lab gets the job."""
+LimitsOf = Callable[[TargetKey], TargetLimits | None]
+"""Returns the settings of a target; None if it no longer accepts requests, so that no lab gets its jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,30 @@ class PickedJob:
 
 
 @dataclass(frozen=True, slots=True)
+class FreeDevice:
+    """A device of a target that has no job, and what the target allows."""
+
+    slot: int
+    limits: TargetLimits
+
+
+@dataclass(frozen=True, slots=True)
+class QueueOfRepository:
+    """The queued jobs of a repository for a target of a lab.
+
+    `served_at` is when the repository last got a job of the lab within the last day, in seconds since 1970; else 0.0.
+    """
+
+    target: TargetKey
+    served_at: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """The repository and the target; neither has a space."""
+        return f"{self.target.repository} {self.target.target}"
+
+
+@dataclass(frozen=True, slots=True)
 class QueuePlace:
     """The number of tests before a job, and the expected seconds until its test begins."""
 
@@ -49,27 +78,26 @@ class QueuePlace:
     seconds: float
 
 
-def pick_job(
-    open_jobs: Sequence[DeviceJob], targets: Collection[str], limits_of: LimitsOf, served: LastServed
-) -> PickedJob | None:
-    """Choose among the queued jobs of a lab for these targets; None if there is none, or no device is free.
+def next_queues(
+    queues: Iterable[QueueOfRepository], limits_of: LimitsOf, used: Mapping[str, Collection[int]]
+) -> list[tuple[QueueOfRepository, FreeDevice]]:
+    """Return the queues whose repository is next, each with a free device; none if no device is free.
 
-    `open_jobs` are all jobs of the lab that are queued or leased: a target is one set of devices, whatever the
-    repository. The newest head of a pull request comes first.
+    There may be several of one repository, for several targets, and of repositories that got no job within a day.
+    `used` has the devices that are in use, by target: a target is one set of devices, whatever the repository.
     """
-    used: dict[str, set[int]] = defaultdict(set)
-    # Of all repositories: several may name the same lab, and its devices exist once.
-    for job in open_jobs:
-        if job.state is DeviceJobState.LEASED:
-            used[job.target].add(job.slot)
-    for job in in_order(open_jobs, served):
-        limits = limits_of(job) if job.target in targets else None
-        if limits is None:
-            continue
-        free = (slot for slot in range(limits.slots) if slot not in used[job.target])
-        if (slot := next(free, None)) is not None:
-            return PickedJob(job, slot, limits)
-    return None
+    free: list[tuple[QueueOfRepository, FreeDevice]] = []
+    for queue in queues:
+        limits = limits_of(queue.target)
+        if limits is not None and (slot := free_slot(limits, used.get(queue.target.target, ()))) is not None:
+            free.append((queue, FreeDevice(slot, limits)))
+    first = min((queue.served_at for queue, _ in free), default=0.0)
+    return [(queue, device) for queue, device in free if queue.served_at == first]
+
+
+def free_slot(limits: TargetLimits, used: Collection[int]) -> int | None:
+    """Return the number of the first free device of a target; None if all are in use."""
+    return next((slot for slot in range(limits.slots) if slot not in used), None)
 
 
 def in_order(jobs: Iterable[DeviceJob], served: LastServed) -> list[DeviceJob]:

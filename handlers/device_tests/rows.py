@@ -79,19 +79,106 @@ BY_ID: LiteralString = _SELECT + " WHERE id = %(id)s"
 OF_PULL: LiteralString = (
     _SELECT + " WHERE repository_id = %(repository_id)s AND pull_request = %(number)s ORDER BY requested_at, id"
 )
+# Recursion instead of DISTINCT or GROUP BY: each step finds the next value in the index, and passes over all jobs that
+# have the same one. So a claim reads a few rows for each target, repository and person with queued jobs, however many
+# jobs they have. Subqueries instead of joins, which PostgreSQL may run as a scan of the table. Statements about jobs
+# that wait for these targets repeat the condition of the index.
+_QUEUED_TARGETS: LiteralString = """
+WITH RECURSIVE queued_target (name) AS (
+    SELECT min(job.target) FROM nightjar_device_jobs AS job WHERE job.lab = %(lab)s AND job.state = 'queued'
+    UNION ALL
+    SELECT (SELECT min(job.target) FROM nightjar_device_jobs AS job
+             WHERE job.lab = %(lab)s AND job.target > queued_target.name AND job.state = 'queued')
+      FROM queued_target WHERE queued_target.name IS NOT NULL
+"""
+_QUEUES: LiteralString = f"""
+{_QUEUED_TARGETS}), queue (target, repository) AS (
+    SELECT queued_target.name,
+           (SELECT min(job.repository) FROM nightjar_device_jobs AS job
+             WHERE job.lab = %(lab)s AND job.target = queued_target.name AND job.state = 'queued')
+      FROM queued_target WHERE queued_target.name = ANY(%(targets)s)
+    UNION ALL
+    SELECT queue.target,
+           (SELECT min(job.repository) FROM nightjar_device_jobs AS job
+             WHERE job.lab = %(lab)s AND job.target = queue.target AND job.repository > queue.repository
+               AND job.state = 'queued')
+      FROM queue WHERE queue.repository IS NOT NULL
+)"""  # noqa: S608  # constants
+QUEUES: LiteralString = f"""
+{_QUEUES}
+SELECT queue.target, queue.repository, -1 AS slot,
+       (SELECT max(served.leased_at) FROM nightjar_device_jobs AS served
+         WHERE served.lab = %(lab)s AND served.repository_id = (
+               SELECT job.repository_id FROM nightjar_device_jobs AS job
+                WHERE job.lab = %(lab)s AND job.target = queue.target AND job.repository = queue.repository
+                  AND job.state = 'queued' LIMIT 1)) AS served_at
+  FROM queue WHERE queue.repository IS NOT NULL
+UNION ALL
+SELECT target, '', slot, 0.0 FROM nightjar_device_jobs
+ WHERE lab = %(lab)s AND target = ANY(%(targets)s) AND slot >= 0
+"""  # noqa: S608  # constants
+NEXT_OF_QUEUES: LiteralString = f"""
+{_QUEUES}, person (target, repository, id) AS (
+    SELECT queue.target, queue.repository,
+           (SELECT min(job.requested_by_id) FROM nightjar_device_jobs AS job
+             WHERE job.lab = %(lab)s AND job.target = queue.target AND job.repository = queue.repository
+               AND job.state = 'queued')
+      FROM queue WHERE queue.repository || ' ' || queue.target = ANY(%(queues)s)
+    UNION ALL
+    SELECT person.target, person.repository,
+           (SELECT min(job.requested_by_id) FROM nightjar_device_jobs AS job
+             WHERE job.lab = %(lab)s AND job.target = person.target AND job.repository = person.repository
+               AND job.requested_by_id > person.id AND job.state = 'queued')
+      FROM person WHERE person.id IS NOT NULL
+), head (person, id) AS (
+    SELECT person.id,
+           (SELECT job.id FROM nightjar_device_jobs AS job
+             WHERE job.lab = %(lab)s AND job.target = person.target AND job.repository = person.repository
+               AND job.requested_by_id = person.id AND job.state = 'queued'
+             ORDER BY job.pull_queued_at, job.pull_request, job.requested_at DESC, job.id LIMIT 1)
+      FROM person WHERE person.id IS NOT NULL
+), ordered (id, served_at, pull_queued_at, pull_request, requested_at) AS (
+    SELECT head.id,
+           (SELECT max(served.leased_at) FROM nightjar_device_jobs AS served
+             WHERE served.lab = %(lab)s AND served.requested_by_id = head.person
+               AND served.repository_id = (SELECT job.repository_id FROM nightjar_device_jobs AS job
+                                            WHERE job.id = head.id)),
+           (SELECT job.pull_queued_at FROM nightjar_device_jobs AS job WHERE job.id = head.id),
+           (SELECT job.pull_request FROM nightjar_device_jobs AS job WHERE job.id = head.id),
+           (SELECT job.requested_at FROM nightjar_device_jobs AS job WHERE job.id = head.id)
+      FROM head
+)
+{_SELECT} WHERE id = (
+    SELECT ordered.id FROM ordered
+     ORDER BY CASE WHEN ordered.served_at > %(since)s THEN ordered.served_at ELSE 0.0 END,
+              ordered.pull_queued_at, ordered.pull_request, ordered.requested_at DESC, ordered.id LIMIT 1)
+"""  # noqa: S608  # constants
+QUEUED_TARGETS: LiteralString = f"{_QUEUED_TARGETS}) SELECT name FROM queued_target WHERE name IS NOT NULL"  # noqa: S608
 # Every target is at least ''. With this condition SQLite uses the index of open jobs, not the index of all jobs.
 OF_LAB: LiteralString = _SELECT + " WHERE lab = %(lab)s AND target >= '' AND state IN ('queued', 'leased')"
 OVERDUE: LiteralString = _SELECT + " WHERE expires_at > 0 AND expires_at <= %(now)s ORDER BY expires_at LIMIT %(most)s"
-OPEN_JOBS: LiteralString = _SELECT + " WHERE expires_at > 0 ORDER BY expires_at"
+OPEN_TARGETS: LiteralString = """
+WITH RECURSIVE open_target (name) AS (
+    SELECT min(repository || ' ' || lab || ' ' || target) FROM nightjar_device_jobs WHERE expires_at > 0
+    UNION ALL
+    SELECT (SELECT min(job.repository || ' ' || job.lab || ' ' || job.target) FROM nightjar_device_jobs AS job
+             WHERE job.repository || ' ' || job.lab || ' ' || job.target > open_target.name AND job.expires_at > 0)
+      FROM open_target WHERE open_target.name IS NOT NULL
+)
+SELECT name FROM open_target WHERE name IS NOT NULL
+"""
+OPEN_OF_TARGET: LiteralString = (
+    _SELECT + " WHERE repository || ' ' || lab || ' ' || target = %(name)s AND expires_at > 0 ORDER BY expires_at"
+)
+NEEDS_SWEEP: LiteralString = """
+SELECT EXISTS (SELECT 1 FROM nightjar_device_jobs WHERE expires_at > 0 AND expires_at <= %(now)s)
+    OR EXISTS (SELECT 1 FROM nightjar_device_jobs WHERE shown < to_show)
+    OR EXISTS (SELECT 1 FROM nightjar_device_jobs WHERE ended_at > 0 AND ended_at < %(before)s) AS needed
+"""
 TESTED_PULL: LiteralString = """
 SELECT pull_request FROM nightjar_device_jobs
  WHERE sha = %(sha)s AND lab = %(lab)s AND target = %(target)s AND repository_id = %(repository_id)s AND attempt > 0
  ORDER BY requested_at DESC LIMIT 1
-"""
-# The condition repeats the condition of the index of open jobs.
-VERSIONS_OF_LABS: LiteralString = """
-SELECT lab, count(*) AS jobs, sum(version) AS versions FROM nightjar_device_jobs
- WHERE state IN ('queued', 'leased') GROUP BY lab
 """
 UNSHOWN: LiteralString = _SELECT + " WHERE shown < to_show ORDER BY requested_at DESC LIMIT %(most)s"
 SERVED: LiteralString = """

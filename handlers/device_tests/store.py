@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -20,24 +21,28 @@ from procrastinate.exceptions import ConnectorException, UniqueViolation
 
 from bot.core.parts import PartKey
 from handlers.device_tests import texts, transitions
-from handlers.device_tests.bell import JobBell, LabVersions
+from handlers.device_tests.bell import JobBell
 from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd, ShownStep, Someone
-from handlers.device_tests.queue import LastServed, LimitsOf, pick_job
+from handlers.device_tests.queue import LastServed, LimitsOf, PickedJob, QueueOfRepository, next_queues
 from handlers.device_tests.rows import (
     BY_ID,
     DURATIONS,
     INSERT,
+    NEEDS_SWEEP,
+    NEXT_OF_QUEUES,
     OF_LAB,
     OF_PULL,
-    OPEN_JOBS,
+    OPEN_OF_TARGET,
+    OPEN_TARGETS,
     OVERDUE,
+    QUEUED_TARGETS,
+    QUEUES,
     REMOVE_OLD,
     REPLACE,
     REQUESTS,
     SERVED,
     TESTED_PULL,
     UNSHOWN,
-    VERSIONS_OF_LABS,
     job_of_row,
     row_of_job,
 )
@@ -117,7 +122,7 @@ class JobStore:
         # Each round reads the jobs again: another replica has just handed out the picked job or its device.
         for _ in range(TRIES):
             moment = self._clock()
-            picked = pick_job(await self.of_lab(lab), targets, limits_of, await self.served(lab))
+            picked = await self._pick(lab, targets, limits_of)
             if picked is None:
                 return None
             lease = secrets.token_urlsafe(LEASE_BYTES)
@@ -128,6 +133,31 @@ class JobStore:
             except UniqueViolation:
                 continue  # another replica gave the device to another job at this moment
         raise ConnectorException(texts.CONTENDED)
+
+    async def _pick(self, lab: str, targets: Collection[str], limits_of: LimitsOf) -> PickedJob | None:
+        """Choose the next job of a lab for one of these targets; None if there is none, or no device is free."""
+        since, names = self._clock() - ONE_DAY, list(targets)
+        rows: list[dict[str, Any]] = await self._connector.execute_query_all_async(QUEUES, lab=lab, targets=names)
+        used: dict[str, set[int]] = defaultdict(set)
+        for row in rows:
+            if row["slot"] >= 0:
+                used[row["target"]].add(row["slot"])
+        waiting = [
+            QueueOfRepository(TargetKey(row["repository"], lab, row["target"]), _within(row["served_at"], since))
+            for row in rows
+            if row["slot"] < 0
+        ]
+        free = {queue.name: device for queue, device in next_queues(waiting, limits_of, used)}
+        if not free:
+            return None
+        jobs = await self._connector.execute_query_all_async(
+            NEXT_OF_QUEUES, lab=lab, targets=names, queues=list(free), since=since
+        )
+        if not jobs:
+            return None  # another replica has just handed out the last one
+        job = job_of_row(jobs[0])
+        device = free[QueueOfRepository(job.about).name]
+        return PickedJob(job, device.slot, device.limits)
 
     async def heartbeat(
         self, lab: str, job_id: str, lease: str, *, log_url: str | None = None, note: str = ""
@@ -200,14 +230,25 @@ class JobStore:
         """Return the jobs of a lab that are queued or leased."""
         return [job_of_row(row) for row in await self._connector.execute_query_all_async(OF_LAB, lab=lab)]
 
-    async def open_jobs(self) -> list[DeviceJob]:
-        """Return the jobs of all labs that have not ended, ordered by the time at which each expires."""
-        return [job_of_row(row) for row in await self._connector.execute_query_all_async(OPEN_JOBS)]
+    async def open_targets(self) -> list[TargetKey]:
+        """Return the targets with jobs that have not ended."""
+        rows = await self._connector.execute_query_all_async(OPEN_TARGETS)
+        return [TargetKey(*str(row["name"]).split(" ", 2)) for row in rows]
 
-    async def versions(self) -> LabVersions:
-        """Return for each lab with open jobs a value that changes whenever one of them is queued, leased or ended."""
-        rows: list[dict[str, Any]] = await self._connector.execute_query_all_async(VERSIONS_OF_LABS)
-        return {row["lab"]: (row["jobs"], row["versions"]) for row in rows}
+    async def open_of_target(self, target: TargetKey) -> list[DeviceJob]:
+        """Return the jobs of a target that have not ended, ordered by the time at which each expires."""
+        name = " ".join((target.repository, target.lab, target.target))
+        return [job_of_row(row) for row in await self._connector.execute_query_all_async(OPEN_OF_TARGET, name=name)]
+
+    async def needs_sweep(self) -> bool:
+        """Return whether a job expires or is old enough to be removed, or a check run is outdated."""
+        moment = self._clock()
+        rows = await self._connector.execute_query_all_async(NEEDS_SWEEP, now=moment, before=moment - STORED_SECONDS)
+        return bool(rows[0]["needed"])
+
+    async def queued_targets(self, lab: str) -> list[str]:
+        """Return the targets of a lab with queued jobs."""
+        return [str(row["name"]) for row in await self._connector.execute_query_all_async(QUEUED_TARGETS, lab=lab)]
 
     async def tested_pull(self, repository_id: int, target: TargetKey, sha: str) -> int | None:
         """Return the pull request for which a commit was handed out to a target's lab, or None."""
@@ -269,7 +310,11 @@ class JobStore:
 
     def _ring(self, job: DeviceJob) -> None:
         if job.state is not DeviceJobState.LEASED:  # it may be claimed, or its device is free
-            self.bell.ring(job.lab)
+            self.bell.ring(job.lab, job.target)
+
+
+def _within(served_at: float | None, since: float) -> float:
+    return served_at if served_at is not None and served_at > since else 0.0
 
 
 def lease_digest(lease: str) -> str:

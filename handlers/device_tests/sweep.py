@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from nightjar_formats.model import TargetKey
+
 from bot.core.parts import PartKey
 from bot.engine.sweeps import LastRun, hours_between, last_run
 from handlers.device_tests import texts
@@ -45,15 +47,23 @@ class JobSweep:
         self._accept = accept
         self._clock = clock
 
-    def limits_of(self, job: DeviceJob) -> TargetLimits | None:
-        """Return the limits of a job's target in app.yaml; None if the job cannot be handed out any longer."""
-        target = find_request_target(self._config.repository(job.repository), job.lab, job.target)
-        return target.limits if target else None
+    def limits_of(self, target: TargetKey) -> TargetLimits | None:
+        """Return the limits of a target in app.yaml; None if its jobs cannot be handed out any longer."""
+        known_target = find_request_target(self._config.repository(target.repository), target.lab, target.target)
+        return known_target.limits if known_target else None
+
+    async def has_work(self) -> bool:
+        """Return whether `tick` would do anything."""
+        return await self._store.needs_sweep() or bool(await self._removed_targets())
+
+    async def _removed_targets(self) -> list[TargetKey]:
+        """Return the targets with open jobs that app.yaml no longer has."""
+        return [target for target in await self._store.open_targets() if self.limits_of(target) is None]
 
     async def tick(self) -> str:
         """Sweep once; return what was done, for the log."""
-        for job in await self._store.open_jobs():
-            if self.limits_of(job) is None:
+        for target in await self._removed_targets():
+            for job in await self._store.open_of_target(target):
                 await self._store.remove_target(job)
         expired = 0
         while jobs := await self._store.expire():

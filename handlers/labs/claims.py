@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
-from handlers.device_tests.bell import JobBell
+from nightjar_formats.model import TargetKey
+
+from handlers.device_tests.bell import ClaimKind, JobBell
 from handlers.device_tests.queue import LimitsOf, TargetLimits
 from handlers.device_tests.store import ClaimedJob, JobStore
 
 if TYPE_CHECKING:
-    from handlers.device_tests.model import DeviceJob
     from handlers.labs.callers import LabCaller
 
 CLIENT_SECONDS = 2.0
@@ -43,15 +44,22 @@ class JobClaims:
         A caller gets only jobs of repositories in which it may act for the lab.
         """
 
-        def limits_of(job: DeviceJob) -> TargetLimits | None:
-            return self._limits_of(job) if job.repository in caller.repositories else None
+        def limits_of(target: TargetKey) -> TargetLimits | None:
+            return self._limits_of(target) if target.repository in caller.repositories else None
 
+        kind = ClaimKind(caller.lab, frozenset(targets), caller.repositories)
         deadline = asyncio.get_running_loop().time() + wait
-        with self._bell.listen(caller.lab) as rung:
+        with self._bell.listen(kind) as rung:
             while not has_left():
                 # The bell is cleared before the query, so that a job which is queued meanwhile rings it again.
                 rung.clear()
-                if (claimed := await self._store.claim(caller.lab, targets, limits_of)) is not None:
+                try:
+                    claimed = await self._store.claim(caller.lab, targets, limits_of)
+                except BaseException:
+                    self._bell.ring_next(kind)  # this claim could not take the job that it was woken for
+                    raise
+                if claimed is not None:
+                    self._bell.ring_next(kind)  # there may be more jobs
                     return claimed
                 if not await _wait_for_bell(rung, deadline, has_left, stopping):
                     break

@@ -11,9 +11,11 @@ from bot.aws.bucket import Bucket
 from bot.aws.client import AWS
 from bot.config.environment import SETTINGS
 from bot.core.web_json import READER
+from bot.engine.service import ENGINE
 from bot.engine.tokens import LAB, TokenStore
 from bot.feature import Feature, RecurringWork, Services
 from bot.results.service import RESULTS
+from bot.web.connections import connections_allowed
 from bot.web.oidc import ISSUER_KEYS, IssuerKeys
 from bot.web.openapi import Operation
 from handlers.device_tests.results import JobResults
@@ -58,7 +60,7 @@ def routes(services: Services) -> Sequence[Operation]:
         ClaimReplies(config, services.part(SETTINGS).github_url, lambda bucket: Bucket(aws, bucket), services.now),
         services.announce,
         # Each waiting claim holds a connection; the other half stays free for webhooks, pages and everything else.
-        most_waiting=config.http.connections // 2,
+        most_waiting=connections_allowed(config.http.connections) // 2,
     ).operations()
 
 
@@ -69,9 +71,9 @@ def timers(services: Services) -> Sequence[RecurringWork]:
 
 
 def listeners(services: Services) -> Sequence[Coroutine[Any, Any, None]]:
-    """Return the task that wakes claims when other replicas queue jobs."""
+    """Return the task that wakes claims when other replicas queue jobs. Nobody shares a SQLite file."""
     store = services.part(JOBS)
-    return [store.bell.watch(store.versions)]
+    return [] if services.part(ENGINE).database.embedded else [store.bell.watch(store.queued_targets)]
 
 
 class LabCallMetrics:

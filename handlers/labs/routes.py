@@ -43,8 +43,8 @@ MOST_BODY = 32 * 1024
 """The most bytes of one body."""
 MOST_BODIES = 1 << 20
 """The most bytes of all bodies that arrive at the same time."""
-MOST_WAITING = 32
-"""The most claims of one lab that wait at the same time."""
+MOST_WAITING = 128
+"""The most claims of one lab that wait at the same time: one for each of a hundred devices, and some to spare."""
 RETRY_SECONDS = 5
 LAB = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 JOB = r"[A-Za-z0-9_-]{1,64}"

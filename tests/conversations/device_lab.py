@@ -201,7 +201,9 @@ async def device_lab(
 ) -> AsyncIterator[DeviceLab]:
     """Start the lab, the bot and the issuer."""
     moments = Moments()
-    async with issuer_of_tokens() as issuer, aiohttp.ClientSession() as client:
+    # Each agent of a lab has a connection of its own, and aiohttp opens a hundred by default.
+    connector = aiohttp.TCPConnector(limit=0)
+    async with issuer_of_tokens() as issuer, aiohttp.ClientSession(connector=connector) as client:
         text = config.format(
             public_url=PUBLIC_URL,
             bucket=bucket.name,

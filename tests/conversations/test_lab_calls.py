@@ -12,12 +12,15 @@ from typing import Any
 import aiohttp
 import pytest
 
+from bot.engine.tokens import LAB as LAB_SCOPE
+from bot.engine.tokens import TokenStore
+from bot.web.connections import raise_descriptor_limit
 from handlers.device_tests.model import DeviceJobState, JobEnd
 from handlers.labs import texts
 from handlers.labs.calls import CALLS_PER_MINUTE
 from handlers.labs.routes import MOST_WAITING
 from tests.bucket import World
-from tests.conversations.device_lab import LAB, PUBLIC_URL, TARGET, DeviceLab, device_lab
+from tests.conversations.device_lab import CONFIG, LAB, PUBLIC_URL, TARGET, DeviceLab, device_lab
 from tests.handlers.device_tests.cases import OCTOCAT
 from tests.waiting import until
 
@@ -100,16 +103,19 @@ async def test_a_claim_waits_until_there_is_a_job(lab: DeviceLab) -> None:
         assert (await waiting)["job"] == "job"
 
 
-async def test_a_claim_waits_until_a_device_is_free_and_sees_jobs_from_other_replicas(lab: DeviceLab) -> None:
-    await lab.asked_for("first")
-    first = await lab.claim()
-    await lab.asked_for("second", sha="b" * 40)
-    waiting = asyncio.create_task(lab.claim(wait=60))
-    await until(lambda: lab.store.bell.waiting(LAB) == 1)
-    other_store = type(lab.store)(lab.town.bot.engine.database.connector, lab.time)
-    async with asyncio.timeout(30):
-        await other_store.cancel(await other_store.find(LAB, first["job"]), JobEnd.BY_PERSON, also_running=True)
-        assert (await waiting)["job"] == "second"
+async def test_a_claim_waits_until_a_device_is_free_and_sees_jobs_from_other_replicas(
+    postgres_url: str, aws_world: World
+) -> None:
+    async with device_lab(postgres_url, aws_world) as lab:
+        await lab.asked_for("first")
+        first = await lab.claim()
+        await lab.asked_for("second", sha="b" * 40)
+        waiting = asyncio.create_task(lab.claim(wait=60))
+        await until(lambda: lab.store.bell.waiting(LAB) == 1)
+        other_store = type(lab.store)(lab.town.bot.engine.database.connector, lab.time)
+        async with asyncio.timeout(30):
+            await other_store.cancel(await other_store.find(LAB, first["job"]), JobEnd.BY_PERSON, also_running=True)
+            assert (await waiting)["job"] == "second"
 
 
 async def test_a_client_that_disconnected_gets_no_job(lab: DeviceLab) -> None:
@@ -179,6 +185,31 @@ async def test_the_number_of_waiting_claims_per_lab_is_limited(lab: DeviceLab) -
     for claim in waiting:
         claim.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def test_five_hundred_agents_wait_with_the_default_settings_and_a_job_wakes_one(
+    tmp_path: Path, aws_world: World
+) -> None:
+    names = [f"lab-{number}" for number in range(5)]
+    labs = "".join(f"        {name}: {{{{targets: {{{{{TARGET}: {{{{tier: 2}}}}}}}}}}}}\n" for name in names)
+    config = CONFIG.replace("        other-lab:", labs + "        other-lab:", 1)
+    raise_descriptor_limit()  # as `nightjar serve` does
+    async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world, config=config) as lab:
+        tokens = TokenStore(lab.town.bot.engine.database.connector, LAB_SCOPE)
+        waiting = [
+            asyncio.create_task(lab.claim(wait=60, token=token, lab=name))
+            for name in names
+            for token in [(await tokens.create(name, seconds=3600.0))[0]]
+            for _ in range(100)
+        ]
+        await until(lambda: lab.store.bell.waiting() == len(waiting))
+        await lab.asked_for(lab=names[2])
+        done, idle = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        assert [(await claim)["job"] for claim in done] == ["job"]
+        assert lab.store.bell.waiting() == len(idle)
+        for claim in idle:
+            claim.cancel()
+        await asyncio.gather(*idle, return_exceptions=True)
 
 
 async def test_the_permission_to_upload_is_limited_to_this_run(tmp_path: Path, aws_world: World) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from typing import cast
 
@@ -13,8 +13,9 @@ from procrastinate.connector import BaseAsyncConnector
 
 from handlers.device_tests import transitions
 from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd
-from handlers.device_tests.queue import LastServed
+from handlers.device_tests.queue import LastServed, LimitsOf, PickedJob
 from handlers.device_tests.store import BATCH, ONE_DAY, JobRequests, JobStore, UnknownJob
+from tests.devices.picking import pick_job
 
 CLAIMABLE = frozenset({DeviceJobState.QUEUED, DeviceJobState.LEASED})
 
@@ -71,9 +72,16 @@ class MemoryStore(JobStore):
         """Return the jobs of a lab that are queued or leased."""
         return list(self._labs[lab].values())
 
-    async def open_jobs(self) -> list[DeviceJob]:
-        """Return the jobs that have not ended."""
-        return list(self._open.values())
+    async def open_targets(self) -> list[TargetKey]:
+        """Return the targets with jobs that have not ended."""
+        return list({job.about for job in self._open.values()})
+
+    async def open_of_target(self, target: TargetKey) -> list[DeviceJob]:
+        """Return the jobs of a target that have not ended."""
+        return [job for job in self._open.values() if job.about == target]
+
+    async def _pick(self, lab: str, targets: Collection[str], limits_of: LimitsOf) -> PickedJob | None:
+        return pick_job(await self.of_lab(lab), targets, limits_of, await self.served(lab))
 
     async def expire(self) -> list[DeviceJob]:
         """Expire leases and jobs whose time is over."""

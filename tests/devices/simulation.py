@@ -136,7 +136,7 @@ class Simulation:
             if self.now >= self._sweep_away_until:
                 await self.sweep.tick()
             if self.now > self._ends and not self._acting and self.checks.next == IDLE:
-                self._over = not await self.store.open_jobs() or self.now > self._ends + LONGEST
+                self._over = not await self.store.open_targets() or self.now > self._ends + LONGEST
             yield self.size.tick
 
     async def _absences(self) -> Process:

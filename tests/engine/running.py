@@ -13,7 +13,7 @@ from bot.engine.service import Engine, JobObserver, WorkerPace
 from tests.engine.toy import Toy, World
 from tests.waiting import until
 
-QUICK = WorkerPace(poll=0.05, heartbeat=0.3, stalled=2.0, reap=0.2, graceful=5.0, min_age=0.05)
+QUICK = WorkerPace(poll=0.05, stalled=2.0, reap=0.2, graceful=5.0, min_age=0.05)
 """A pace with tenths of seconds instead of production's seconds."""
 
 LOCK = "pr:1#7"

@@ -110,8 +110,10 @@ def _is_short(step: str) -> bool:
 
 
 async def test_a_scan_on_sqlite_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    traced = Traced(tmp_path / "nightjar.db", monkeypatch)
-    async with Engine(f"sqlite:///{tmp_path / 'nightjar.db'}") as engine:
+    url = f"sqlite:///{tmp_path / 'nightjar.db'}"
+    async with Engine(url):
+        traced = Traced(tmp_path / "nightjar.db", monkeypatch)
+    async with Engine(url) as engine:
         await engine.database.connector.execute_query_async(
             "SELECT count(*) FROM procrastinate_jobs WHERE attempts > 1"
         )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import resource
-from collections.abc import AsyncIterator, Iterator
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,11 +19,13 @@ from bot.web.connections import (
     ANSWER_SECONDS,
     HEAD_SECONDS,
     IDLE_SECONDS,
+    MOST_DESCRIPTORS,
     Connections,
     LimitedSite,
     connections_allowed,
+    raise_descriptor_limit,
 )
-from sandbox.processes import launch
+from sandbox.processes import LONGEST_LINE, Program, end_with_parent
 from tests.waiting import until
 from tests.web.conftest import Site
 from tests.web.process import answer_to, serving
@@ -208,6 +211,14 @@ def test_connections_use_at_most_half_of_the_descriptors(most: int, soft: int, a
         assert connections_allowed(most) == allowed
 
 
+def test_the_bot_may_open_as_many_files_as_the_operator_allows() -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with descriptors(64):
+        raise_descriptor_limit()
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        assert soft == (MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS))
+
+
 CROWD = 280
 
 
@@ -235,10 +246,32 @@ async def healthy(port: int) -> bool:
         writer.close()
 
 
+async def launch_limited(
+    module: str, *arguments: str, env: Mapping[str, str], cwd: Path | None = None, merged: bool = False
+) -> Program:
+    """Start a module as a program that can never open more than 256 files: the bot raises a limit that it may raise."""
+    return await asyncio.create_subprocess_exec(
+        "/bin/sh",
+        "-c",
+        'ulimit -n 256 && exec "$@"',
+        "sh",
+        sys.executable,
+        "-m",
+        module,
+        *arguments,
+        env=env,
+        cwd=cwd,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT if merged else asyncio.subprocess.PIPE,
+        limit=LONGEST_LINE,
+        preexec_fn=end_with_parent,
+    )
+
+
 async def test_a_silent_crowd_keeps_nobody_out_and_fills_no_log(tmp_path: Path) -> None:
-    with descriptors(256):
-        running = serving(tmp_path, launch=launch)
-        bot = await running.__aenter__()
+    running = serving(tmp_path, launch=launch_limited)
+    bot = await running.__aenter__()
     try:
         printed = sum(map(len, bot.output))
         async with crowd(bot.port, CROWD):

@@ -144,6 +144,47 @@ CREATE TRIGGER nightjar_inbox_forget AFTER DELETE ON procrastinate_jobs FOR EACH
 """
 """The job of a delivery may have become that of its plan (`bot/engine/jobs/store.py`)."""
 
+DEVICE_QUEUE = """
+ALTER TABLE nightjar_device_jobs ADD COLUMN pull_queued_at double precision NOT NULL DEFAULT 0;
+CREATE INDEX nightjar_device_jobs_queue ON nightjar_device_jobs
+    (lab, target, repository, requested_by_id, pull_queued_at, pull_request, requested_at DESC, id)
+    WHERE state = 'queued';
+CREATE INDEX nightjar_device_jobs_place ON nightjar_device_jobs (lab, repository_id, pull_request, queued_at)
+    WHERE state = 'queued';
+CREATE INDEX nightjar_device_jobs_repository ON nightjar_device_jobs (lab, repository_id, leased_at);
+CREATE INDEX nightjar_device_jobs_person ON nightjar_device_jobs (lab, repository_id, requested_by_id, leased_at);
+CREATE INDEX nightjar_device_jobs_targets ON nightjar_device_jobs ((repository || ' ' || lab || ' ' || target))
+    WHERE expires_at > 0;
+UPDATE nightjar_device_jobs SET pull_queued_at = (
+    SELECT min(other.queued_at) FROM nightjar_device_jobs AS other
+     WHERE other.lab = nightjar_device_jobs.lab AND other.repository_id = nightjar_device_jobs.repository_id
+       AND other.pull_request = nightjar_device_jobs.pull_request AND other.state = 'queued')
+ WHERE state = 'queued';
+CREATE FUNCTION nightjar_place_device_jobs() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE nightjar_device_jobs SET pull_queued_at = (
+        SELECT min(other.queued_at) FROM nightjar_device_jobs AS other
+         WHERE other.lab = NEW.lab AND other.repository_id = NEW.repository_id
+           AND other.pull_request = NEW.pull_request AND other.state = 'queued')
+     WHERE lab = NEW.lab AND repository_id = NEW.repository_id AND pull_request = NEW.pull_request
+       AND state = 'queued' AND pull_queued_at <> (
+        SELECT min(other.queued_at) FROM nightjar_device_jobs AS other
+         WHERE other.lab = NEW.lab AND other.repository_id = NEW.repository_id
+           AND other.pull_request = NEW.pull_request AND other.state = 'queued');
+    RETURN NULL;
+END;
+$$;
+CREATE TRIGGER nightjar_device_jobs_inserted AFTER INSERT ON nightjar_device_jobs FOR EACH ROW
+    WHEN (NEW.state = 'queued') EXECUTE FUNCTION nightjar_place_device_jobs();
+CREATE TRIGGER nightjar_device_jobs_changed AFTER UPDATE OF state ON nightjar_device_jobs FOR EACH ROW
+    WHEN (OLD.state <> NEW.state AND 'queued' IN (OLD.state, NEW.state))
+    EXECUTE FUNCTION nightjar_place_device_jobs();
+"""
+"""Finds the next job of a queue by indices (`handlers/device_tests/queue.py`).
+
+`pull_queued_at` of a queued job is when the first of the queued jobs of its pull request and lab was queued.
+"""
+
 VERSIONS = (
     WAKE + FORGET_WORKER + LIVE_LOCKS + OURS,
     BY_LOCK,
@@ -152,6 +193,7 @@ VERSIONS = (
     INBOX,
     INBOX_FILLED,
     PLANNED_AT_ONCE,
+    DEVICE_QUEUE,
 )
 """The steps that bring our part of the schema from each version to the next. A released step never changes."""
 

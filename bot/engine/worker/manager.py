@@ -1,7 +1,8 @@
-"""Override five behaviors of Procrastinate's job manager.
+"""Override six behaviors of Procrastinate's job manager.
 
 - The log shows only the name and ID of a job: its arguments hold whole webhook bodies.
 - One fetch returns as many jobs as the worker can begin: with one job per commit, the disk would limit the rate.
+- While no job waits, the worker polls less often.
 - One statement ends a job and stores the note of its outcome, so no crash falls between them.
 - The manager retries to store the end of a job while the database is unavailable. Its worker is alive, so otherwise the
   job would stay `doing` for ever and block all jobs under its lock.
@@ -37,6 +38,16 @@ WRITE_PATIENCE = 12.0
 """Seconds for which to retry storing the end of a job: less than `WorkerPace.stalled`, when others take it over."""
 
 WRITE_PAUSE = 0.3
+
+MOST_WAITING = 100
+"""Waiting jobs among which the next scheduled one is searched; with more, the worker polls as often as it may."""
+# SQLite and PostgreSQL read the first jobs by the index of priorities.
+NEXT_SCHEDULED: LiteralString = """
+SELECT count(*) AS waiting, count(scheduled_at) AS scheduled,
+       min(date_part('epoch', scheduled_at)) - date_part('epoch', now()) AS seconds
+  FROM (SELECT scheduled_at FROM procrastinate_jobs
+         WHERE status = 'todo' ORDER BY priority DESC, id LIMIT %(most)s) AS job
+"""
 
 NOT_FETCHED = "job {job}: only jobs that the engine's worker fetched can run"
 NOT_ENDED = "could not store the outcome of a job"
@@ -101,10 +112,13 @@ class EngineJobManager(JobManager):
     """The job manager of one worker; `give_up` is called if the end of a job cannot be stored.
 
     The manager tries for `patience` seconds to store it, and tells the `guard` whether the note of the try was stored.
-    The worker runs at most `concurrency` jobs at once, and few while the `intake` counts many deliveries.
+    The worker runs at most `concurrency` jobs at once, and few while the `intake` counts many deliveries. `poll` is the
+    pause between two fetches in seconds, `idle_poll` the longest one while no job can run.
     """
 
     connector: BaseAsyncConnector
+    pause: float
+    """The seconds until the worker must fetch again without a notification."""
 
     def __init__(
         self,
@@ -115,8 +129,16 @@ class EngineJobManager(JobManager):
         intake: Intake | None = None,
         concurrency: int = 1,
         patience: float = WRITE_PATIENCE,
+        poll: float = 0.5,
+        idle_poll: float = 0.5,
     ) -> None:
         super().__init__(connector)
+        self.pause = self._poll = poll
+        self._idle_poll = max(poll, idle_poll)
+        self.is_idle = False
+        """Whether no job waited or ran at the last check."""
+        self._count_at_empty_fetch: int | None = -1
+        """The number of notifications before the last fetch, if that found nothing; else a number that never occurs."""
         self._intake = intake or Intake()
         self._concurrency = concurrency
         self._fetched: deque[QuietJob] = deque()
@@ -135,6 +157,8 @@ class EngineJobManager(JobManager):
                 # The worker always asks once more. The last fetch found no other job, and no notification has arrived
                 # since it began.
                 return None
+            if self._notification_count() == self._count_at_empty_fetch and not await self._can_fetch():
+                return None
             most = await self._intake.room(self._begun, self._concurrency)
             count_before = self._notification_count()
             rows = await self.connector.execute_query_all_async(
@@ -144,6 +168,8 @@ class EngineJobManager(JobManager):
             if jobs and not any(row.get("more", True) for row in rows):
                 # SQLite also counts the notifications before its own fetch, such as that of the end of the last job.
                 self._count_at_full_fetch = rows[0].get(NOTIFICATIONS, count_before)
+            self._count_at_empty_fetch = -1 if jobs else rows[0].get(NOTIFICATIONS, count_before)
+            self.pause, self.is_idle = self._poll, False
             # Sorted here, because SQLite's RETURNING has no order: https://sqlite.org/lang_returning.html
             self._fetched.extend(sorted(jobs, key=lambda job: (-job.priority, job.id)))
         if not self._fetched:
@@ -152,12 +178,26 @@ class EngineJobManager(JobManager):
         self._begun.add(cast("int", job.id))
         return job
 
+    async def _can_fetch(self) -> bool:
+        """Return whether a job may run, after a fetch that found none; else set the pause until the next check."""
+        count_before = self._notification_count()
+        (row,) = await self.connector.execute_query_all_async(NEXT_SCHEDULED, most=MOST_WAITING)
+        seconds = self._idle_poll if row["seconds"] is None else float(row["seconds"])
+        if row["scheduled"] < row["waiting"] or row["waiting"] == MOST_WAITING or seconds <= 0.0:
+            return True
+        self.is_idle = not row["waiting"] and not self._begun
+        # The worker drops the notifications of a fetch, so it comes again at once for those that came meanwhile.
+        is_current = self._notification_count() == count_before
+        self.pause = min(max(seconds, self._poll), self._idle_poll) if is_current else 0.0
+        return False
+
     def _notification_count(self) -> int | None:
         count: int | None = getattr(self.connector, "notification_count", None)
         return count
 
     async def register_worker(self) -> int:
         """Register a worker, which begins without jobs."""
+        self._count_at_empty_fetch, self.pause, self.is_idle = -1, self._poll, False
         self._count_at_full_fetch = None
         self._fetched.clear()
         self._begun.clear()

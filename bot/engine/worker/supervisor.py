@@ -1,4 +1,8 @@
-"""Keep one worker running, and start it again whenever it or the database fails."""
+"""Keep one worker running, and start it again whenever it or the database fails.
+
+On PostgreSQL, every worker stores a heartbeat every few seconds, so that others notice when it dies. A SQLite file has
+one worker, so nobody would read its heartbeats, and each would write 4 kB.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +21,11 @@ from procrastinate.worker import Worker
 
 from bot.engine.outage import is_outage
 from bot.engine.retry import FIRST_WAIT, Failed
-from bot.engine.upkeep import TOLERATED, clock, raise_oldest, requeue_stalled, restart_waits
+from bot.engine.upkeep import TOLERATED, needed_upkeep, raise_oldest, requeue_all, requeue_stalled, restart_waits
 from bot.engine.worker.guard import JOB_SECONDS, MIN_AGE, Guard
 from bot.engine.worker.intake import Intake
 from bot.engine.worker.manager import EngineJobManager
-from bot.engine.worker.timers import LatestTicks
+from bot.engine.worker.timers import LatestTicks, Tick
 from bot.engine.writes import CHECK_AFTER
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
@@ -31,9 +35,15 @@ HELD_OUT = 60.0
 REAP_SECONDS = 10.0
 """Seconds for one search for dead workers, which takes milliseconds, before the database counts as unavailable."""
 
+NEVER = 1e9
+"""Seconds without a heartbeat after which a worker that is alone on its database counts as dead."""
+ABORT_POLL = 3600.0
+"""Seconds between two queries for jobs that must be aborted: a notification says so, too, and nothing aborts jobs."""
+
 NOT_STARTED = "the worker has not started"
 NOT_RUNNING = "the worker is not running"
 NO_DATABASE = "the database does not answer"
+LOST_WORKER = "a job lost its worker"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -42,13 +52,14 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class WorkerPace:
     """The number of jobs that run at once, and the intervals and time limits of the engine in seconds.
 
-    A worker without a heartbeat for `stalled` seconds counts as dead, and other workers take its jobs. So a job must
-    never block the event loop for nearly that long.
+    On PostgreSQL, a worker without a heartbeat for `stalled` seconds counts as dead, and other workers take its jobs.
+    So a job must never block the event loop for nearly that long. While no job waits, the worker polls every
+    `idle_poll` seconds: then only other processes on a SQLite file can insert a job without a notification.
     """
 
     concurrency: int = 50
     poll: float = 0.5
-    heartbeat: float = 5.0
+    idle_poll: float = 3.0
     stalled: float = 20.0
     reap: float = 5.0
     graceful: float = 20.0
@@ -64,16 +75,42 @@ class WorkerPace:
 
 
 class EngineWorker(Worker):
-    """Procrastinate's worker, with ticks of ours."""
+    """Procrastinate's worker, with ticks and pauses of ours; the supervisor stores its heartbeats."""
+
+    def __init__(self, app: App, manager: EngineJobManager, tick: Tick, pace: WorkerPace) -> None:
+        super().__init__(
+            app,
+            concurrency=pace.concurrency,
+            install_signal_handlers=False,  # the server has its own
+            abort_job_polling_interval=ABORT_POLL,
+            stalled_worker_timeout=pace.stalled,
+            shutdown_graceful_timeout=pace.graceful,
+            delete_jobs="never",  # the stored row refuses a second job with its key
+        )
+        self._manager = manager
+        self._tick = tick
+
+    @property
+    def fetch_job_polling_interval(self) -> float:
+        """Return the seconds until the next fetch, which Procrastinate reads before each pause."""
+        return self._manager.pause
+
+    @fetch_job_polling_interval.setter
+    def fetch_job_polling_interval(self, _: float) -> None:
+        """Ignore the constant pause of Procrastinate's own worker."""
 
     async def _periodic_deferrer(self) -> None:
-        await LatestTicks(registry=self.app.periodic_registry, **self.app.periodic_defaults).worker()
+        await LatestTicks(self.app.periodic_registry, self._tick).worker()
+
+    async def _update_heartbeat(self) -> None:
+        await asyncio.Event().wait()
 
 
 class Supervisor:
     """Run workers one after the other until `stop`, and requeue the jobs of dead workers.
 
-    `outage` is called with the reason whenever the database fails; `recover` must be called once it works again.
+    `outage` is called with the reason whenever the database fails; `recover` must be called once it works again. `tick`
+    handles the moments of timers. `alone` says that no other worker can use the database.
     """
 
     def __init__(
@@ -84,11 +121,24 @@ class Supervisor:
         guard: Guard,
         intake: Intake,
         outage: Callable[[str], None],
+        tick: Tick,
+        *,
+        alone: bool,
     ) -> None:
         self._app = app
         self._connector = connector
-        self._manager = EngineJobManager(connector, guard, self._restart, intake=intake, concurrency=pace.concurrency)
+        self._manager = EngineJobManager(
+            connector,
+            guard,
+            self._restart,
+            intake=intake,
+            concurrency=pace.concurrency,
+            poll=pace.poll,
+            idle_poll=pace.idle_poll,
+        )
         self._pace = pace
+        self._tick = tick
+        self._alone = alone
         self._guard = guard
         self._worker: Worker | None = None
         self._outage = outage
@@ -137,7 +187,10 @@ class Supervisor:
         while not self._stopping.is_set():
             began = time.monotonic()
             try:
-                self._worker = self._new_worker()
+                if self._alone:
+                    for job in await requeue_all(self._connector):
+                        log.warning(LOST_WORKER, job=job.job_id, task=job.task, attempts=job.attempts)
+                self._worker = EngineWorker(self._app, self._manager, self._tick, self._pace)
                 self._problem = ""
                 await self._worker.run()  # type: ignore[no-untyped-call]
             except Exception as error:  # the next worker starts whatever the error is
@@ -158,24 +211,13 @@ class Supervisor:
             await self._wait(pause, self._recovered)
             pause = FIRST_PAUSE if self._recovered.is_set() else min(pause * 2, LONGEST_PAUSE)
 
-    def _new_worker(self) -> Worker:
-        return EngineWorker(
-            self._app,
-            concurrency=self._pace.concurrency,
-            install_signal_handlers=False,  # the server has its own
-            fetch_job_polling_interval=self._pace.poll,
-            update_heartbeat_interval=self._pace.heartbeat,
-            stalled_worker_timeout=self._pace.stalled,
-            shutdown_graceful_timeout=self._pace.graceful,
-            delete_jobs="never",  # the stored row refuses a second job with its key
-        )
-
     async def _reap_for_ever(self) -> None:
         while not self._stopping.is_set():
             try:
                 # A table that another program has locked never answers, and reports no error.
                 async with asyncio.timeout(REAP_SECONDS):
-                    await self._reap()
+                    if self._has_upkeep():
+                        await self._reap()
             except (ConnectorException, TimeoutError) as error:
                 self._problem = NO_DATABASE
                 self._outage(_cause(error))
@@ -187,17 +229,25 @@ class Supervisor:
             await self._wait(self._pace.reap, self._reap_now)
             self._reap_now.clear()
 
+    def _has_upkeep(self) -> bool:
+        """Return whether there may be something to do, or the database may be away."""
+        # A worker that is alone, runs and is idle has just read that no job waits.
+        return bool(self.problem) or not self._alone or not self._manager.is_idle
+
     async def _reap(self) -> None:
         worker = self._worker
-        if worker is not None and worker.worker_id is not None:
+        if worker is not None and worker.worker_id is not None and not self._alone:
             # First our own heartbeat: if the whole process paused (the machine slept), our worker is not dead.
             await self._manager.update_heartbeat(worker.worker_id)
-        moment = await clock(self._connector)
-        if self._jumped_back(moment) and (jobs := await restart_waits(self._connector)):
+        stalled = NEVER if self._alone else self._pace.stalled
+        needed = await needed_upkeep(self._connector, seconds=stalled)
+        if self._jumped_back(needed.moment) and (jobs := await restart_waits(self._connector)):
             log.warning("the clock was set back; waiting jobs are scheduled again from now", jobs=len(jobs))
-        await raise_oldest(self._connector, moment)
-        for job in await requeue_stalled(self._connector, seconds=self._pace.stalled):
-            log.warning("a job lost its worker", job=job.job_id, task=job.task, attempts=job.attempts)
+        if needed.raises:
+            await raise_oldest(self._connector, needed.moment)
+        if needed.requeues:
+            for job in await requeue_stalled(self._connector, seconds=stalled):
+                log.warning(LOST_WORKER, job=job.job_id, task=job.task, attempts=job.attempts)
 
     def _jumped_back(self, moment: float) -> bool:
         """Return whether the database's clock was set back since the last call; the first call returns True."""

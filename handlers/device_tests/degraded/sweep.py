@@ -19,8 +19,8 @@ from bot.engine.sweeps import HOUR, hours_between, only_logged
 from bot.github.pull_heads import repository_id_of
 from handlers.device_tests.degraded import texts
 from handlers.device_tests.degraded.reporting import TARGET_CHANGED, TargetChanged
-from handlers.device_tests.degraded.targets import judge_targets
-from handlers.results.config import LAB_RESULTS
+from handlers.device_tests.degraded.targets import DEGRADED, judge_targets
+from handlers.results.config import LAB_RESULTS, labs_of
 from handlers.results.watch import LISTED
 
 if TYPE_CHECKING:
@@ -68,6 +68,12 @@ class DegradedSweep:
         self._store = store
         self._accept = accept
         self._clock = clock
+
+    async def has_work(self) -> bool:
+        """Return whether there are labs, or targets that were degraded before app.yaml lost their lab."""
+        return any(labs_of(settings) for settings in self._config.repositories.values()) or bool(
+            await self._records.under(DEGRADED)
+        )
 
     async def tick(self) -> str:
         """Evaluate all targets; return what was done, for the log."""

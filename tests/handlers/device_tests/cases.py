@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from nightjar_formats.model import TargetKey
+
 from handlers.device_tests import transitions
 from handlers.device_tests.model import DeviceJob, DeviceJobState, JobOrigin, Someone
 from handlers.device_tests.queue import LimitsOf, TargetLimits
@@ -52,9 +54,9 @@ def leased(
 def limits(slots: Mapping[str, int] | int = 1, timeout: float = 2 * HOUR) -> LimitsOf:
     """Return app.yaml's limits for all targets."""
 
-    def limits_of(job: DeviceJob) -> TargetLimits | None:
+    def limits_of(key: TargetKey) -> TargetLimits | None:
         if isinstance(slots, int):
             return TargetLimits(slots, timeout)
-        return TargetLimits(slots[job.target], timeout) if job.target in slots else None
+        return TargetLimits(slots[key.target], timeout) if key.target in slots else None
 
     return limits_of

@@ -6,7 +6,8 @@ import pytest
 
 from handlers.device_tests import transitions
 from handlers.device_tests.model import DeviceJob
-from handlers.device_tests.queue import LastServed, expected_wait, pick_job, place_in_queue
+from handlers.device_tests.queue import LastServed, expected_wait, place_in_queue
+from tests.devices.picking import pick_job
 from tests.handlers.device_tests.cases import HUBOT, MONA, NOW, OCTOCAT, OTHER_SHA, leased, limits, queued
 
 ALL = ("hexagon-v73", "adreno")

@@ -1,0 +1,112 @@
+"""Measure a bot to which nothing happens: what it writes, asks GitHub, how often it wakes, its memory and its start.
+
+The first minutes are left out: what a start does, it does once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from benchmarks.processes import resident_bytes
+from benchmarks.report import Options, Row, command
+from benchmarks.stage import BenchmarkStage, open_stage
+from benchmarks.traffic import REPOSITORY
+
+TITLE = "An idle bot, per hour"
+SETTLING = 75.0
+"""Seconds before the measurement, so that every timer of each minute has run once."""
+SECONDS = 300.0
+HOUR = 3600.0
+MIB, KB = 1024 * 1024, 1000
+WITHOUT_LABS = f"repositories:\n  {REPOSITORY}:\n"
+WITH_LAB = f"""
+repositories:
+  {REPOSITORY}:
+    results:
+      bucket: device-results
+      labs:
+        example-lab: {{targets: {{hexagon-v73: {{tier: 2, label: "test: hexagon"}}}}}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class IdleSample:
+    """The counters of a process: seconds of CPU, bytes written, times that its threads woke, requests to GitHub."""
+
+    moment: float
+    cpu: float
+    written: int
+    wakes: int
+    requests: int
+
+    @classmethod
+    def of(cls, stage: BenchmarkStage) -> Self:
+        """Read the counters."""
+        process = Path(f"/proc/{stage.bot.pid}")
+        return cls(
+            moment=time.perf_counter(),
+            cpu=stage.cpu(),
+            written=_field(process / "io", "write_bytes"),
+            wakes=sum(_field(task / "status", "voluntary_ctxt_switches") for task in (process / "task").iterdir()),
+            requests=len(stage.github.requests.records),
+        )
+
+
+async def measure(options: Options) -> list[Row]:
+    """Measure a bot without labs, then one with a lab."""
+    return [
+        await _idle(options, "no labs", WITHOUT_LABS),
+        await _idle(options, "one lab", WITH_LAB),
+    ]
+
+
+async def _idle(options: Options, label: str, config: str) -> Row:
+    async with open_stage(options.database, config=config) as stage:
+        await asyncio.sleep(SETTLING)
+        before = IdleSample.of(stage)
+        await asyncio.sleep(options.seconds(SECONDS))
+        after = IdleSample.of(stage)
+        seconds = after.moment - before.moment
+        row: Row = {
+            "what": label,
+            "written kB/h": round((after.written - before.written) / KB * HOUR / seconds, 1),
+            "CPU s/h": round((after.cpu - before.cpu) * HOUR / seconds, 2),
+            "wake-ups/s": round((after.wakes - before.wakes) / seconds, 2),
+            "requests to GitHub/h": round((after.requests - before.requests) * HOUR / seconds, 1),
+            "RSS MiB": round(stage.memory() / MIB, 1),
+            "RSS of its processes MiB": round(sum(map(resident_bytes, _children(stage.bot.pid))) / MIB, 1),
+            "threads": _count_threads(stage.bot.pid),
+        }
+    return row
+
+
+def _count_threads(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/task").iterdir()))
+
+
+def _field(path: Path, name: str) -> int:
+    for line in path.read_text(encoding="utf-8").splitlines():
+        label, _, value = line.partition(":")
+        if label == name:
+            return int(value.split()[0])
+    raise LookupError(f"{path} has no {name}")
+
+
+def _children(pid: int) -> list[int]:
+    """Return the processes that a process has started, and those that these have started."""
+    direct = [
+        int(child)
+        for children in Path(f"/proc/{pid}/task").glob("*/children")
+        for child in children.read_text(encoding="utf-8").split()
+    ]
+    return direct + [grandchild for child in direct for grandchild in _children(child)]
+
+
+main = command(measure, TITLE, usual_rounds=1)
+
+if __name__ == "__main__":
+    main()
