@@ -76,6 +76,8 @@ class ConfiguredRepositories(Mapping[str, S], Generic[S]):
             self._patterns.setdefault(owner_of(pattern), []).append(pattern)
         self._names_of: dict[str, dict[str, None]] = {pattern: {} for pattern in filter(is_pattern, entries)}
         self._lower_names: dict[int, str] = {}
+        self.generation = 0
+        """A number that changes whenever repositories become known, are renamed or are forgotten."""
 
     @property
     def named(self) -> list[str]:
@@ -159,10 +161,13 @@ class ConfiguredRepositories(Mapping[str, S], Generic[S]):
 
         One that is not `listed` keeps its settings for jobs that wait, but iteration leaves it out.
         """
-        self.forget(repository_id)
         entry = self.entry_for(name)
+        if entry is not None and self._members.get(name.lower()) == _Member(name, entry, repository_id, listed):
+            return
+        self.forget(repository_id)
         if entry is None or not is_pattern(entry):
             return
+        self.generation += 1
         other = self._members.get(name.lower())
         if other is not None:
             self.forget(other.id)
@@ -175,6 +180,7 @@ class ConfiguredRepositories(Mapping[str, S], Generic[S]):
         """Remove a repository that matched a pattern, if it is known."""
         lower_name = self._lower_names.pop(repository_id, None)
         if lower_name is not None:
+            self.generation += 1
             member = self._members.pop(lower_name)
             self._names_of[member.entry].pop(member.name, None)
 

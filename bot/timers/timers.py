@@ -174,8 +174,8 @@ class RepositoryTimers:
         self._github_for = github_for
         self._clock = clock
         self._by_schedule: dict[Schedule, list[RepositoryTimer]] = {}
-        for timer in timers_of(config):
-            self._by_schedule.setdefault(timer.schedule, []).append(timer)
+        self._generation: int | None = None
+        """The generation of the repositories for which `_by_schedule` was made."""
         self._last_tick: float | None = None
         self._unidentified: set[RepositoryTimer] = set()
         """Timers whose run could not be announced, because GitHub did not return the ID of the repository."""
@@ -186,20 +186,8 @@ class RepositoryTimers:
         return list(dict.fromkeys(timer.repository for timer in timers_of(self._config)))
 
     async def has_work(self) -> bool:
-        """Return whether `tick` would announce a timer, or store that one was added, changed or removed."""
-        stored, away = (await self._records.get(ANNOUNCED.of()) or AnnouncedTimers()).timers, await self._away()
-        current = {
-            f"{repository.lower()} {name}": schedule
-            for repository, name, schedule in timers_of(self._config)
-            if repository.lower() not in away
-        }
-        moment = self._clock()
-        return stored.keys() != current.keys() or any(
-            stored[key].schedule != str(schedule)
-            or schedule.last_time(moment) > stored[key].moment
-            or (stored[key].guid and hours_between(stored[key].moment, moment) > stored[key].hours)
-            for key, schedule in current.items()
-        )
+        """Return whether `tick` may have something to do; it reads nothing."""
+        return bool(self._candidates(self._clock()))
 
     async def tick(self) -> str:
         """Announce every timer whose time has come. An error of one timer is logged and does not stop the others.
@@ -243,6 +231,11 @@ class RepositoryTimers:
         These are the timers whose time, or whose hourly check, has come since the last tick of this process; at first,
         all timers. Other processes may have announced them already: their records say so.
         """
+        if self._generation != self._config.configured.generation:
+            self._generation, self._by_schedule = self._config.configured.generation, {}
+            for timer in timers_of(self._config):
+                self._by_schedule.setdefault(timer.schedule, []).append(timer)
+            self._last_tick = None  # the times of a repository that has become known are stored at once
         candidates = dict[RepositoryTimer, float]()
         for schedule, timers in self._by_schedule.items():
             last, since = schedule.last_time(moment), self._last_tick

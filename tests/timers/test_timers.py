@@ -288,7 +288,7 @@ async def test_all_nightly_timers_of_a_minute_are_announced_in_that_minute_with_
     with counted(any_desk.engine.database.connector) as work:
         await timers.tick()
     assert len(any_desk.accepted) == MANY
-    assert work.statements - MANY <= 8
+    assert work.statements - MANY <= 12  # they read 500 keys and write 200 records each
     # PostgreSQL gets 200 deliveries in a statement, SQLite 32.
     assert len(insertions) <= 40
 
@@ -413,3 +413,26 @@ async def test_a_repository_whose_id_github_does_not_return_holds_up_no_other_an
     await desk.engine.records.put(REPOSITORY_ID.of("octocat/r0"), RepositoryId(9))
     await timers.tick()
     assert desk.accepted[1:] == ["timer:9:nightly:2026-03-07T05:00:00Z"]
+
+
+async def test_a_repository_that_becomes_known_under_a_pattern_has_its_timers_without_a_restart(desk: Desk) -> None:
+    await desk.engine.records.put(REPOSITORY_ID.of("octocat/late"), RepositoryId(8))
+    patterns = parse_config(b'repositories:\n  "octocat/*":\n    nightly:\n', "app.yaml")
+    timers = RepositoryTimers(
+        patterns,
+        desk.engine.records,
+        desk.engine.journal,
+        accept=desk.accept,
+        github_for=nobody,
+        clock=lambda: desk.now,
+    )
+    await timers.tick()
+    assert not await timers.has_work()
+    patterns.configured.know(8, "octocat/late")
+    assert await timers.has_work()
+    await timers.tick()
+    patterns.configured.know(8, "octocat/late")
+    assert not await timers.has_work()
+    desk.now = EVENING + 9 * HOUR
+    await timers.tick()
+    assert desk.accepted == ["timer:8:nightly:2026-03-07T05:00:00Z"]
