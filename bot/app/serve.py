@@ -381,7 +381,7 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
     async def github_for(repository: str) -> GitHub:
         return await bot.github.reader(repository)
 
-    visibility = Visibility(bot.config, github_for, InstalledRepositories(bot.github), bot.engine.records)
+    visibility = Visibility(bot.config, github_for, bot.services.part(INSTALLED), bot.engine.records)
     visibility.refresh()
     registry = bot.metrics.registry
     sign_in = make_sign_in(bot.config, bot.settings, bot.services)

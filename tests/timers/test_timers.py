@@ -288,7 +288,7 @@ async def test_all_nightly_timers_of_a_minute_are_announced_in_that_minute_with_
     with counted(any_desk.engine.database.connector) as work:
         await timers.tick()
     assert len(any_desk.accepted) == MANY
-    assert work.statements - MANY <= 12  # they read 500 keys and write 200 records each
+    assert work.statements - MANY <= 12  # one reads or writes at most 500 records
     # PostgreSQL gets 200 deliveries in a statement, SQLite 32.
     assert len(insertions) <= 40
 
