@@ -100,7 +100,8 @@ class Changes:
         # In the order of keys: otherwise two transactions that write the same records could wait for each other.
         for name, write in sorted(self._writes.items(), key=itemgetter(0)):
             yield from _steps_of(name, write)
-        yield from self._deliveries.values()
+        for statement in self._deliveries.values():  # noqa: UP028  # an iterator of a dict receives no rows
+            yield statement
 
     async def store(self) -> None:
         """Store the changes in a transaction of their own. Raises `Outdated`."""
