@@ -40,7 +40,7 @@ from bot.github.errors import (
 )
 from bot.github.limits.governor import SHORT_WAIT, Governor, Timing
 from bot.github.limits.ledger import READ_POINTS, WRITE_POINTS, Demand, resource_of
-from bot.github.limits.ranks import current_rank
+from bot.github.limits.ranks import Rank, current_rank, ranked
 from bot.github.limits.waiting_writes import current_head_write
 from bot.github.transport.breaker import Breakers
 from bot.github.transport.cache import AnswerCache, revalidated
@@ -335,7 +335,8 @@ class GitHub(GitHubAPI):
         not_selected = NotSelected(NOT_SHOWN.format(installation=shared.credentials.name), shared.repository)
         if url == shared.url:
             raise not_selected
-        with calling(ApiCall.rest("GET", REPOSITORY)):
+        # One read in ten minutes for all clients, so strangers need not pay for it from their small budget.
+        with calling(ApiCall.rest("GET", REPOSITORY)), ranked(max(current_rank(), Rank.SWEEP)):
             as_json = {**headers, "accept": sansio.accept_format()}
             repository = (await self._attempt("GET", shared.url, as_json, b"")).json()
         if not isinstance(repository, Mapping) or repository.get("id") != shared.repository:
