@@ -328,7 +328,8 @@ async def _open_listeners(
     """Open the ports and say so in the log: those lines are how a chosen port is learnt."""
     most = connections_allowed(bot.config.http.connections)
     main, metrics_connections = Connections(most), Connections(most)
-    parts = replace(_parts(bot, main), metrics_here=metrics is None)
+    visibility = _visibility(bot)
+    parts = replace(_parts(bot, main, visibility), metrics_here=metrics is None)
     serving = await listen(_main_app(bot, parts, extra_pages), address, main) if address else None
     try:
         measuring = (
@@ -339,6 +340,7 @@ async def _open_listeners(
     except StartError:
         await _close((serving, None))
         raise
+    visibility.refresh()
     for event, runner in (("serving metrics", measuring), ("serving", serving)):
         if runner is not None:
             host, port = runner.addresses[0][:2]
@@ -377,12 +379,14 @@ async def listen(app: web.Application, address: Address, connections: Connection
     return runner
 
 
-def _parts(bot: Bot, connections: Connections) -> Parts:
+def _visibility(bot: Bot) -> Visibility:
     async def github_for(repository: str) -> GitHub:
         return await bot.github.reader(repository)
 
-    visibility = Visibility(bot.config, github_for, bot.services.part(INSTALLED), bot.engine.records)
-    visibility.refresh()
+    return Visibility(bot.config, github_for, bot.services.part(INSTALLED), bot.engine.records)
+
+
+def _parts(bot: Bot, connections: Connections, visibility: Visibility) -> Parts:
     registry = bot.metrics.registry
     sign_in = make_sign_in(bot.config, bot.settings, bot.services)
     gauges = [feature.metrics(bot.services, registry) for feature in ALL_FEATURES if feature.metrics is not None]
