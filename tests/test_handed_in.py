@@ -17,6 +17,9 @@ PATCHES = frozenset({"setattr", "delattr"})
 INSTRUMENTS = {
     "tests/jumping.py": "has the sandbox's clock jump, in runs that ask for it",
     "tests/statements.py": "collects the statements that the engine prepares",
+    "tests/simulated_hours.py": "runs a bot by a simulated clock, and counts its statements",
+    "tests/handlers/dashboard/test_large_suites.py": "counts the tests and failures that a page works on",
+    "tests/handlers/dashboard/test_many.py": "counts the runs whose columns a page reads",
 }
 """They observe a whole run, and change nothing that a test asserts."""
 pytestmark = pytest.mark.xdist_group("source")

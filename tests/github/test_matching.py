@@ -13,10 +13,9 @@ from bot.config import Config
 from bot.core.events import Repository
 from bot.engine.database import Database
 from bot.engine.records import PAGE, Records
-from bot.github.repositories import matching
 from bot.github.repositories.installed import INSTALLATIONS, REPOSITORIES, InstalledRepositories
 from bot.github.repositories.known import KNOWN_REPOSITORY, KnownRepository, LeftAlone, Repositories
-from bot.github.repositories.matching import PATTERN_CHANGES, MatchingRepositories, PatternChanges
+from bot.github.repositories.matching import MOST_CHANGES, PATTERN_CHANGES, MatchingRepositories, PatternChanges
 from tests.handlers.driver import World, a_world
 
 CONFIG = b"repositories: {octo-org/own: {help: false}, 'octo-org/*': }"
@@ -202,17 +201,17 @@ async def test_a_replica_learns_what_another_has_stored_by_reading_only_that(
     assert (replica.connector.reads, replica.connector.writes) == (3, 0)
 
 
-async def test_a_replica_that_has_missed_too_many_changes_reads_all(
-    process: Process, replica: Process, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(matching, "MOST_CHANGES", 2)
+async def test_a_replica_that_has_missed_too_many_changes_reads_all(process: Process, replica: Process) -> None:
     await replica.matching.load()
     for number in range(3):
         await process.repositories.see(number, f"octo-org/r{number}")
     await process.matching.refresh()
+    # As after a thousand more changes of the last two.
+    changes = PatternChanges(3, (0, 1, 2)).with_changes([1, 2] * (MOST_CHANGES // 2))
+    assert changes == PatternChanges(3 + MOST_CHANGES, (1, 2) * (MOST_CHANGES // 2))
+    await process.records.put(PATTERN_CHANGES.of(), changes)
     await replica.matching.refresh()
     assert replica.listed == [f"octo-org/r{number}" for number in range(3)]
-    assert await replica.records.get(PATTERN_CHANGES.of()) == PatternChanges(3, (1, 2))
 
 
 async def test_a_process_without_patterns_reads_and_writes_nothing(database: Database) -> None:

@@ -178,7 +178,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
 
     async def _run_steps(self, connection: psycopg.AsyncConnection, steps: Steps[Result]) -> Result:
         try:
-            query, values = next(steps)
+            query, values = steps.send(None)
             while True:
                 if query == STORE:
                     values = values_of_store(*unique_deliveries([values]))

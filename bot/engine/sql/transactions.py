@@ -36,7 +36,7 @@ async def run_separately(connector: BaseAsyncConnector, steps: Steps[Result]) ->
     """Run each statement in a transaction of its own, for steps that are right between any two of them."""
     rows: list[Row] = []
     try:
-        query, values = next(steps)
+        query, values = steps.send(None)
         while True:
             rows = await connector.execute_query_all_async(query, **values)
             query, values = steps.send(rows)

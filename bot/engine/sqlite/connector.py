@@ -347,7 +347,7 @@ def _operation(
 def _run_steps(connection: sqlite3.Connection, begin: Callable[[], Steps[Result]]) -> Result:
     steps = begin()
     try:
-        query, values = next(steps)
+        query, values = steps.send(None)
         while True:
             if batched := _BATCHED.get(query):
                 (rows,) = batched(connection, [values])
