@@ -107,7 +107,7 @@ pages: $(VENV)/.ready
 	$(PYTEST) -n 0 $(ARGS) $(PAGES)
 
 others: $(VENV)/.ready
-	$(PYTEST) -n 0 $(ARGS) $(OTHERS)
+	$(PYTEST) -n 4 $(ARGS) $(OTHERS)
 
 traced: $(VENV)/.ready
 	$(PYTEST) -n 0 $(ARGS) --cov --cov-report= tests $(patsubst %,--ignore=%,tests/robustness $(UNTRACED))

@@ -34,7 +34,7 @@ from bot.engine.postgres.batches import Batcher
 from bot.engine.postgres.schema import BEFORE_MOVE, LOCK_ID, VERSIONS
 from bot.engine.sql import encoding
 from bot.engine.sql.portable import Row, check_version
-from bot.engine.sql.transactions import Steps
+from bot.engine.sql.transactions import Steps, first_statement
 
 CONNECTIONS = 10
 """The most connections of one process, besides the one that listens for notifications."""
@@ -178,7 +178,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
 
     async def _run_steps(self, connection: psycopg.AsyncConnection, steps: Steps[Result]) -> Result:
         try:
-            query, values = steps.send(None)
+            query, values = first_statement(steps)
             while True:
                 if query == STORE:
                     values = values_of_store(*unique_deliveries([values]))

@@ -8,7 +8,7 @@ in the commit that it shares with others; PostgreSQL runs it on one connection.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from typing import LiteralString, Protocol, TypeVar, cast
+from typing import Any, LiteralString, Protocol, TypeVar, cast
 
 from procrastinate.connector import BaseAsyncConnector
 
@@ -27,6 +27,11 @@ class TransactionalConnector(Protocol):
         ...
 
 
+def first_statement(steps: Steps[Any]) -> Statement:
+    """Begin a transaction and return its first statement. Raises StopIteration with the result if it has none."""
+    return steps.send(None)  # type: ignore[arg-type]  # nothing was yielded that could receive rows
+
+
 async def transact(connector: BaseAsyncConnector, begin: Callable[[], Steps[Result]]) -> Result:
     """Run a transaction and return its result. Raises its error, after a rollback, or ConnectorException."""
     return await cast("TransactionalConnector", connector).transact(begin)
@@ -36,7 +41,7 @@ async def run_separately(connector: BaseAsyncConnector, steps: Steps[Result]) ->
     """Run each statement in a transaction of its own, for steps that are right between any two of them."""
     rows: list[Row] = []
     try:
-        query, values = steps.send(None)
+        query, values = first_statement(steps)
         while True:
             rows = await connector.execute_query_all_async(query, **values)
             query, values = steps.send(rows)

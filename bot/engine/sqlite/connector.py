@@ -28,7 +28,7 @@ from bot.engine.jobs.inbox import BODIES_AT_ONCE, FORGET_BODY, MOVE_BODY, STORE,
 from bot.engine.jobs.steps import ANY_QUEUE, FETCH, NOTIFICATIONS, WAKE
 from bot.engine.sql import portable
 from bot.engine.sql.portable import Row, check_version
-from bot.engine.sql.transactions import Steps
+from bot.engine.sql.transactions import Steps, first_statement
 from bot.engine.sqlite.lists import LISTS
 from bot.engine.sqlite.queries import CHANGES
 from bot.engine.sqlite.schema import BEFORE_MOVE, VERSIONS, WAKE_TRIGGERS
@@ -347,7 +347,7 @@ def _operation(
 def _run_steps(connection: sqlite3.Connection, begin: Callable[[], Steps[Result]]) -> Result:
     steps = begin()
     try:
-        query, values = steps.send(None)
+        query, values = first_statement(steps)
         while True:
             if batched := _BATCHED.get(query):
                 (rows,) = batched(connection, [values])
