@@ -28,9 +28,9 @@ UNTRACED  := $(addprefix tests/,app/doctor app/setup app/test_redelivery.py app/
              $(filter-out $(TRACED_OF),$(wildcard $(addprefix tests/,engine/test_*.py github/test_*.py results/test_*.py))) \
              tests/results/formats
 # What is in one folder stands together: pytest 9.1 loses the fixtures of a folder that it comes back to.
-# A worker collects all tests of its session, of which it runs a part, so each session is one process, but two: those of
-# robustness mostly wait, and the conversations take longer than the others. All run beside each other, so that no core
-# waits for the last of one kind; tests to run alone come after them, from their own files.
+# A worker collects all tests of its session, of which it runs a part, so each session is one process, but three: the
+# tests of robustness and of the engine (in `others`) mostly wait, and the conversations take longest. All run beside each
+# other, so that no core waits for the last of one kind; tests to run alone come after them, from their own files.
 PAGES    := $(addprefix tests/,browser handlers/dashboard handlers/operate sandbox signal web)
 OTHERS   := $(filter-out tests/conversations tests/lab $(PAGES),$(UNTRACED))
 ALONE     = $(shell grep -rl --include="*.py" "mark.alone" tests)
