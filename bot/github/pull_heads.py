@@ -6,7 +6,7 @@ a command saw is the one in the newest webhook that we received.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
@@ -202,18 +202,11 @@ async def repository_id_of(records: Records, full_name: str) -> int | None:
     return record.id if record is not None else None
 
 
-async def repository_ids(records: Records, names: Iterable[str]) -> dict[str, int]:
-    """Return the ids of repositories by their names in lower case, without those that no payload has contained yet."""
-    keys = {name.lower(): REPOSITORY_ID.of(name.lower()) for name in names}
+async def repository_ids(records: Records, full_names: Iterable[str]) -> dict[str, int]:
+    """Return the ids of repositories by the given names, without those that no payload has contained yet."""
+    keys = {name: REPOSITORY_ID.of(name.lower()) for name in full_names}
     stored = await records.get_some(keys.values())
     return {name: stored[key.name].id for name, key in keys.items() if key.name in stored}
-
-
-async def repository_ids_of(records: Records, full_names: Collection[str]) -> dict[str, int]:
-    """Return the ids of those of some repositories that a payload has contained, by the names that were given."""
-    keys = {name: REPOSITORY_ID.of(name.lower()) for name in full_names}
-    stored = await records.get_some(list(keys.values()))
-    return {name: record.id for name, key in keys.items() if (record := stored.get(key.name))}
 
 
 async def find_repository_id(

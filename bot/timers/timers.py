@@ -235,7 +235,8 @@ class RepositoryTimers:
             self._generation, self._by_schedule = self._config.configured.generation, {}
             for timer in timers_of(self._config):
                 self._by_schedule.setdefault(timer.schedule, []).append(timer)
-            self._last_tick = None  # the times of a repository that has become known are stored at once
+            # The times of a repository that has become known are stored at once, and one that is forgotten has none.
+            self._last_tick, self._unidentified = None, set()
         candidates = dict[RepositoryTimer, float]()
         for schedule, timers in self._by_schedule.items():
             last, since = schedule.last_time(moment), self._last_tick
@@ -269,7 +270,7 @@ class RepositoryTimers:
         Nobody misses the runs that are left out. They are stored as announced: the timers continue with their next
         times after the repository is back.
         """
-        ids = await repository_ids(self._records, [run.timer.repository for run in runs])
+        ids = await repository_ids(self._records, [run.timer.repository.lower() for run in runs])
         away = await Repositories(self._config, self._records).away(ids)
         named = [(run.timer.repository.lower(), run) for run in runs]
         await self._records.put_all({run.timer.announced_key: run.announced for name, run in named if name in away})
@@ -365,7 +366,7 @@ async def timer_states(
     runs = await records.get_some([timer.run_key for timer in timers])
     outcomes = await _outcomes(journal, [run.guid for run in runs.values()], with_reasons=with_reasons)
     away = await Repositories(config, records).away(
-        await repository_ids(records, {timer.repository for timer in timers})
+        await repository_ids(records, {timer.repository.lower() for timer in timers})
     )
     next_runs = {schedule: schedule.next_time(moment) for schedule in {timer.schedule for timer in timers}}
     return [

@@ -150,7 +150,7 @@ class RepositoryFileSweep:
         stored at once, so the next sweep, or another process, goes on where this one ends.
         """
         began, announced = self._stopwatch(), 0
-        ids = await repository_ids(self._records, self.repositories)
+        ids = await repository_ids(self._records, map(str.lower, self.repositories))
         away = await Repositories(self._config, self._records).away(ids)
         names = [name for name in self.repositories if name.lower() not in away]
         stored_files, scans = await stored_files_of(self._records, names), await self._scans()

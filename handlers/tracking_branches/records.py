@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from bot.engine.records import Record
 from bot.github.commits.required import State
-from bot.github.pull_heads import repository_id_of, repository_ids, repository_ids_of
+from bot.github.pull_heads import repository_id_of, repository_ids
 from handlers.tracking_branches.decide import CommitVerdict, ScannedCommit
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class TrackingRecord:
     async def some(self, repositories: Collection[str]) -> dict[str, TrackingState]:
         """Return the records of some repositories, by name; those for which `of` raises LookupError are left out."""
         names = [name for name in repositories if (config := self._config.repository(name)) and self._is_on(config)]
-        ids = await repository_ids_of(self._records, names)
+        ids = await repository_ids(self._records, names)
         keys = {name: TRACKING.of(self._name, number) for name, number in ids.items()}
         stored = await self._records.get_some(list(keys.values()))
         return {name: stored[key.name] for name, key in keys.items() if key.name in stored}
@@ -75,11 +75,7 @@ class TrackingRecord:
 
     async def all(self) -> list[tuple[str, TrackingState]]:
         """Return the name and the record of each repository that has one."""
-        names = [name for name, config in self._config.repositories.items() if self._name in config.timers]
-        ids = await repository_ids(self._records, names)
-        keys = {name: TRACKING.of(self._name, ids[name.lower()]) for name in names if name.lower() in ids}
-        stored = await self._records.get_some(keys.values())
-        return [(name, stored[key.name]) for name, key in keys.items() if key.name in stored]
+        return list((await self.some(self._config.repositories)).items())
 
     async def _record(self, repository: str) -> TrackingState | None:
         config = self._config.repository(repository)

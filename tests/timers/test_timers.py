@@ -436,3 +436,26 @@ async def test_a_repository_that_becomes_known_under_a_pattern_has_its_timers_wi
     desk.now = EVENING + 9 * HOUR
     await timers.tick()
     assert desk.accepted == ["timer:8:nightly:2026-03-07T05:00:00Z"]
+
+
+async def test_a_repository_that_is_forgotten_before_its_id_was_found_leaves_no_work(desk: Desk) -> None:
+    async def away(_: str) -> GitHub:
+        raise TryAgain("GitHub does not answer")
+
+    patterns = parse_config(b'repositories:\n  "octocat/*":\n    nightly:\n', "app.yaml")
+    timers = RepositoryTimers(
+        patterns,
+        desk.engine.records,
+        desk.engine.journal,
+        accept=desk.accept,
+        github_for=away,
+        clock=lambda: desk.now,
+    )
+    patterns.configured.know(9, "octocat/unidentified")
+    await timers.tick()
+    desk.now = EVENING + 9 * HOUR
+    await timers.tick()
+    assert await timers.has_work()  # GitHub did not say the ID
+    patterns.configured.forget(9)
+    await timers.tick()
+    assert not await timers.has_work()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import select
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, LiteralString, TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, LiteralString, TypeVar
 
 import procrastinate
 import psycopg
@@ -34,7 +35,7 @@ from bot.engine.postgres.batches import Batcher
 from bot.engine.postgres.schema import BEFORE_MOVE, LOCK_ID, VERSIONS
 from bot.engine.sql import encoding
 from bot.engine.sql.portable import Row, check_version
-from bot.engine.sql.transactions import Steps, first_statement
+from bot.engine.sql.transactions import Steps, run_steps
 
 CONNECTIONS = 10
 """The most connections of one process, besides the one that listens for notifications."""
@@ -172,22 +173,19 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         try:
             with wrap_exceptions():
                 async with self.pool.connection() as connection, connection.transaction():
-                    return await self._run_steps(connection, begin())
+                    return await run_steps(begin(), partial(self._execute, connection))
         except UniqueViolation as error:
             raise _uniform(error) from error
 
-    async def _run_steps(self, connection: psycopg.AsyncConnection, steps: Steps[Result]) -> Result:
-        try:
-            query, values = first_statement(steps)
-            while True:
-                if query == STORE:
-                    values = values_of_store(*unique_deliveries([values]))
-                async with self._get_cursor(connection) as cursor:
-                    await cursor.execute(query, self._wrap_json(dict(values)))
-                    rows = await cursor.fetchall() if cursor.description else []
-                query, values = steps.send([_original(row) for row in rows])
-        except StopIteration as end:
-            return cast("Result", end.value)
+    async def _execute(
+        self, connection: psycopg.AsyncConnection, query: LiteralString, values: Mapping[str, object]
+    ) -> list[Row]:
+        if query == STORE:
+            values = values_of_store(*unique_deliveries([values]))
+        async with self._get_cursor(connection) as cursor:
+            await cursor.execute(query, self._wrap_json(dict(values)))
+            rows = await cursor.fetchall() if cursor.description else []
+        return [_original(row) for row in rows]
 
     async def execute_query_one_async(self, query: LiteralString, **arguments: Any) -> Row:
         """Run a query and return its first row."""

@@ -7,7 +7,7 @@ in the commit that it shares with others; PostgreSQL runs it on one connection.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import Any, LiteralString, Protocol, TypeVar, cast
 
 from procrastinate.connector import BaseAsyncConnector
@@ -39,11 +39,16 @@ async def transact(connector: BaseAsyncConnector, begin: Callable[[], Steps[Resu
 
 async def run_separately(connector: BaseAsyncConnector, steps: Steps[Result]) -> Result:
     """Run each statement in a transaction of its own, for steps that are right between any two of them."""
-    rows: list[Row] = []
+    return await run_steps(steps, lambda query, values: connector.execute_query_all_async(query, **values))
+
+
+async def run_steps(
+    steps: Steps[Result], execute: Callable[[LiteralString, Mapping[str, object]], Awaitable[list[Row]]]
+) -> Result:
+    """Return the result of a transaction whose statements `execute` runs, one after the other."""
     try:
-        query, values = first_statement(steps)
+        statement = first_statement(steps)
         while True:
-            rows = await connector.execute_query_all_async(query, **values)
-            query, values = steps.send(rows)
+            statement = steps.send(await execute(*statement))
     except StopIteration as end:
         return cast("Result", end.value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import structlog
@@ -308,7 +309,7 @@ class Tasks:
                 applied = await effect.store(changes)
                 outcome = notes.APPLIED if applied.changed else notes.UNCHANGED
                 stored.append(StoredPart(place, effect.target, effect.effect, outcome, applied.text))
-                self._observer.effect(effect.kind, outcome, 0.0)
+                changes.after_commit.append(partial(self._observer.effect, effect.kind, outcome, 0.0))
         return replace(planned, effects=tuple(with_job)), tuple(stored), changes
 
     async def _conclude(self, job: Job, origin: Origin, args: dict[str, Any]) -> JobOutcome | FollowUp:

@@ -19,7 +19,7 @@ import structlog
 from bot.config.api import API
 from bot.core.payload import Payload
 from bot.github.limits.ranks import Rank, ranked
-from bot.github.pull_heads import repository_ids_of
+from bot.github.pull_heads import repository_ids
 from bot.github.repositories.known import KNOWN_REPOSITORY
 from bot.github.repositories.privacy import CalledPrivate, is_called_public
 
@@ -208,7 +208,7 @@ class Visibility:
 
         `private` has the deliveries that called some of them private before GitHub was asked, at `asked_at`.
         """
-        stored_ids = await repository_ids_of(self._records, described)
+        stored_ids = await repository_ids(self._records, described)
         for name, (number, public) in described.items():
             # The name may belong to another repository by now; its visibility says nothing about our records.
             is_ours = public and stored_ids.get(name) in (None, number)
@@ -246,7 +246,7 @@ class Visibility:
         }
         answered = await self._list_owners(by_account, {name: name for name in names}, private, asked_at)
         # The others may have been renamed, also below another owner.
-        ids = await repository_ids_of(self._records, names - answered)
+        ids = await repository_ids(self._records, names - answered)
         known = await self._records.get_some([KNOWN_REPOSITORY.of(number) for number in ids.values()])
         current_names = {repository.id: repository.full_name.lower() for repository in known.values()}
         renamed = {current_names[number]: name for name, number in ids.items() if number in current_names}
