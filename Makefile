@@ -21,8 +21,11 @@ TRACED_OF := $(patsubst %,tests/%.py,$(addprefix engine/test_,encoding jobs port
                $(addprefix github/test_,check_runs limits limits_reported mentions pages sticky) \
                $(addprefix results/test_,compare identity manifest renames report report_annotations report_runs report_safe \
                                           report_summary))
-UNTRACED  := $(addprefix tests/,app/doctor app/setup app/test_redelivery.py app/test_serve.py aws browser ci cli \
+UNTRACED  := $(addprefix tests/,app/doctor app/setup app/test_gauges.py app/test_idle_requests.py app/test_redelivery.py \
+               app/test_serve.py aws browser ci cli \
                conversations core/untrusted deploy devices effects handlers/dashboard handlers/operate lab sandbox signal \
+               $(addprefix handlers/,device_tests/test_claims_at_scale.py device_tests/test_store.py \
+                                     repository_file/test_many_files.py results/test_bucket_listings.py) \
                timers web news/test_effects.py news/test_render.py) $(wildcard tests/test_*.py) \
              $(sort $(wildcard $(addprefix tests/handlers/,test_*conversation.py */test_*conversation.py */test_effects.py))) \
              $(filter-out $(TRACED_OF),$(wildcard $(addprefix tests/,engine/test_*.py github/test_*.py results/test_*.py))) \
