@@ -30,6 +30,7 @@ from benchmarks.results_store import name_of
 from benchmarks.stage import SQLITE, BenchmarkStage, open_stage
 from benchmarks.traffic import templates, write
 from bot.results.store.store import ResultsStore
+from bot.results.store.write.pending_checks import announced, scheduled_checks
 from tests.handlers.dashboard.site import dashboard_site
 
 TITLE = "The dashboard on a store of 10^8 results"
@@ -133,8 +134,8 @@ def _show_all_checks(path: Path) -> None:
     """Mark the check runs of all runs as written. Otherwise the bot writes thousands of them during the measurement."""
     store = ResultsStore(f"sqlite:///{path}")
     store.open()
-    for check in store.scheduled_checks(REPOSITORY, time.time(), 0.0, 0.0):
-        store.announced(check)
+    for check in store.read(scheduled_checks, REPOSITORY, time.time(), 0.0, 0.0):
+        store.write(announced, check)
     store.close()
 
 

@@ -19,8 +19,9 @@ from nightjar_formats.model import Case, Claims, RunKey, Status, TargetKey
 from benchmarks.results_store import TRACE, name_of
 from bot.results.compare.ancestors import Relation
 from bot.results.state import Admission, Run, RunState
-from bot.results.store.failures.failures import Failure
+from bot.results.store.failures.failures import Failure, store_reports
 from bot.results.store.store import ResultsStore
+from bot.results.store.tables.ancestry import learn
 
 REPOSITORY, LABS, SUITE = "octocat/compiler", ("example-lab", "hubot-lab"), "operators"
 TARGETS_OF_LAB = 10
@@ -76,9 +77,9 @@ def fill_store(store: ResultsStore, size: StoreSize, newest_time: float) -> Iter
             received = committed_at + 4 * HOUR + board.number * 300
             store.put(Run(key, "etag", RunState.STORED, "", received, 90_000_000, claims, admission), columns)
             began = [Failure(SUITE, name_of(place), key.sha, "") for place in board.broken[:REPORTED]]
-            store.failures.report(board.about, key.sha, began, {})
+            store.write(store_reports, board.about, key.sha, store.clock(), began, {})
             stored += len(columns)
-        store.learn(REPOSITORY, [_relation(number, earlier) for earlier in range(max(0, number - 2), number)])
+        store.write(learn, REPOSITORY, [_relation(number, earlier) for earlier in range(max(0, number - 2), number)])
         yield stored
 
 

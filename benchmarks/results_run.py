@@ -26,7 +26,10 @@ from bot.results.report.baseline import compared_suites, nearest_ancestors
 from bot.results.report.findings import Findings
 from bot.results.service import ResultsService
 from bot.results.state import Admission, Run, RunState
+from bot.results.store.commit import commit_state
+from bot.results.store.failures.failures import late_run, newest_runs
 from bot.results.store.store import ResultsStore
+from bot.results.store.write.pending_checks import announced, scheduled_checks
 from handlers.regressions.decide import REGRESSIONS, EvaluatedRun, EvaluatedTarget
 from handlers.regressions.target_news import decide_regressions, load_changes
 from handlers.results.check_runs import RequestedCheck, decide_check_run
@@ -135,7 +138,7 @@ async def _check_run(store: ResultsStore) -> None:
     """Decide the check run of the last run, as its handler does."""
     service, sha = _service(store), sha_of(RUNS - 1)
     github: Any = StraightBranch(range(RUNS))
-    state = await service.state(ABOUT, sha)
+    state = await service.read(commit_state, ABOUT, sha)
     compared = await compared_suites(service, github, REPOSITORY, state)
     findings = Findings(state=state, compared=compared, files=frozenset(), contacts=(), reproduce="", over=True)
     assert decide_check_run(findings, RequestedCheck(ABOUT, sha), None, 0.0, "", may_ignore=False).effects
@@ -143,12 +146,12 @@ async def _check_run(store: ResultsStore) -> None:
 
 async def _messages(store: ResultsStore) -> None:
     """Decide the messages about the last run, as their handler does."""
-    service, failures = _service(store), store.failures
+    service = _service(store)
     github: Any = StraightBranch(range(RUNS))
-    newest = failures.newest_runs(ABOUT)[0]
-    failures.late_run(ABOUT, newest.sha)
+    newest = store.read(newest_runs, ABOUT)[0]
+    store.read(late_run, ABOUT, newest.sha)
     ancestors = await nearest_ancestors(service, github, REPOSITORY, ABOUT, newest.sha, [SUITE], most=CONFIRMED_RUNS)
-    changes, failing = load_changes(store, ABOUT, newest.sha, {SUITE: ancestors[SUITE][0].sha})
+    changes, failing = store.read(load_changes, ABOUT, newest.sha, {SUITE: ancestors[SUITE][0].sha})
     target = EvaluatedTarget(ABOUT, newest.sha, newest.committed_at)
     places: tuple[Place, ...] = ("slack", "issue")
     key = REGRESSIONS.of(1, LAB, ABOUT.target)
@@ -164,14 +167,14 @@ async def _open_checks(store: ResultsStore, count: int) -> list[Row]:
             part = upload.in_shards(shards)[0]
             store.put(part.run, part.columns)
         rows.append(_row(f"{count:,} new checks, {label}", [_ask_pending(store) for _ in range(TIMES)]))
-        for pending in store.scheduled_checks(PENDING, LATER / 10, 0.0, LATER):
-            store.announced(pending)
+        for pending in store.read(scheduled_checks, PENDING, LATER / 10, 0.0, LATER):
+            store.write(announced, pending)
     return [*rows, _row(f"{count:,} checks that are announced and wait", [_ask_pending(store) for _ in range(TIMES)])]
 
 
 def _ask_pending(store: ResultsStore) -> float:
     began = time.process_time()
-    store.scheduled_checks(PENDING, LATER / 10, 0.0, LATER)
+    store.read(scheduled_checks, PENDING, LATER / 10, 0.0, LATER)
     return time.process_time() - began
 
 

@@ -24,6 +24,8 @@ from benchmarks.report import Options, Row, command
 from benchmarks.stage import DURABLE, POSTGRESQL
 from bot.results.compare.diff import compare
 from bot.results.state import Admission, Run, RunState
+from bot.results.store.commit import seen_tests
+from bot.results.store.history.history import history
 from bot.results.store.store import ResultsStore
 from tests.postgres import running_server
 
@@ -172,16 +174,14 @@ def _questions(tests: int) -> dict[str, Ask]:
 
     def two_runs(store: ResultsStore) -> object:
         # The verdicts of all 40,000 tests with their reasons, and the report.
-        current, baseline = (store.seen(target, SUITE, sha(number)) for number in (RUNS - 1, RUNS - 2))
+        current, baseline = (store.read(seen_tests, target, SUITE, sha(number)) for number in (RUNS - 1, RUNS - 2))
         return compare(current, baseline, exit_status=1)
 
     return {
-        "one test's history on all targets": lambda store: store.history(REPOSITORY, SUITE, name_of(next(places))),
-        "two runs compared: which tests changed": lambda store: store.changed(
-            target, SUITE, sha(RUNS - 2), sha(RUNS - 1)
+        "one test's history on all targets": lambda store: store.read(
+            history, REPOSITORY, SUITE, name_of(next(places))
         ),
         "two runs compared as for a check run": two_runs,
-        "the ten flakiest tests": lambda store: store.flakiest(target, SUITE),
     }
 
 

@@ -8,7 +8,7 @@ from bot.commands import grammar as commands
 from bot.commands.budget import REFUSALS_AN_HOUR
 from bot.config import repository_file, source
 from bot.config.commands import Commands
-from bot.config.http import Http
+from bot.config.model import Http
 from bot.core import patterns
 from bot.core.docs import table
 from bot.core.untrusted import limits as untrusted

@@ -29,7 +29,6 @@ COUNTS = "it counts what waits or runs for metrics and people, in a part of the 
 OLDER_RELEASES = "deliveries of older releases are moved, at the first start"
 NOT_CALLED = "Procrastinate offers it, and nothing of ours calls it"
 AS_MUCH_AS_IT_SHOWS = "what it reads is what it returns, as the caller asked for it: a range of keys or of time"
-ALL_OF_A_SUITE = "a search for renames and causes reads all of one suite, in a process of its own"
 FEW_HAVE_IT = "few jobs run or have failed, of all that are stored"
 STILL_TO_BE_WRITTEN = "it reads what check runs are still to be written, which an index holds and nothing else"
 
@@ -52,11 +51,11 @@ def exempt(reason: str, *patterns: str) -> Exempt:
 EXCEPTIONS = {
     "bot/engine/jobs/journal.py:Journal._records": exempt(AS_MUCH_AS_IT_SHOWS, "procrastinate_jobs", SORTS),
     "bot/engine/jobs/journal.py:Journal.states": exempt(AS_MUCH_AS_IT_SHOWS, "procrastinate_jobs", SORTS),
-    "bot/results/store/store.py:ResultsStore.repositories_with_open_checks": exempt(
+    "bot/results/store/write/pending_checks.py:repositories_with_open_checks": exempt(
         STILL_TO_BE_WRITTEN, "nightjar_checks", SORTS
     ),
-    "bot/results/store/store.py:ResultsStore.waiting_counts": exempt(COUNTS, "nightjar_runs", SORTS),
-    "bot/results/store/store.py:ResultsStore.commits_since": exempt(AS_MUCH_AS_IT_SHOWS, "nightjar_runs", SORTS),
+    "bot/results/store/lists/run_lists.py:waiting_counts": exempt(COUNTS, "nightjar_runs", SORTS),
+    "bot/results/store/lists/run_lists.py:commits_since": exempt(AS_MUCH_AS_IT_SHOWS, "nightjar_runs", SORTS),
     "bot/engine/budget.py:WriteBudget._rows": exempt("a budget has the writes of one hour", "nightjar_writes"),
     "bot/engine/jobs/journal.py:Journal.recent": exempt(ENDS_EARLY, "nightjar_inbox", "procrastinate_jobs", SORTS),
     "bot/engine/worker/manager.py:EngineJobManager.fetch_job": exempt(ENDS_EARLY, "procrastinate_jobs"),
@@ -85,11 +84,8 @@ EXCEPTIONS = {
     "bot/results/store/tables/failure_texts.py:_next": exempt(ENDS_EARLY, "nightjar_texts"),
     "bot/results/store/lists/lab_reports.py:_commits": exempt(AS_MUCH_AS_IT_SHOWS, SORTS),
     "bot/results/store/write/pending_checks.py:_select": exempt(STILL_TO_BE_WRITTEN, "nightjar_checks", SORTS),
-    "bot/results/store/store.py:ResultsStore.waiting": exempt("few runs wait for their files", "nightjar_runs"),
-    "bot/results/store/snapshot.py:_checks": exempt(ALL_OF_A_SUITE, "nightjar_checks"),
-    "bot/results/store/snapshot.py:_runs": exempt(ALL_OF_A_SUITE, "nightjar_runs"),
-    "bot/results/store/snapshot.py:_series": exempt(ALL_OF_A_SUITE, SORTS),
-    "bot/results/store/failures/failures.py:FailureReports.newest_messages": exempt(
+    "bot/results/store/lists/run_lists.py:waiting_runs": exempt("few runs wait for their files", "nightjar_runs"),
+    "bot/results/store/failures/failures.py:newest_messages": exempt(
         "of each series as many as it returns", "nightjar_reports", SORTS
     ),
     "handlers/device_tests/measured.py:measure_jobs": exempt(COUNTS, "nightjar_device_jobs", SORTS),

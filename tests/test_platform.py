@@ -21,7 +21,6 @@ OTHER_MEANINGS = {
     ("bot/results/service.py", "results"): "the library of results, which is no feature",
     ("bot/results/settings/results.py", "nightly"): "examples of a target that tests nightly commits, and of a branch",
     ("bot/results/settings/targets.py", "nightly"): "a tier of targets",
-    ("bot/results/store/snapshot.py", "renames"): "a column of stored snapshots",
 }
 """Strings that are also the name of something else, with what they mean there."""
 LOADED_BY_CONFIG = {"bot.app", "bot.app.load", "bot.results"}

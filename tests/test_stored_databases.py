@@ -14,6 +14,9 @@ from bot.engine.service import Engine
 from bot.engine.sql import encoding
 from bot.engine.tokens import TokenStore
 from bot.results.state import RunState
+from bot.results.store.commit import commit_state, seen_tests
+from bot.results.store.history.history import history
+from bot.results.store.lists.run_lists import find_run, waiting_runs
 from tests.engine.running import LOCK, running, settled, twice
 from tests.engine.toy import World, body
 from tests.results.uploads import ABOUT, SUITE, Upload, sha
@@ -109,18 +112,21 @@ async def test_the_records_and_tokens_of_an_earlier_version_are_read(url: str) -
 def test_the_results_of_an_earlier_version_are_read_and_compared_with_new_ones(url: str) -> None:
     with opened_results(url) as store:
         for upload in UPLOADS:
-            assert store.run(upload.run.key) == upload.run
-            statuses = {test: seen.status.value for test, seen in store.seen(ABOUT, SUITE, sha(upload.commit)).items()}
+            assert store.read(find_run, upload.run.key) == upload.run
+            statuses = {
+                test: seen.status.value
+                for test, seen in store.read(seen_tests, ABOUT, SUITE, sha(upload.commit)).items()
+            }
             assert statuses.items() >= upload.tests.items()
-        assert [(run.key, run.state) for run in store.waiting(ABOUT.repository)] == [
+        assert [(run.key, run.state) for run in store.read(waiting_runs, ABOUT.repository)] == [
             (WAITING_RUN.key, RunState.WAITING)
         ]
-        detail = store.state(ABOUT, sha(1)).suites[SUITE].details["te/a.py::test_mul"]
+        detail = store.read(commit_state, ABOUT, sha(1)).suites[SUITE].details["te/a.py::test_mul"]
         assert (detail.message, detail.text) == ("boom", "te/a.py::test_mul went wrong")
         new = Upload(5, {"te/a.py::test_add": "failed", "te/a.py::test_mul": "passed"})
         assert store.put(new.run, new.columns)
-        history = store.history(ABOUT.repository, SUITE, "te/a.py::test_add")[ABOUT]
-        assert [(segment.sha, segment.status and segment.status.value) for segment in history] == [
+        segments = store.read(history, ABOUT.repository, SUITE, "te/a.py::test_add")[ABOUT]
+        assert [(segment.sha, segment.status and segment.status.value) for segment in segments] == [
             (sha(1), "passed"),
             (sha(2), "failed"),
             (sha(3), "passed"),

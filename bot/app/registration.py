@@ -87,8 +87,6 @@ NEEDS = (
     ),
 )
 PERMISSIONS = {need.key: need.access for need in NEEDS if not need.on_demand}
-ON_DEMAND = {need.key: need.access for need in NEEDS if need.on_demand}
-"""Permissions that the bot needs for one rare action only."""
 EVENTS = (
     "check_run",
     "check_suite",

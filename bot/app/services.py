@@ -10,24 +10,26 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
-from bot.app.features import ALL_FEATURES, TITLES
-from bot.app.help_commands import list_commands_of
+from bot.app.features import ALL_FEATURES, REGISTRY, TITLES
 from bot.aws.bucket import Bucket
 from bot.aws.client import AWS, Aws
 from bot.ci.jenkins_builds import JENKINS, JenkinsBuilds
+from bot.commands.answers import CommandRow, command_rows, offered_commands
 from bot.config.environment import SETTINGS, Settings
 from bot.core.parts import PartMap
 from bot.core.untrusted.pool import POOL, Pool
 from bot.core.web_json import HTTP, READER, Reader
 from bot.engine.service import ENGINE, Engine
 from bot.feature import HANDLER_TITLES, Services
+from bot.github.repositories.in_force import config_in_force
 from bot.results.ingest.files import FileLists
 from bot.results.service import RESULTS, ResultsService
 from bot.results.store.store import ResultsStore
-from bot.web.help import COMMAND_LIST
+from bot.web.help import COMMAND_LIST, ListCommands, ListedCommand
 
 if TYPE_CHECKING:
     from bot.config import Config
+    from bot.engine.records import Records
     from bot.github.client import GitHub
 
 
@@ -69,3 +71,25 @@ async def open_services(
 def new_pool() -> Pool:
     """Return the pool of processes for text from outside; they import the modules that features run there."""
     return Pool(preload=[module for feature in ALL_FEATURES for module in feature.preload])
+
+
+def list_commands_of(config: Config, records: Records) -> ListCommands:
+    """Return the function that lists the commands for the page."""
+    mention = config.mentions[0]
+
+    async def listed(repository: str) -> tuple[str, list[ListedCommand]] | None:
+        if not repository:
+            return "", [_listed(row) for row in command_rows(REGISTRY, mention)]
+        settings = await config_in_force(config, records, repository)
+        if settings is None:
+            return None
+        rows = command_rows(offered_commands(REGISTRY, settings), mention, settings)
+        return config.configured.name_of(repository) or repository, [_listed(row) for row in rows]
+
+    return listed
+
+
+def _listed(row: CommandRow) -> ListedCommand:
+    return ListedCommand(
+        usage=row.usage, summary=row.summary, example=row.example, who=row.who, synonyms=list(row.synonyms)
+    )

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from bot.timers.timers import TimerState
 from bot.web.openapi import Operation, ResponseSchema, problem
@@ -17,10 +17,8 @@ ListTimers = Callable[[str], Awaitable[Sequence[TimerState]]]
 """Returns the timers of `owner/name`; raises LookupError for a repository that app.yaml does not list."""
 
 
-class ListedTimer(BaseModel):
+class ListedTimer(BaseModel, extra="forbid"):
     """A timer, its last run and its next one."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str
     schedule: str
@@ -30,10 +28,8 @@ class ListedTimer(BaseModel):
     next_run: datetime
 
 
-class TimerList(BaseModel):
+class TimerList(BaseModel, extra="forbid"):
     """The timers of a repository."""
-
-    model_config = ConfigDict(extra="forbid")
 
     timers: list[ListedTimer]
 

@@ -67,45 +67,16 @@ KIND_MAPPING = "a mapping"
 
 WHOLE_REF = "must be the name of a branch without refs/heads/"
 SHORT_INTERVAL = "is too short; it must be one minute or more, as in 15m"
-LONG_TEST = "is too long; it must be 3d or less, because GitHub ends check runs that stay open for two weeks"
 UNKNOWN_TIME_ZONE = "is not a time zone known here; it must be one of the IANA database, as in America/Los_Angeles"
-NAMES_ONLY = "must have only names as items; put a number in quotes, and write keys of targets as a mapping"
 BAD_PATH = "must not have a part that is empty, . or .."
 UNKNOWN_PLACEHOLDER = "must not contain {written}; available placeholders: {known}"
-PLACEHOLDER_IN_HOST = "must not contain {written} in the host: what CI reports must not choose the server of a link"
-PLACEHOLDER_IN_QUOTES = "must not have {written} in quotes: the value is already quoted"
-QUOTED_FOR_ONE_SHELL = (
-    "must not pass {written} to {word}, which starts a second shell: there the name of a test could run as a command. "
-    "Put {word} into a script of the lab"
-)
 
 # -- keys that contradict each other --
 
-NO_RESULTS_SOURCE = (
-    "must name the source of CI's results: lab and target (uploaded to the bucket of results), or workflow and "
-    "artifacts (of GitHub Actions)"
-)
-TWO_RESULTS_SOURCES = "must name one source of CI's results: either lab and target, or workflow and artifacts"
-UPDATE_OF_ITS_BASE = "branch and base must differ: the bot force-pushes and deletes branch"
-TRACKS_ITSELF = "branch and from must differ: one tracks the other"
-HOLDING_LABEL = "label must not be one of hold_labels: those block a merge"
-UNKNOWN_LAB = "needs a lab {lab} with the target {target} below results.labs; CI uploads its results as that lab"
-STAR_AT_END = "can have a * only at its end, after . or / or :, as in kernel.poll.*"
-BARE_STAR = "from must have text before the *, as in kernel.poll.*: a * alone matches every test"
-BOTH_WITH_STAR = "from and to must both end with *, or neither"
-RENAMED_TO_ITSELF = "from and to must differ"
-RENAMED_TWICE = "must have each from only once; {name} is there twice, remove one of them"
-RENAMED_IN_LOOP = "must not form a cycle; {names} do, remove one of them"
 BRANCH_IN_USE = "branch must differ from the one of {other}, which moves it too"
-NOT_A_DAY = "must be a date, as in 2027-01-31"
 UNKNOWN_TARGET = "names {target}, but results.labs has no such lab and target"
 NEEDS_RESULTS = "needs the key results, which says where labs upload; add it, or remove this key"
 
-NO_WORKFLOW_LIMIT = (
-    "needs the key environment or branch: without them, anyone who can push a branch to that repository could act as "
-    "the lab"
-)
-NO_AUDIENCE = "needs the top-level key public_url, which is the audience of the tokens"
 
 # -- the environment --
 

@@ -7,11 +7,10 @@ import functools
 import json
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from aiohttp import web, web_response, web_urldispatcher
-from aiohttp.typedefs import Middleware
 from pydantic import BaseModel, ConfigDict
 
 from bot.core.health import HealthCheck
@@ -23,19 +22,11 @@ from bot.web.connections import IDLE_SECONDS, Connections, Malformed
 from bot.web.help import ListCommands, help_page
 from bot.web.login import BegunSignIns, SignInRoutes
 from bot.web.openapi import Operation, Parameter, ResponseSchema, document, problem
-from bot.web.pages import IsPublic, ListPublic, Pages, show_problems_as_pages
+from bot.web.pages import IsPublic, ListPublic, Pages
 from bot.web.problems import answer_problems
 from bot.web.rate_limit import RateLimit
-from bot.web.sign_in.viewers import Viewers, private_for_viewers
-from bot.web.webhook import (
-    EVENT_HEADER,
-    GUID_HEADER,
-    SIGNATURE_HEADER,
-    Inbox,
-    Webhook,
-    WhyIgnored,
-    never_ignore,
-)
+from bot.web.sign_in.viewers import Viewers, keep_private
+from bot.web.webhook import EVENT_HEADER, GUID_HEADER, SIGNATURE_HEADER, Inbox, Webhook, WhyIgnored, never_ignore
 
 OPENAPI_PATH = "/api/v1/openapi.json"
 GRACE_SECONDS = 20.0
@@ -130,16 +121,25 @@ def create_app(parts: Parts) -> web.Application:
         _webhook(_webhook_of(parts)),
         *health.operations(parts.checks),
         *([_metrics(parts, health.PublicPart(parts.repositories, parts.list_public))] if parts.metrics_here else []),
-        *parts.routes,
-        *help_page(parts.list_commands, parts.mentions).operations(),
-        *SignInRoutes(parts.viewers, parts.begun).operations(),
+        *map(_for_viewers, parts.routes),
+        *map(_for_viewers, help_page(parts.list_commands, parts.mentions).operations()),
+        *map(_for_viewers, SignInRoutes(parts.viewers, parts.begun).operations()),
         pages.assets.operation(),
         Operation("GET", OPENAPI_PATH, "This document", openapi, {200: ResponseSchema("It", Document)}, public=True),
     ]
     operations = [parts.access.guarded(operation) for operation in operations]
-    app = _application(operations, parts.connections, private_for_viewers, show_problems_as_pages)
+    app = _application(operations, parts.connections)
     pages.join(app)
     return app
+
+
+def _for_viewers(operation: Operation) -> Operation:
+    """Return an operation whose answers to people who are signed in are private."""
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        return keep_private(request, await operation.handler(request))
+
+    return replace(operation, handler=handler)
 
 
 def create_metrics_app(parts: Parts, connections: Connections) -> web.Application:
@@ -147,10 +147,8 @@ def create_metrics_app(parts: Parts, connections: Connections) -> web.Applicatio
     return _application([*health.operations(parts.checks), _metrics(parts)], connections)
 
 
-def _application(
-    operations: Sequence[Operation], connections: Connections, *middlewares: Middleware
-) -> web.Application:
-    app = web.Application(middlewares=[connections.middleware(), *middlewares, answer_problems])
+def _application(operations: Sequence[Operation], connections: Connections) -> web.Application:
+    app = web.Application(middlewares=[connections.middleware(), answer_problems])
     app[STOPPING] = asyncio.Event()
     app.on_shutdown.append(_answer_waiting_clients)
     for operation in operations:

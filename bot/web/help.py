@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from bot.core.page_paths import HELP
 from bot.core.parts import PartKey
@@ -18,20 +18,16 @@ from bot.web.repositories import NAME
 API = "/api/v1/help"
 
 
-class HelpQuery(BaseModel):
+class HelpQuery(BaseModel, extra="forbid"):
     """Whose commands are listed."""
-
-    model_config = ConfigDict(extra="forbid")
 
     repo: Annotated[str, StringConstraints(pattern=f"^{NAME}/{NAME}$")] | None = Field(
         default=None, description="Only the commands that are on in this repository, as OWNER/NAME; default: all."
     )
 
 
-class ListedCommand(BaseModel):
+class ListedCommand(BaseModel, extra="forbid"):
     """A command, as people write it."""
-
-    model_config = ConfigDict(extra="forbid")
 
     usage: str
     summary: str
@@ -40,10 +36,8 @@ class ListedCommand(BaseModel):
     synonyms: list[str]
 
 
-class HelpDetails(BaseModel):
+class HelpDetails(BaseModel, extra="forbid"):
     """Commands, and the names that address the bot."""
-
-    model_config = ConfigDict(extra="forbid")
 
     repository: str | None = Field(
         description="The repository in which these commands are on. Null: all commands, because the query names no "

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from pydantic.json_schema import models_json_schema
 
 from bot.core.patterns import Pattern
@@ -36,10 +36,8 @@ LAB_TOKEN_SCHEME = {
 Schema = Mapping[str, object]
 
 
-class ProblemDetails(BaseModel):
+class ProblemDetails(BaseModel, extra="forbid"):
     """What went wrong (RFC 9457)."""
-
-    model_config = ConfigDict(extra="forbid")
 
     type: str
     title: str

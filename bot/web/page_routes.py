@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 from procrastinate.exceptions import ConnectorException
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticSerializationError
 
 from bot.core.errors import TryAgain
@@ -46,10 +46,8 @@ ERRORS = {
 """The errors that every page and JSON twin may answer."""
 
 
-class NoQuery(BaseModel):
+class NoQuery(BaseModel, extra="forbid"):
     """The query of a page without parameters."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True, slots=True)

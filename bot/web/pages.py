@@ -24,9 +24,9 @@ from bot.core.page_paths import PATHS, REPLACED
 from bot.web import page_filters
 from bot.web.assets import Assets, accepts_gzip
 from bot.web.page_cache import PageCache, RenderedPage
-from bot.web.problems import PROBLEM_TYPE, Answer, Problem
+from bot.web.problems import SHOW_PROBLEM, Problem
 from bot.web.rate_limit import RateLimit
-from bot.web.sign_in.viewers import Viewers
+from bot.web.sign_in.viewers import Viewers, keep_private
 from bot.web.texts import DATABASE_UNAVAILABLE, NO_PAGE, TOO_MANY_PAGES, TOO_MANY_REQUESTS
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -108,6 +108,7 @@ class Pages:
         environment.globals.update(assets=self.assets.addresses, **PATHS, **self._template_variables)
         environment.filters.update(page_filters.FILTERS)
         app[PAGES] = self
+        app[SHOW_PROBLEM] = _show_problem
         app.on_cleanup.append(self._close)
 
     async def _close(self, _: web.Application) -> None:
@@ -212,12 +213,10 @@ def _unchanged(tag: str) -> web.Response:
     return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=_headers(tag))
 
 
-@web.middleware
-async def show_problems_as_pages(request: web.Request, handler: Answer) -> web.StreamResponse:
+async def _show_problem(request: web.Request, response: web.Response) -> web.Response:
     """Show browsers a page instead of problem details; programs and the API get the problem details."""
-    response = await handler(request)
-    if response.content_type != PROBLEM_TYPE or not _wants_page(request) or not isinstance(response, web.Response):
-        return response
+    if not _wants_page(request):
+        return keep_private(request, response)
     problem = page_filters.read_problem(response.body)
     if response.status == HTTPStatus.NOT_FOUND:
         problem["detail"] = NO_PAGE
@@ -229,7 +228,7 @@ async def show_problems_as_pages(request: web.Request, handler: Answer) -> web.S
     for name in ("Retry-After", "Allow"):
         if name in response.headers:
             page_response.headers[name] = response.headers[name]
-    return page_response
+    return keep_private(request, page_response)
 
 
 def _repository(request: web.Request, response: web.Response) -> str:

@@ -49,23 +49,31 @@ def problem_response(status: int, detail: str, headers: Mapping[str, str] | None
     )
 
 
+ShowProblem = Callable[[web.Request, web.Response], Awaitable[web.Response]]
+SHOW_PROBLEM: web.AppKey[ShowProblem] = web.AppKey("show_problem")
+"""How an application with pages shows a problem to a browser."""
+
+
 @web.middleware
 async def answer_problems(request: web.Request, handler: Answer) -> web.StreamResponse:
-    """Turn every error of a route into problem details."""
-    if NUL in request.raw_path:
-        return problem_response(http.HTTPStatus.BAD_REQUEST, NUL_IN_ADDRESS)
+    """Turn every error of a route into problem details, or into a page for a browser."""
     try:
-        return await handler(request)
+        if NUL in request.raw_path:
+            response = problem_response(http.HTTPStatus.BAD_REQUEST, NUL_IN_ADDRESS)
+        else:
+            return await handler(request)
     except Problem as problem:
-        return problem_response(problem.status, problem.detail, problem.headers)
+        response = problem_response(problem.status, problem.detail, problem.headers)
     except web.HTTPException as error:
         # To aiohttp, a redirection is an exception as well.
         if error.status < http.HTTPStatus.BAD_REQUEST:
             raise
-        return _routing_problem(request, error)
+        response = _routing_problem(request, error)
     except Exception:
         log.exception("request failed", method=request.method, path=request.path)
-        return problem_response(http.HTTPStatus.INTERNAL_SERVER_ERROR, UNEXPECTED_ERROR)
+        response = problem_response(http.HTTPStatus.INTERNAL_SERVER_ERROR, UNEXPECTED_ERROR)
+    show = request.app.get(SHOW_PROBLEM)
+    return response if show is None else await show(request, response)
 
 
 def _routing_problem(request: web.Request, error: web.HTTPException) -> web.Response:

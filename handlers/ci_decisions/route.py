@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from bot.config.types import BRANCH, HEADS
 from bot.core.errors import TryAgain
@@ -33,19 +33,15 @@ DecideCommit = Callable[[str, str, str], Awaitable[Mapping[str, object]]]
 """(`owner/name`, commit, branch or "") → the members of `DecisionAnswer`. Raises LookupError as above."""
 
 
-class VerdictAnswer(BaseModel):
+class VerdictAnswer(BaseModel, extra="forbid"):
     """One decision, and why it was made."""
-
-    model_config = ConfigDict(extra="forbid")
 
     value: bool
     reason: str = Field(description="The reason, as a sentence.")
 
 
-class DecisionAnswer(BaseModel):
+class DecisionAnswer(BaseModel, extra="forbid"):
     """What CI should do for the head of a pull request, or for a commit of a branch."""
-
-    model_config = ConfigDict(extra="forbid")
 
     sha: Annotated[str, Field(pattern=f"^{SHA}$", description="The head or the commit that this is about.")]
     run_slow_tests: VerdictAnswer

@@ -9,10 +9,10 @@ from pydantic_core import PydanticCustomError
 
 from bot.config.keys import Keys
 from bot.config.repository_keys import ValidatedKeys
-from bot.config.texts import NO_RESULTS_SOURCE, TWO_RESULTS_SOURCES, UNKNOWN_LAB
 from bot.config.types import LACKING, Pattern, StatusContext
 from bot.results.settings.results import LabName
 from bot.results.settings.targets import TargetName
+from handlers.ci_reports.texts import NO_RESULTS_SOURCE, TWO_RESULTS_SOURCES, UNKNOWN_LAB
 from handlers.results.config import LAB_RESULTS
 
 

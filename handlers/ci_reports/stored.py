@@ -10,6 +10,7 @@ from bot.results.report.baseline import nearest_ancestors
 from bot.results.report.findings import Baseline
 from bot.results.service import RESULTS
 from bot.results.state import SuiteState
+from bot.results.store.commit import commit_state, durations_of_commit, seen_tests
 from handlers.ci_reports.outcomes import BaseSuite, HeadAndBase, SuiteOutcomes
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ async def stored_outcomes(context: Context, target: TargetKey, sha: str, *, has_
     `has_all_suites`: everything has arrived, or the bot no longer waits for more.
     """
     target = context.part(RESULTS).canonical(target)
-    state = await context.part(RESULTS).state(target, sha)
+    state = await context.part(RESULTS).read(commit_state, target, sha)
     if not state.suites:
         return None
     results, repository = context.part(RESULTS), context.repository.full_name
@@ -44,13 +45,13 @@ async def stored_outcomes(context: Context, target: TargetKey, sha: str, *, has_
 
 
 async def _read_suite(context: Context, target: TargetKey, sha: str, state: SuiteState) -> SuiteOutcomes:
-    seconds = await context.part(RESULTS).durations(target, state.suite, sha)
+    seconds = await context.part(RESULTS).read(durations_of_commit, target, state.suite, sha)
     return SuiteOutcomes(state.seen, seconds, state.complete)
 
 
 async def _read_base(context: Context, target: TargetKey, suite: str, baseline: Baseline) -> BaseSuite:
-    seen = await context.part(RESULTS).seen(target, suite, baseline.sha)
-    seconds = await context.part(RESULTS).durations(target, suite, baseline.sha)
+    seen = await context.part(RESULTS).read(seen_tests, target, suite, baseline.sha)
+    seconds = await context.part(RESULTS).read(durations_of_commit, target, suite, baseline.sha)
     return BaseSuite(baseline.sha, baseline.url, SuiteOutcomes(seen, seconds))
 
 
@@ -60,5 +61,5 @@ async def _vanished_suites(
     """Return the suites that one of the bases has and this commit does not."""
     base_suites: set[str] = set()
     for sha in {baseline.sha for baseline in baselines.values()}:
-        base_suites |= (await context.part(RESULTS).state(target, sha)).suites.keys()
+        base_suites |= (await context.part(RESULTS).read(commit_state, target, sha)).suites.keys()
     return tuple(sorted(base_suites - head_suites.keys()))

@@ -40,3 +40,10 @@ OTHER_METHOD = "{name} is compressed with something other than deflate"
 WHY_NOT_FINISHED = "the run ended as {conclusion}, so its tests did not finish"
 WHY_REQUESTED = "pull requests with the head {sha}: {count}"
 WHY_COMPARED = "compared the results of {sha}"
+
+NO_RESULTS_SOURCE = (
+    "must name the source of CI's results: lab and target (uploaded to the bucket of results), or workflow and "
+    "artifacts (of GitHub Actions)"
+)
+TWO_RESULTS_SOURCES = "must name one source of CI's results: either lab and target, or workflow and artifacts"
+UNKNOWN_LAB = "needs a lab {lab} with the target {target} below results.labs; CI uploads its results as that lab"

@@ -2,22 +2,72 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
+import sqlalchemy as sa
+from markupsafe import Markup
 from nightjar_formats.model import TARGET_NAME, TargetKey
 
+from bot.results.store.failures.failures import newest_runs
+from bot.results.store.lists.lab_reports import newest_run
 from bot.web.openapi import Parameter
 from bot.web.page_files import PageFile
-from bot.web.svg_badge import BadgeColor, svg_badge
 from handlers.dashboard import texts
 from handlers.dashboard.cells import STALE_SECONDS
 from handlers.dashboard.lab import LAB_PART
 from handlers.dashboard.settings import results_of
 
 if TYPE_CHECKING:
-    from bot.results.store.store import ResultsStore
     from bot.web.page_routes import PageRequest
     from handlers.dashboard.wiring import DashboardParts
+
+LONGEST_LABEL, LONGEST_MESSAGE = 60, 30
+CHARACTER, PADDING = 6.6, 10.0
+"""Pixels of a character of the font, about, and beside each text; `textLength` fits the text to its place."""
+# No `xml:space`, no style and no script: a page that embeds a badge gets shapes and text alone.
+_BADGE = Markup(
+    '<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="20" role="img" '
+    'aria-label="{label}: {message}">'
+    "<title>{label}: {message}</title>"
+    '<rect width="{width:.0f}" height="20" rx="3" fill="{color}"/>'
+    '<path d="M3 0h{left:.0f}v20H3a3 3 0 0 1-3-3V3a3 3 0 0 1 3-3z" fill="#3f4643"/>'
+    '<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">'
+    '<text x="{padding:.0f}" y="14" textLength="{label_length:.0f}">{label}</text>'
+    '<text x="{message_at:.0f}" y="14" textLength="{message_length:.0f}">{message}</text>'
+    "</g></svg>\n"
+)
+
+
+class BadgeColor(StrEnum):
+    """Background colors of the message; white text has a contrast of 4.5:1 on each."""
+
+    GOOD = "#1d6b3a"
+    BAD = "#b3261e"
+    UNKNOWN = "#5b635f"
+
+
+def svg_badge(label: str, message: str, color: BadgeColor) -> str:
+    """Return a badge as SVG."""
+    label, message = _clipped(label, LONGEST_LABEL), _clipped(message, LONGEST_MESSAGE)
+    label_length, message_length = (len(text) * CHARACTER for text in (label, message))
+    label_width = label_length + 2 * PADDING
+    return _BADGE.format(
+        label=label,
+        message=message,
+        color=color.value,
+        width=label_width + message_length + 2 * PADDING,
+        left=label_width - 3,
+        padding=PADDING,
+        label_length=label_length,
+        message_at=label_width + PADDING,
+        message_length=message_length,
+    )
+
+
+def _clipped(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
 
 SECONDS = 300
 """Seconds that caches may keep a badge: as long as `DashboardParts.moment` stays the same."""
@@ -33,7 +83,7 @@ def target_badge(parts: DashboardParts) -> PageFile:
         if lab not in results.labs or target not in results.labs[lab].targets:
             raise LookupError(target)
         target_key = TargetKey(name, lab, target)
-        return await request.pages.run(draw_badge, parts.store, target_key, parts.moment())
+        return await request.pages.run(parts.results.store.read, draw_badge, target_key, parts.moment())
 
     return PageFile(
         path="/r/{owner}/{repo}/badge/{lab}/{target}.svg",
@@ -45,11 +95,11 @@ def target_badge(parts: DashboardParts) -> PageFile:
     )
 
 
-def draw_badge(store: ResultsStore, target_key: TargetKey, moment: float) -> str:
+def draw_badge(connection: sa.Connection, target_key: TargetKey, moment: float) -> str:
     """Draw the badge of a target from the same figures as the overview; it blocks."""
     label = target_key.full_name
-    newest = store.labs.newest(target_key)
-    runs = store.failures.newest_runs(target_key)
+    newest = newest_run(connection, target_key)
+    runs = newest_runs(connection, target_key)
     if newest is None or not runs:
         return svg_badge(label, texts.BADGE_NO_RESULTS, BadgeColor.UNKNOWN)
     # Before the failures: old results say nothing about the target as it is now, green ones least of all.

@@ -10,7 +10,7 @@ from functools import cache
 
 from nightjar_formats.model import SeenTest, Status
 from nightjar_formats.readers.causes import failure_cause
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from bot.results.report import sentences
 from bot.results.report.findings import Findings, NewFailure
@@ -34,20 +34,16 @@ class FailureKind(StrEnum):
     STILL_FAILING = "still failing"
 
 
-class CausedTest(BaseModel):
+class CausedTest(BaseModel, extra="forbid"):
     """A test that failed."""
-
-    model_config = ConfigDict(extra="forbid")
 
     suite: str
     test: str
     kind: FailureKind
 
 
-class FailureCause(BaseModel):
+class FailureCause(BaseModel, extra="forbid"):
     """Failures with one cause: the same outcome, and messages that differ in nothing but numbers and paths."""
-
-    model_config = ConfigDict(extra="forbid")
 
     message: str = Field(description="The message of the first failure; empty if the report has none.")
     happened: str = Field(description="What happened, such as `failed` or `timed out`.")
@@ -59,10 +55,8 @@ class FailureCause(BaseModel):
     reproduce: str = Field(description="A command that runs the first test; empty if app.yaml has no template.")
 
 
-class FailureCount(BaseModel):
+class FailureCount(BaseModel, extra="forbid"):
     """The number of failures with one outcome, such as at one stage of a backend suite."""
-
-    model_config = ConfigDict(extra="forbid")
 
     happened: str
     count: int

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from nightjar_formats.columns import FLAKY, STATUS_BITS, status_of
 from nightjar_formats.model import BAD, Status
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from bot.results.store.grid.grid import GridPoint
 from bot.results.store.grid.rows import GridLine
@@ -45,10 +45,8 @@ WORST_FIRST = (CellState.NEW, CellState.INFRA, CellState.PART, CellState.STILL, 
 """The order in which a state wins where one cell joins several suites."""
 
 
-class GridCell(BaseModel):
+class GridCell(BaseModel, extra="forbid"):
     """One row at one commit. `failed` includes the `new` failures; a flaky test counts in `flaky` and in one other."""
-
-    model_config = ConfigDict(extra="forbid")
 
     state: CellState
     passed: int = 0

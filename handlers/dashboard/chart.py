@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from markupsafe import Markup, escape
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from bot.web.page_filters import duration, short
 
@@ -15,10 +15,8 @@ LEFT, RIGHT, TOP, BOTTOM = 8, 8, 20, 16
 LEAST_POINTS = 2
 
 
-class ChartPoint(BaseModel):
+class ChartPoint(BaseModel, extra="forbid"):
     """The point of a commit, in the coordinates of the chart; `bad` if the test failed there."""
-
-    model_config = ConfigDict(extra="forbid")
 
     x: float
     y: float
@@ -27,10 +25,8 @@ class ChartPoint(BaseModel):
     seconds: float
 
 
-class DurationChart(BaseModel):
+class DurationChart(BaseModel, extra="forbid"):
     """A chart: its points, newest first, and the durations in seconds that the page names beside it."""
-
-    model_config = ConfigDict(extra="forbid")
 
     width: int
     height: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
+import sqlalchemy as sa
 from nightjar_formats.model import Counts, SeenTest, TargetKey
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -17,7 +18,17 @@ from bot.results.compare.quarantine import quarantine_at
 from bot.results.report.compared import compared_with_any, with_flaky
 from bot.results.report.findings import Baseline, ComparedSuite
 from bot.results.state import SuiteState
-from bot.results.store.lists.commits_with_results import CommitWithResults
+from bot.results.store.commit import commit_state, seen_tests
+from bot.results.store.history.baselines import baselines
+from bot.results.store.history.flakiness import flakiness_of_tests
+from bot.results.store.history.timelines import commits_starting_with, suites_of_target
+from bot.results.store.lists.commits_with_results import (
+    CommitWithResults,
+    commit_with_results,
+    newest_commits_with_results,
+    suites_with_results,
+)
+from bot.results.store.tables import ancestry
 from bot.web.page_routes import Page, PageRequest
 from bot.web.problems import Problem
 from handlers.dashboard import texts
@@ -38,16 +49,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from bot.config.model import RepositoryConfig
-    from bot.results.store.store import ResultsStore
 
 Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,40}$", to_lower=True, strip_whitespace=True)]
 WHOLE_SHA = 40
 
 
-class CompareQuery(BaseModel):
+class CompareQuery(BaseModel, extra="forbid"):
     """The query of a comparison: what to compare, and which tests to list. All members are optional."""
-
-    model_config = ConfigDict(extra="forbid")
 
     target: Annotated[str, StringConstraints(pattern=TARGET_PATTERN)] | None = Field(
         default=None, description="The target, as LAB/TARGET; default: the first one that has results."
@@ -87,7 +95,7 @@ def compare_page(parts: DashboardParts) -> Page:
         query: CompareQuery = request.query
         if settings.of(LAB_RESULTS) is None:
             return ComparePage.without_results()
-        choice = await request.pages.run(choose_commits, parts.store, name, settings, query)
+        choice = await request.pages.run(parts.results.store.read, choose_commits, name, settings, query)
         suites: list[SuitePair] = []
         if choice.target and choice.base and choice.head:
             suites = await _compare_suites(parts, request, settings, choice.target, choice.base, choice.head)
@@ -120,7 +128,7 @@ def compare_page(parts: DashboardParts) -> Page:
 
 
 def choose_commits(
-    store: ResultsStore, repository: str, settings: RepositoryConfig, query: CompareQuery
+    connection: sa.Connection, repository: str, settings: RepositoryConfig, query: CompareQuery
 ) -> ComparisonChoice:
     """Choose the target and the commits to compare: those of the query, defaults for what it leaves out; it blocks.
 
@@ -130,51 +138,57 @@ def choose_commits(
     target, newest = None, list[CommitWithResults]()
     for name in names:
         target = TargetKey(repository, *name.split("/", 1))
-        if newest := store.commits.newest(target):
+        if newest := newest_commits_with_results(connection, target):
             break
     if target is None or not newest:
         return ComparisonChoice(target=target if query.target else None)
-    head = _find_commit(store, target, query.head, newest) if query.head else newest[0]
+    head = _find_commit(connection, target, query.head, newest) if query.head else newest[0]
     base = (
-        _find_commit(store, target, query.base, newest) if query.base else _find_baseline(store, target, head, newest)
+        _find_commit(connection, target, query.base, newest)
+        if query.base
+        else _find_baseline(connection, target, head, newest)
     )
     return ComparisonChoice(target=target, base=base, head=head, newest=newest)
 
 
 def _find_commit(
-    store: ResultsStore, target: TargetKey, digits: str, newest: Sequence[CommitWithResults]
+    connection: sa.Connection, target: TargetKey, digits: str, newest: Sequence[CommitWithResults]
 ) -> CommitWithResults:
     """Return the commit whose SHA begins with `digits`; raise `Problem` 400 if no commit or several do."""
     for commit in newest:
         if commit.sha == digits:
             return commit
-    shas = [digits] if len(digits) == WHOLE_SHA else store.timelines.commits(target, digits, 2)
+    shas = [digits] if len(digits) == WHOLE_SHA else commits_starting_with(connection, target, digits, 2)
     if len(shas) > 1:
         raise Problem(400, texts.AMBIGUOUS_COMMIT.format(digits=digits))
-    stored = store.commits.of(target, shas[0]) if shas else None
+    stored = commit_with_results(connection, target, shas[0]) if shas else None
     if stored is None:
         raise Problem(400, texts.COMMIT_WITHOUT_RESULTS.format(sha=digits, target=target.full_name))
     return stored
 
 
 def _find_baseline(
-    store: ResultsStore, target: TargetKey, head: CommitWithResults, newest: Sequence[CommitWithResults]
+    connection: sa.Connection, target: TargetKey, head: CommitWithResults, newest: Sequence[CommitWithResults]
 ) -> CommitWithResults | None:
     """Return the commit that a check run compares `head` with; the nightly commit before it if that is unknown.
 
     Only stored relations between commits count: this sends no request to GitHub.
     """
-    candidates = {suite: store.baselines(target, suite, head.sha) for suite in store.timelines.suites(target)}
+    candidates = {
+        suite: baselines(connection, target, suite, head.sha) for suite in suites_of_target(connection, target)
+    }
     shas = {candidate.sha for suite_candidates in candidates.values() for candidate in suite_candidates}
-    search = AncestorSearch(head.sha, candidates, store.relations(target.repository, {head.sha, *shas}), 1)
+    search = AncestorSearch(
+        head.sha, candidates, ancestry.relations(connection, target.repository, {head.sha, *shas}), 1
+    )
     ancestors = [relation.other for relations in search.nearest().values() for relation in relations]
-    baselines = [
+    possible = [
         candidate
         for suite_candidates in candidates.values()
         for candidate in suite_candidates
         if not ancestors or candidate.sha in ancestors
     ]
-    baseline = max(baselines, key=lambda candidate: (candidate.committed_at, candidate.sha), default=None)
+    baseline = max(possible, key=lambda candidate: (candidate.committed_at, candidate.sha), default=None)
     if baseline is not None:
         return CommitWithResults(baseline.sha, baseline.committed_at, mainline=True, pull_request=None)
     older = [commit for commit in newest if (commit.committed_at, commit.sha) < (head.committed_at, head.sha)]
@@ -190,13 +204,15 @@ async def _compare_suites(
     head: CommitWithResults,
 ) -> list[SuitePair]:
     """Compare each suite that one of two commits has, in the order of their names."""
-    head_state = await request.pages.run(parts.store.state, target, head.sha)
+    head_state = await request.pages.run(parts.results.store.read, commit_state, target, head.sha)
     quarantine, _ = quarantine_at(settings.of(QUARANTINE), target, parts.moment())
-    names = sorted({*head_state.suites, *await request.pages.run(parts.store.commits.suites, target, base.sha)})
+    names = sorted(
+        {*head_state.suites, *await request.pages.run(parts.results.store.read, suites_with_results, target, base.sha)}
+    )
     pairs = []
     for name in names:
         head_suite = head_state.suites.get(name)
-        base_outcomes = await request.pages.run(parts.store.seen, target, name, base.sha)
+        base_outcomes = await request.pages.run(parts.results.store.read, seen_tests, target, name, base.sha)
         if head_suite is None or not head_suite.seen:
             pairs.append(SuitePair(name, {}, base_outcomes, None, quarantine))
             continue
@@ -206,7 +222,13 @@ async def _compare_suites(
         if new_failures := compared.comparison.new_failures:
             failures = {test: head_suite.seen[test] for test in new_failures}
             flakiness = await request.pages.run(
-                parts.store.failures.flakiness, target, name, head.sha, failures, settings.of(RENAMES).aliases
+                parts.results.store.read,
+                flakiness_of_tests,
+                target,
+                name,
+                head.sha,
+                failures,
+                settings.of(RENAMES).aliases,
             )
             compared = with_flaky(compared, flakiness)
         pairs.append(

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Literal, Self, get_args
 
 from nightjar_formats.model import SeenTest
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from bot.results.compare.quarantine import Quarantine
 from bot.results.report.findings import ComparedSuite
@@ -38,10 +38,8 @@ class SuitePair:
     complete: bool = True
 
 
-class ComparisonCommit(BaseModel):
+class ComparisonCommit(BaseModel, extra="forbid"):
     """A commit with results of the target, as the page names it."""
-
-    model_config = ConfigDict(extra="forbid")
 
     sha: str
     committed_at: datetime
@@ -59,10 +57,8 @@ class ComparisonCommit(BaseModel):
         return cls(sha=commit.sha, committed_at=datetime.fromtimestamp(commit.committed_at, UTC), pull_request=number)
 
 
-class ComparedTest(BaseModel):
+class ComparedTest(BaseModel, extra="forbid"):
     """A test that changed or still fails. A status is null if the commit does not have the test."""
-
-    model_config = ConfigDict(extra="forbid")
 
     status: ChangeClass
     suite: str
@@ -73,10 +69,8 @@ class ComparedTest(BaseModel):
     renamed_from: str | None = Field(description="The test's ID at the base, if it was renamed.")
 
 
-class ComparedSuiteCounts(BaseModel):
+class ComparedSuiteCounts(BaseModel, extra="forbid"):
     """How many tests of a suite changed in which way."""
-
-    model_config = ConfigDict(extra="forbid")
 
     suite: str
     tests: int = Field(description="Number of tests at the head.")
@@ -84,10 +78,8 @@ class ComparedSuiteCounts(BaseModel):
     note: str | None = Field(description="Why the suite was not compared, or what limits the comparison.")
 
 
-class ComparePage(BaseModel):
+class ComparePage(BaseModel, extra="forbid"):
     """A comparison. The counts cover all suites; `tests` are those that match the filters."""
-
-    model_config = ConfigDict(extra="forbid")
 
     takes_results: bool = Field(description="Whether app.yaml has `results` for the repository.")
     targets: list[str] = Field(description="All targets of app.yaml, as LAB/TARGET.")

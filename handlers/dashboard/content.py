@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from bot.results.store.tables.revisions import revisions_of
+
 if TYPE_CHECKING:
     from bot.web.page_routes import PageRequest
     from handlers.dashboard.wiring import DashboardParts
@@ -22,6 +24,8 @@ def content_of_results(parts: DashboardParts) -> Callable[[PageRequest], Awaitab
         name_and_settings = parts.name_and_settings(request.repository)
         if name_and_settings is None:
             return None
-        return *await request.pages.look_up(parts.store.revisions.of, [name_and_settings[0]]), parts.moment()
+        return *await request.pages.look_up(
+            parts.results.store.read, revisions_of, [name_and_settings[0]]
+        ), parts.moment()
 
     return content

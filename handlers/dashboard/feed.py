@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 from bot.core.page_paths import history_path, view_path
 from bot.core.patterns import Pattern
 from bot.core.utc import iso_utc
+from bot.results.store.failures.failures import newest_messages
 from bot.web.page_files import PageFile
 from handlers.dashboard import texts
 from handlers.dashboard.settings import results_of
@@ -35,8 +36,8 @@ def regressions_feed(parts: DashboardParts) -> PageFile:
 
     async def load(request: PageRequest) -> str:
         name, _, _ = results_of(parts, request.repository)
-        read_messages = parts.store.failures.newest_messages
-        regressions = await request.pages.run(read_messages, name, parts.moment() - DAYS * DAY, MOST_ENTRIES)
+        since = parts.moment() - DAYS * DAY
+        regressions = await request.pages.run(parts.results.store.read, newest_messages, name, since, MOST_ENTRIES)
         return atom_feed(name, regressions, parts.public_url)
 
     return PageFile(

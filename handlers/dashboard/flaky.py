@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
+from bot.results.store.lists.flaky_tests import flaky_tests
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.content import content_of_results
@@ -29,10 +30,8 @@ class FlakyQuery(ListQuery):
     )
 
 
-class FlakyProof(BaseModel):
+class FlakyProof(BaseModel, extra="forbid"):
     """A commit at which a test both passed and failed."""
-
-    model_config = ConfigDict(extra="forbid")
 
     sha: str
     committed_at: datetime
@@ -40,10 +39,8 @@ class FlakyProof(BaseModel):
     runs: int = Field(description="Runs of the commit; if it is 1, that run's report has both outcomes.")
 
 
-class FlakyTestRow(BaseModel):
+class FlakyTestRow(BaseModel, extra="forbid"):
     """A flaky test of a target."""
-
-    model_config = ConfigDict(extra="forbid")
 
     target: str
     suite: str
@@ -72,7 +69,9 @@ def flaky_page(parts: DashboardParts) -> Page:
         if settings.of(LAB_RESULTS) is None:
             return FlakyPage(takes_results=False, targets=[], has_results=False, total=0, pages=1, tests=[])
         stored_query = store_query(request, name, settings, query.target)
-        flaky = await request.pages.run(parts.store.lists.flaky, stored_query, parts.moment() - query.days * DAY)
+        flaky = await request.pages.run(
+            parts.results.store.read, flaky_tests, stored_query, parts.moment() - query.days * DAY
+        )
         return FlakyPage(
             takes_results=True,
             targets=targets,

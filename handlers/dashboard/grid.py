@@ -7,11 +7,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import sqlalchemy as sa
 from markupsafe import Markup
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
-from bot.results.store.grid.rows import GridRange
+from bot.results.store.grid.grid import grid_of
+from bot.results.store.grid.rows import GridLine, GridRange
+from bot.results.store.tables.names import all_names
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard import texts
@@ -23,6 +26,7 @@ from handlers.dashboard.rows import (
     Folders,
     GridRow,
     ListedRows,
+    NamesOf,
     RowFilter,
     RowKind,
     find_tests,
@@ -36,7 +40,6 @@ from handlers.results.config import LAB_RESULTS, RENAMES
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
     from bot.results.store.grid.grid import Grid
-    from bot.results.store.store import ResultsStore
 
 EXPLAINED = ("new-failure", "still-failing")
 """Statuses that depend on whether an earlier failure or flakiness explains a failure: only they need that read."""
@@ -58,10 +61,8 @@ Day = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
 Status = Literal["new-failure", "still-failing", "failing", "flaky", "skipped", "passed"]
 
 
-class GridQuery(BaseModel):
+class GridQuery(BaseModel, extra="forbid"):
     """The part of the grid to show. All members are optional."""
-
-    model_config = ConfigDict(extra="forbid")
 
     target: Annotated[str, StringConstraints(pattern=TARGET_PATTERN)] | None = Field(
         default=None, description="One target, as LAB/TARGET: its suites are the rows."
@@ -87,19 +88,15 @@ class GridQuery(BaseModel):
     )
 
 
-class ListedNightly(BaseModel):
+class ListedNightly(BaseModel, extra="forbid"):
     """A commit that labs tested."""
-
-    model_config = ConfigDict(extra="forbid")
 
     sha: str
     committed_at: datetime
 
 
-class GridPage(BaseModel):
+class GridPage(BaseModel, extra="forbid"):
     """A grid: its rows have one cell for each commit, the newest commit first."""
-
-    model_config = ConfigDict(extra="forbid")
 
     takes_results: bool = Field(description="Whether app.yaml has `results` for the repository.")
     targets: list[str] = Field(description="All targets of app.yaml, as LAB/TARGET.")
@@ -134,7 +131,14 @@ def grid_page(parts: DashboardParts) -> Page:
         if settings.of(LAB_RESULTS) is None:
             return GridPage(takes_results=False, targets=[], commits=[], rows=[], more=0, older=None)
         return await request.pages.run(
-            read_grid, parts.store, name, settings, request.query, parts.moment(), folders, request.as_csv
+            parts.results.store.read,
+            read_grid,
+            name,
+            settings,
+            request.query,
+            parts.moment(),
+            folders,
+            request.as_csv,
         )
 
     return Page(
@@ -152,7 +156,7 @@ def grid_page(parts: DashboardParts) -> Page:
 
 
 def read_grid(
-    store: ResultsStore,
+    connection: sa.Connection,
     repository: str,
     settings: RepositoryConfig,
     query: GridQuery,
@@ -177,16 +181,20 @@ def read_grid(
         counts=not (query.status or query.q or (query.target and query.suite)),
         configured=() if query.target else tuple(configured),
     )
+
+    def names_of(line: GridLine) -> list[str]:
+        return all_names(connection, line.row)
+
     row_filter = RowFilter(query.target, query.suite, query.folder or "", query.status, (query.q or "").lower())
     most, pages = MOST_ROWS, 1
     if row_filter.status or row_filter.text:
-        grid, listed = _tests(store, grid_range, row_filter, configured, moment)
+        grid, listed = _tests(connection, grid_range, row_filter, names_of, configured, moment)
     else:
         if not (query.target or all_targets):
             most, first = MOST_TARGETS, MOST_TARGETS * (query.page - 1)
             grid_range = replace(grid_range, most_targets=most, first_target=first)
-        grid = store.grids.read(grid_range)
-        listed = rows_of(grid, store.grids.names, row_filter, grid_range, moment, MOST_ROWS * (query.page - 1), folders)
+        grid = grid_of(connection, grid_range)
+        listed = rows_of(grid, names_of, row_filter, grid_range, moment, MOST_ROWS * (query.page - 1), folders)
         pages = -(-(len(listed.rows) + listed.unlisted) // most)
     return GridPage(
         takes_results=True,
@@ -203,15 +211,20 @@ def read_grid(
 
 
 def _tests(
-    store: ResultsStore, grid_range: GridRange, row_filter: RowFilter, configured: Sequence[str], moment: float
+    connection: sa.Connection,
+    grid_range: GridRange,
+    row_filter: RowFilter,
+    names_of: NamesOf,
+    configured: Sequence[str],
+    moment: float,
 ) -> tuple[Grid, ListedRows]:
     """Find the tests that match in the newest runs, then read the older commits of those tests alone."""
-    newest = store.grids.read(replace(grid_range, newest_only=True, explain=row_filter.status in EXPLAINED))
-    tests = find_tests(newest, store.grids.names, row_filter)
-    grid = store.grids.read(
-        replace(grid_range, ordinals={series: set(places) for series, places in tests.places.items()})
+    newest = grid_of(connection, replace(grid_range, newest_only=True, explain=row_filter.status in EXPLAINED))
+    tests = find_tests(newest, names_of, row_filter)
+    grid = grid_of(
+        connection, replace(grid_range, ordinals={series: set(places) for series, places in tests.places.items()})
     )
-    return grid, rows_of_tests(grid, store.grids.names, tests, configured, moment)
+    return grid, rows_of_tests(grid, names_of, tests, configured, moment)
 
 
 def _table(page: GridPage) -> CsvTable:

@@ -7,21 +7,27 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
+import sqlalchemy as sa
 from nightjar_formats.columns import is_flaky, status_of
 from nightjar_formats.items import first_of
 from nightjar_formats.model import BAD, Detail, SeenTest, TargetKey
 
 from bot.core.page_paths import history_path
+from bot.core.patterns import Pattern
 from bot.results.compare.context import FailureContext
 from bot.results.compare.flaky import WINDOW, Flakiness
+from bot.results.report.annotations import line_of
 from bot.results.report.findings import NewFailure
 from bot.results.report.reproduce import command
 from bot.results.report.texts import how_flaky
-from bot.results.store.failures.contexts import TargetContextQuery
-from bot.results.store.grid.rows import GridLine, GridRange, on_target
-from bot.results.store.grid.test_runs import TestAt, TestRun
-from bot.results.store.history.history import Segment, TestHistory
+from bot.results.store.failures.contexts import TargetContextQuery, contexts_on_targets
+from bot.results.store.grid.grid import lines_of_test, nightly_commits, runs_of_test, test_details, test_durations
+from bot.results.store.grid.rows import GridLine, GridRange
+from bot.results.store.grid.test_runs import TestAt, TestRun, last_run_before
+from bot.results.store.history.flakiness import flakiness_at_newest_runs, flakiness_of_tests
+from bot.results.store.history.history import Segment, TestHistory, history
 from bot.results.store.history.series_names import END
 from bot.results.store.tables.points import Position
 from bot.web.csv_tables import CsvTable
@@ -40,14 +46,12 @@ from handlers.dashboard.history_model import (
 )
 from handlers.dashboard.issue_draft import IssueDraft
 from handlers.dashboard.settings import configured_targets, quarantine_of, settings_and_target
-from handlers.dashboard.source import file_in_id, source_place, source_url
 from handlers.dashboard.wiring import DashboardParts
 from handlers.results.config import RENAMES, labs_of
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
     from bot.core.aliases import Aliases
-    from bot.results.store.store import ResultsStore
 
 RUNS = 30
 """Commits that the page shows for each target, the newest ones."""
@@ -63,7 +67,9 @@ def history_page(parts: DashboardParts) -> Page:
     async def load(request: PageRequest) -> HistoryPage:
         name, settings = await settings_and_target(parts, request)
         links = HistoryAddresses(f"{parts.github}/{name}", parts.public_url)
-        return await request.pages.run(read_test, parts.store, name, settings, request.query, links, parts.moment())
+        return await request.pages.run(
+            parts.results.store.read, read_test, name, settings, request.query, links, parts.moment()
+        )
 
     return Page(
         path="/r/{owner}/{repo}/tests",
@@ -105,7 +111,7 @@ class HistoryAddresses:
 
 
 def read_test(
-    store: ResultsStore,
+    connection: sa.Connection,
     repository: str,
     settings: RepositoryConfig,
     query: HistoryQuery,
@@ -114,20 +120,20 @@ def read_test(
 ) -> HistoryPage:
     """Read everything that is known about a test; it blocks. Raises LookupError if no suite has the test."""
     lab, _, target = (query.target or "").partition("/")
-    lines = store.grids.lines_of_test(GridRange(repository, lab or None, target or None), query.id)
+    lines = lines_of_test(connection, GridRange(repository, lab or None, target or None), query.id)
     if not lines:
         raise LookupError(query.id)
     page_lines = lines[:MOST_LINES]
     histories = []
-    for _, suite_lines in groupby(sorted(page_lines, key=lambda line: line.suite), key=lambda line: line.suite):
-        histories += _read_on_targets(store, settings, list(suite_lines), query.id, links, moment)
-    order = {(line.target, line.suite): index for index, line in enumerate(page_lines)}
+    for _, suite_lines in groupby(sorted(page_lines, key=lambda line: line.name), key=lambda line: line.name):
+        histories += _read_on_targets(connection, settings, list(suite_lines), query.id, links, moment)
+    order = {(line.target, line.name): index for index, line in enumerate(page_lines)}
     histories.sort(key=lambda history: order[TargetKey(repository, history.lab, history.target), history.suite])
     return HistoryPage(id=query.id, targets=histories, more=len(lines) - len(page_lines))
 
 
 def _read_on_targets(
-    store: ResultsStore,
+    connection: sa.Connection,
     settings: RepositoryConfig,
     lines: Sequence[GridLine],
     test: str,
@@ -135,22 +141,24 @@ def _read_on_targets(
     moment: float,
 ) -> list[HistoryOnTarget]:
     """Return the test on each target of one suite. Each statement reads what it reads for all of the targets."""
-    repository, suite, aliases = lines[0].target.repository, lines[0].suite, settings.of(RENAMES).aliases
-    nightly = store.grids.commits(GridRange(repository, limit=RUNS))
-    traced = store.history(repository, suite, test, aliases)
+    repository, suite, aliases = lines[0].target.repository, lines[0].name, settings.of(RENAMES).aliases
+    nightly = nightly_commits(connection, GridRange(repository, limit=RUNS))
+    traced = history(connection, repository, suite, test, aliases)
     grid_range = GridRange(
         repository, limit=max(RUNS, WINDOW), aliases=aliases, quarantine=quarantine_of(settings, moment)
     )
-    runs = store.grids.runs_of_test(lines, test, traced, grid_range)
+    runs = runs_of_test(connection, lines, test, traced, grid_range)
     newest_runs = {(series, run.sha): run for series, test_runs in runs.items() for run in test_runs[:RUNS]}
-    seconds = store.grids.durations(lines[0].row, newest_runs)
+    seconds = test_durations(connection, lines[0].row, newest_runs)
     test_lines = []
     for line in lines:
         segments = traced.get(line.target, ())
-        if last := _last_run_with_test(store, line, runs[line.series], segments):
+        if last := _last_run_with_test(connection, line, runs[line.series], segments):
             test_lines.append(TestOnLine(line, runs[line.series], segments, last))
-    flaky = _read_flakiness(store, [test_line for test_line in test_lines if test_line.flaky_commits], test, settings)
-    failing = _read_failures(store, [test_line for test_line in test_lines if test_line.is_failing], test, aliases)
+    flaky = _read_flakiness(
+        connection, [test_line for test_line in test_lines if test_line.flaky_commits], test, settings
+    )
+    failing = _read_failures(connection, [test_line for test_line in test_lines if test_line.is_failing], test, aliases)
     return [
         _describe_on_target(
             settings, test_line, nightly, seconds, test, links, moment, flaky.get(series), failing.get(series)
@@ -194,7 +202,7 @@ class TestOnLine:
 
 
 def _last_run_with_test(
-    store: ResultsStore, line: GridLine, runs: Sequence[TestRun], segments: TestHistory
+    connection: sa.Connection, line: GridLine, runs: Sequence[TestRun], segments: TestHistory
 ) -> Segment | None:
     """Return the last usable nightly run that has the test; None if there is none.
 
@@ -205,7 +213,7 @@ def _last_run_with_test(
             return Segment(run.sha, run.committed_at, status, is_flaky(run.status), run.name)
     until = END
     for segment in reversed(segments):
-        if segment.status is not None and (position := store.grids.last_run_before(line, until)):
+        if segment.status is not None and (position := last_run_before(connection, line.series, until)):
             return replace(segment, committed_at=position[0], sha=position[1])
         until = (segment.committed_at, segment.sha)
     return None
@@ -229,7 +237,7 @@ def _describe_on_target(
     return HistoryOnTarget(
         lab=line.target.lab,
         target=line.target.target,
-        suite=line.suite,
+        suite=line.name,
         runs=list(_list_commits(test_line, nightly, seconds, test, moment, expected=expected)),
         failing=summary,
         flakiness=flaky,
@@ -277,20 +285,21 @@ class FailingOnTarget:
 
 
 def _read_failures(
-    store: ResultsStore, test_lines: Sequence[TestOnLine], test: str, aliases: Aliases
+    connection: sa.Connection, test_lines: Sequence[TestOnLine], test: str, aliases: Aliases
 ) -> dict[int, FailingOnTarget]:
     """Return how a test fails on the targets of one suite on which it does, by the numbers of their series."""
-    details = store.grids.details(
+    details = test_details(
+        connection,
         {
             test_line.line.series: TestAt(test_line.line, test_line.last.sha, test_line.last.name)
             for test_line in test_lines
-        }
+        },
     )
     queries = [
-        TargetContextQuery(on_target(test_line.line), test_line.last.sha, _baseline(store, test_line), [test])
+        TargetContextQuery(test_line.line, test_line.last.sha, _baseline(connection, test_line), [test])
         for test_line in test_lines
     ]
-    contexts = store.failures.contexts_on(queries, aliases)
+    contexts = contexts_on_targets(connection, queries, aliases)
     failing = {}
     for test_line in test_lines:
         series, last = test_line.line.series, test_line.last
@@ -308,37 +317,37 @@ def _read_failures(
             message=outcome.message[:LONGEST_MESSAGE],
         )
         failing[series] = FailingOnTarget(
-            NewFailure(test_line.line.suite, last.name, outcome, {last.name: detail}), summary
+            NewFailure(test_line.line.name, last.name, outcome, {last.name: detail}), summary
         )
     return failing
 
 
-def _baseline(store: ResultsStore, test_line: TestOnLine) -> str:
+def _baseline(connection: sa.Connection, test_line: TestOnLine) -> str:
     """Return the commit of the series before the last one that has the test, empty for none."""
     position = test_line.last.committed_at, test_line.last.sha
     for run in test_line.runs:
         if run.linked and run.position < position:
             return run.sha
-    earlier = store.grids.last_run_before(test_line.line, position)
+    earlier = last_run_before(connection, test_line.line.series, position)
     return earlier[1] if earlier else ""
 
 
 def _read_flakiness(
-    store: ResultsStore, test_lines: Sequence[TestOnLine], test: str, settings: RepositoryConfig
+    connection: sa.Connection, test_lines: Sequence[TestOnLine], test: str, settings: RepositoryConfig
 ) -> dict[int, HistoryFlakiness]:
     """Return how flaky a test is on the targets on which it was, by the numbers of their series."""
     if not test_lines:
         return {}
-    suites = [on_target(test_line.line) for test_line in test_lines]
-    newest = store.failures.newest_flakiness(suites, test, settings.of(RENAMES).aliases)
+    suites = [test_line.line for test_line in test_lines]
+    newest = flakiness_at_newest_runs(connection, suites, test, settings.of(RENAMES).aliases)
     described = {}
     for test_line in test_lines:
         line, last = test_line.line, test_line.last
         sha, flakiness = newest.get(line.series, ("", Flakiness()))
         if sha != last.sha and last.status is not None:  # the newest run no longer has the test
             outcomes = {test: SeenTest(last.status, last.flaky)}
-            flakiness_by_test = store.failures.flakiness(
-                line.target, line.suite, last.sha, outcomes, settings.of(RENAMES).aliases
+            flakiness_by_test = flakiness_of_tests(
+                connection, line.target, line.name, last.sha, outcomes, settings.of(RENAMES).aliases
             )
             flakiness = flakiness_by_test.get(test, Flakiness())
         if flakiness.proved and last.status is not None:
@@ -364,7 +373,7 @@ def _reproduce(settings: RepositoryConfig, line: GridLine, last: Segment, test: 
     lab = labs_of(settings).get(line.target.lab)
     if lab is None or not lab.reproduce or last.status is None:
         return ""
-    failure = NewFailure(line.suite, test, SeenTest(last.status), {})
+    failure = NewFailure(line.name, test, SeenTest(last.status), {})
     return command(lab.reproduce, failure, line.target.target, last.sha)
 
 
@@ -388,7 +397,7 @@ def _issue_url(
     return IssueDraft(
         links.page,
         test,
-        line.suite,
+        line.name,
         target,
         flaky=flaky.words if flaky else "",
         proofs=flaky.proofs if flaky else (),
@@ -398,3 +407,37 @@ def _issue_url(
         reproduce=reproduce,
         history=f"{links.public_url}{page}" if links.public_url else "",
     ).address()
+
+
+LONGEST_PATH = 300
+_FILE = Pattern(r"[^\x00-\x1f\x7f\\]*[^\x00-\x1f\x7f\\/]\.[a-z][A-Za-z0-9+-]{0,9}")
+"""A path whose last part has a suffix in lower case: a file, not a class in the name of a test."""
+STEPS = ("", ".", "..")
+"""Parts that no path inside a repository has: `..` would lead a link out of the repository."""
+
+
+def source_place(failure: NewFailure) -> tuple[str, int | None]:
+    """Return the file and the line of a failed test; the line is None if no report names it.
+
+    The path is empty if it is unknown or not safe (`is_safe_path`).
+    """
+    path = failure.path
+    return (path, line_of(failure)) if is_safe_path(path) else ("", None)
+
+
+def file_in_id(test: str) -> str:
+    """Return the file at the start of a test's ID, as pytest writes it; empty if there is none."""
+    path, separator, _ = test.partition("::")
+    return path if separator and is_safe_path(path) else ""
+
+
+def is_safe_path(path: str) -> bool:
+    """Say whether a text can be linked as a file of the repository; labs send these texts."""
+    if len(path) > LONGEST_PATH or any(step in STEPS for step in path.split("/")):
+        return False
+    return _FILE.fullmatch(path) is not None
+
+
+def source_url(page: str, sha: str, path: str, line: int | None) -> str:
+    """Return the address of a file at a commit; `page` is that of the repository on GitHub."""
+    return f"{page}/blob/{sha}/{quote(path, errors='replace')}{f'#L{line}' if line else ''}"

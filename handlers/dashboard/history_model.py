@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated
 
 from markupsafe import Markup
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from handlers.dashboard.cell_markup import legend, strip_of_cells
 from handlers.dashboard.cells import CellState, GridCell
@@ -14,10 +14,8 @@ from handlers.dashboard.chart import DurationChart, duration_chart
 from handlers.dashboard.settings import TARGET_PATTERN
 
 
-class HistoryQuery(BaseModel):
+class HistoryQuery(BaseModel, extra="forbid"):
     """The test to show."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: Annotated[str, StringConstraints(max_length=4000)] = Field(description="The test's ID.")
     target: Annotated[str, StringConstraints(pattern=TARGET_PATTERN)] | None = Field(
@@ -25,10 +23,8 @@ class HistoryQuery(BaseModel):
     )
 
 
-class HistoryCommit(BaseModel):
+class HistoryCommit(BaseModel, extra="forbid"):
     """The outcome of the test at a commit."""
-
-    model_config = ConfigDict(extra="forbid")
 
     sha: str
     committed_at: datetime
@@ -37,10 +33,8 @@ class HistoryCommit(BaseModel):
     seconds: float | None = Field(description="Duration of the test; null if unknown.")
 
 
-class HistoryFailing(BaseModel):
+class HistoryFailing(BaseModel, extra="forbid"):
     """A failure of the test: since when it fails, as the check run states it."""
-
-    model_config = ConfigDict(extra="forbid")
 
     since: str = Field(description="The first nightly commit with the failure since the test last passed.")
     last_passed_at: str = Field(description="The last commit at which it passed; empty if there is none.")
@@ -51,10 +45,8 @@ class HistoryFailing(BaseModel):
     message: str = Field(description="The newest run's message, in one line; empty if there is none.")
 
 
-class HistoryFlakiness(BaseModel):
+class HistoryFlakiness(BaseModel, extra="forbid"):
     """How flaky the test is, and the commits that prove it: at each, it both passed and failed."""
-
-    model_config = ConfigDict(extra="forbid")
 
     runs: int
     failed: int
@@ -62,10 +54,8 @@ class HistoryFlakiness(BaseModel):
     proofs: list[str]
 
 
-class HistoryQuarantine(BaseModel):
+class HistoryQuarantine(BaseModel, extra="forbid"):
     """The quarantine of the test: new failures are known until its last day."""
-
-    model_config = ConfigDict(extra="forbid")
 
     owner: str
     reason: str
@@ -73,20 +63,16 @@ class HistoryQuarantine(BaseModel):
     until: str = Field(description="The last day (UTC), as YYYY-MM-DD.")
 
 
-class HistorySource(BaseModel):
+class HistorySource(BaseModel, extra="forbid"):
     """The place of a test in the source, according to its newest report or its ID."""
-
-    model_config = ConfigDict(extra="forbid")
 
     path: str
     line: int | None
     url: str
 
 
-class HistoryOnTarget(BaseModel):
+class HistoryOnTarget(BaseModel, extra="forbid"):
     """The test in one suite on one target; `runs` are newest first."""
-
-    model_config = ConfigDict(extra="forbid")
 
     lab: str
     target: str
@@ -132,10 +118,8 @@ class HistoryOnTarget(BaseModel):
         )
 
 
-class HistoryPage(BaseModel):
+class HistoryPage(BaseModel, extra="forbid"):
     """One test on all targets."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: str
     targets: list[HistoryOnTarget]

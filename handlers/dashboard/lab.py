@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field
+import sqlalchemy as sa
+from pydantic import BaseModel, Field
 
 from bot.github.pull_heads import repository_id_of
 from bot.results.settings.targets import EVERY_PUSH, NIGHTLY_ONLY
 from bot.results.state import Run, RunState
+from bot.results.store.lists.lab_reports import lab_activity, lab_flips
+from bot.results.store.lists.run_lists import lab_usage
 from bot.web.csv_tables import CsvTable
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
@@ -27,7 +30,6 @@ from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 if TYPE_CHECKING:
     from bot.results.settings.results import Lab
     from bot.results.store.lists.lab_reports import LabActivity, TargetActivity
-    from bot.results.store.store import ResultsStore
     from handlers.tracking_branches.records import TrackingMove
 
 DAY = 86400.0
@@ -39,10 +41,8 @@ MEGABYTE = 1_000_000
 LAB_PART = Parameter("lab", "The lab's name in app.yaml.", {"type": "string", "maxLength": 64})
 
 
-class LabRun(BaseModel):
+class LabRun(BaseModel, extra="forbid"):
     """A run that a lab uploaded."""
-
-    model_config = ConfigDict(extra="forbid")
 
     target: str
     sha: str
@@ -52,19 +52,15 @@ class LabRun(BaseModel):
     reason: str = Field(description="Why the upload gave no result, or what was repaired in its files.")
 
 
-class MissingNightlyRun(BaseModel):
+class MissingNightlyRun(BaseModel, extra="forbid"):
     """A commit of the nightly branch for which a target has uploaded nothing."""
-
-    model_config = ConfigDict(extra="forbid")
 
     sha: str
     at: datetime = Field(description="When the commit was made, or when the branch moved there.")
 
 
-class DegradedState(BaseModel):
+class DegradedState(BaseModel, extra="forbid"):
     """Why a target is degraded by one tier."""
-
-    model_config = ConfigDict(extra="forbid")
 
     since: datetime = Field(description="When labs could test the first nightly commit without a result.")
     sha: str = Field(description="The first nightly commit without a result.")
@@ -72,10 +68,8 @@ class DegradedState(BaseModel):
     missing: int = Field(description="Nightly runs that had not arrived by then.")
 
 
-class LabTarget(BaseModel):
+class LabTarget(BaseModel, extra="forbid"):
     """The uploads of a target in the last 30 days; `newest` is its last result, however old."""
-
-    model_config = ConfigDict(extra="forbid")
 
     target: str
     tier: int = Field(description="The tier that counts now; 3 accepts no requests.")
@@ -95,10 +89,8 @@ class LabTarget(BaseModel):
     )
 
 
-class LabQuota(BaseModel):
+class LabQuota(BaseModel, extra="forbid"):
     """How much a lab has uploaded today (UTC), and how much app.yaml allows."""
-
-    model_config = ConfigDict(extra="forbid")
 
     runs: int
     runs_per_day: int
@@ -106,10 +98,8 @@ class LabQuota(BaseModel):
     megabytes_per_day: int
 
 
-class LabPage(BaseModel):
+class LabPage(BaseModel, extra="forbid"):
     """A lab: its targets in the order of app.yaml, and its newest uploads without a usable result."""
-
-    model_config = ConfigDict(extra="forbid")
 
     lab: str
     contacts: list[str]
@@ -139,7 +129,9 @@ def lab_page(parts: DashboardParts) -> Page:
             raise LookupError(name)
         moves = await branches.moves(request.repository)
         degraded = await _degraded_targets(parts, request.repository)
-        arguments = (
+        return await request.pages.run(
+            parts.results.store.read,
+            read_lab,
             repository,
             name,
             lab,
@@ -149,7 +141,6 @@ def lab_page(parts: DashboardParts) -> Page:
             f"{parts.github}/{repository}",
             parts.public_url,
         )
-        return await request.pages.run(read_lab, parts.store, *arguments)
 
     return Page(
         path="/r/{owner}/{repo}/labs/{lab}",
@@ -170,7 +161,7 @@ async def _degraded_targets(parts: DashboardParts, repository: str) -> Mapping[s
 
 
 def read_lab(
-    store: ResultsStore,
+    connection: sa.Connection,
     repository: str,
     name: str,
     lab: Lab,
@@ -181,8 +172,8 @@ def read_lab(
     public_url: str,
 ) -> LabPage:
     """Read the contents of a lab's page; it blocks. The keys of `degraded` are targets as LAB/TARGET."""
-    activity = store.labs.of(repository, name, moment - DAYS * DAY)
-    runs, size = store.usage(repository, name, moment - moment % DAY)
+    activity = lab_activity(connection, repository, name, moment - DAYS * DAY)
+    runs, size = lab_usage(connection, repository, name, moment - moment % DAY)
     moved = _nightly_moves(moves, moment)
     # The nightly commits: those that any lab tested, and those that the branch moved to without a result.
     nightly, available = {**moved, **activity.tested}, {**activity.tested, **moved}
@@ -192,7 +183,7 @@ def read_lab(
         for target, settings in lab.targets.items()
         if target in activity.targets and settings.tier != EVERY_PUSH and f"{name}/{target}" not in degraded
     }
-    flips = store.labs.flips(repository, name, could_move)
+    flips = lab_flips(connection, repository, name, could_move)
 
     def promotion(target: str, tier: int, missing: tuple[int, int]) -> Promotion | None:
         if target not in could_move:

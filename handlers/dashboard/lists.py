@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from bot.results.store.lists.listed_tests import ListedTests
 from handlers.dashboard.settings import TARGET_PATTERN
@@ -20,10 +20,8 @@ ROWS = 100
 DAY = 86400.0
 
 
-class ListQuery(BaseModel):
+class ListQuery(BaseModel, extra="forbid"):
     """The filters of a list of tests. All are optional."""
-
-    model_config = ConfigDict(extra="forbid")
 
     target: Annotated[str, StringConstraints(pattern=TARGET_PATTERN)] | None = Field(
         default=None, description="Only tests of this target, as LAB/TARGET."
@@ -34,10 +32,8 @@ class ListQuery(BaseModel):
     page: Annotated[int, Field(ge=1, le=10_000)] = Field(default=1, description="Which page of the list.")
 
 
-class TestsOfRepository(BaseModel):
+class TestsOfRepository(BaseModel, extra="forbid"):
     """The members that every list of tests has."""
-
-    model_config = ConfigDict(extra="forbid")
 
     takes_results: bool = Field(description="Whether app.yaml has `results` for the repository.")
     targets: list[str] = Field(description="All targets of app.yaml, as LAB/TARGET.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.wiring import DashboardParts
@@ -11,10 +11,8 @@ from handlers.nightly.route import NightlyBranch, NightlyBranches
 from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
 
-class NightlyRules(BaseModel):
+class NightlyRules(BaseModel, extra="forbid"):
     """The rules of app.yaml: when the branch moves, and to which commits."""
-
-    model_config = ConfigDict(extra="forbid")
 
     branch: str
     source: str = Field(description="The source branch.")
@@ -23,10 +21,8 @@ class NightlyRules(BaseModel):
     require: list[str] = Field(description="Patterns of what must be green on a commit.")
 
 
-class NightlyPage(BaseModel):
+class NightlyPage(BaseModel, extra="forbid"):
     """The nightly branch of a repository: `rules` are those of app.yaml, null where it has none."""
-
-    model_config = ConfigDict(extra="forbid")
 
     github: str = Field(description="The repository's page on GitHub.")
     rules: NightlyRules | None

@@ -6,11 +6,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
+import sqlalchemy as sa
 from nightjar_formats.model import TargetKey
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from bot.core.aliases import Aliases
 from bot.core.errors import TryAgain
+from bot.results.store.failures.failing_now import stored_failures, targets_now
+from bot.results.store.lists.run_lists import newest_arrivals
+from bot.results.store.tables.revisions import revisions_of
 from bot.web.csv_tables import Cell, CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.cells import STALE_SECONDS
@@ -23,7 +27,6 @@ from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
     from bot.results.store.failures.failing_now import TargetNow
-    from bot.results.store.store import ResultsStore
 
 MOST_ROWS = 60
 """Rows of one page: a repository has one, and one more for each listed target."""
@@ -33,20 +36,16 @@ MOST_FAILING, MOST_FAILURES = 5, 50
 """The most failing tests that the page names: of a target, and of a repository."""
 
 
-class FailingNow(BaseModel):
+class FailingNow(BaseModel, extra="forbid"):
     """A test that fails in the newest nightly run of its suite."""
-
-    model_config = ConfigDict(extra="forbid")
 
     suite: str
     test: str
     since: str = Field(description="The first nightly commit with the failure since the test last passed.")
 
 
-class TargetOverview(BaseModel):
+class TargetOverview(BaseModel, extra="forbid"):
     """The last results of a target of a lab. An unknown member is null."""
-
-    model_config = ConfigDict(extra="forbid")
 
     lab: str
     target: str
@@ -58,10 +57,8 @@ class TargetOverview(BaseModel):
     failures: list[FailingNow] = Field(description="Some of those tests.")
 
 
-class BranchOverview(BaseModel):
+class BranchOverview(BaseModel, extra="forbid"):
     """A branch that the bot moves: its commit, and how far it is behind."""
-
-    model_config = ConfigDict(extra="forbid")
 
     branch: str
     sha: str | None
@@ -71,10 +68,8 @@ class BranchOverview(BaseModel):
     why: str
 
 
-class RepositoryOverview(BaseModel):
+class RepositoryOverview(BaseModel, extra="forbid"):
     """A repository that the reader may see. Of many targets, those are listed in which most tests fail."""
-
-    model_config = ConfigDict(extra="forbid")
 
     repository: str
     takes_results: bool = Field(description="Whether app.yaml has `results` for it.")
@@ -84,10 +79,8 @@ class RepositoryOverview(BaseModel):
     last_good: BranchOverview | None
 
 
-class OverviewPage(BaseModel):
+class OverviewPage(BaseModel, extra="forbid"):
     """Repositories that the reader may see, in the order of app.yaml."""
-
-    model_config = ConfigDict(extra="forbid")
 
     repositories: list[RepositoryOverview]
     private_unknown: bool = Field(
@@ -98,10 +91,8 @@ class OverviewPage(BaseModel):
     total: int = Field(description="Number of repositories that match, on all pages.")
 
 
-class OverviewQuery(BaseModel):
+class OverviewQuery(BaseModel, extra="forbid"):
     """The repositories to show. All members are optional."""
-
-    model_config = ConfigDict(extra="forbid")
 
     q: Annotated[str, StringConstraints(max_length=200)] | None = Field(
         default=None, description="Repositories whose name contains this text, ignoring case."
@@ -132,7 +123,7 @@ def overview_page(parts: DashboardParts) -> Page:
         pages = matching(request, await request.pages.list_public())
         names = on_page(request, pages)
         branches = await nightlies.some(names), await last_goods.some(names)
-        revisions = await request.pages.look_up(parts.store.revisions.of, names)
+        revisions = await request.pages.look_up(parts.results.store.read, revisions_of, names)
         return names, len(pages), sum(map(len, pages)), revisions, branches, parts.moment()
 
     async def load(request: PageRequest) -> OverviewPage:
@@ -149,7 +140,9 @@ def overview_page(parts: DashboardParts) -> Page:
             targets = _targets(name, settings)
             aliases, moment = settings.of(RENAMES).aliases, parts.moment()
             listed = (
-                await request.pages.run(target_overviews, parts.store, targets, aliases, moment, most_targets)
+                await request.pages.run(
+                    parts.results.store.read, target_overviews, targets, aliases, moment, most_targets
+                )
                 if targets
                 else []
             )
@@ -221,7 +214,7 @@ async def visible_repositories(request: PageRequest, names: Sequence[str]) -> tu
 
 
 def target_overviews(
-    store: ResultsStore, targets: Sequence[TargetKey], aliases: Aliases, moment: float, most: int
+    connection: sa.Connection, targets: Sequence[TargetKey], aliases: Aliases, moment: float, most: int
 ) -> list[TargetOverview]:
     """Read the last results of the targets of one repository; it blocks.
 
@@ -229,11 +222,11 @@ def target_overviews(
     """
     repository = targets[0].repository
     if len(targets) > most:
-        failed = store.failures.stored_failures(repository)
+        failed = stored_failures(connection, repository)
         listed = set(sorted(targets, key=lambda target: -failed.get(target, 0))[:most])
         targets = [target for target in targets if target in listed]
-    newest = store.newest(repository)
-    states = store.failures.targets_now(repository, MOST_FAILING, aliases, set(targets))
+    newest = newest_arrivals(connection, repository)
+    states = targets_now(connection, repository, MOST_FAILING, aliases, set(targets))
     overviews, room = [], MOST_FAILURES
     for target in targets:
         overviews.append(_target(target, newest.get(target), states.get(target), moment, room))

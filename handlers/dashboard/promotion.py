@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from handlers.dashboard.percentiles import percentile
 from handlers.device_tests.degraded.promotion import Lacking, PromotionEvidence
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 DAY = 86400.0
 
 
-class Promotion(BaseModel):
+class Promotion(BaseModel, extra="forbid"):
     """Whether a target could move to the next better tier, and what it lacks for that."""
-
-    model_config = ConfigDict(extra="forbid")
 
     tier: int = Field(description="The tier that the target could move to.")
     days: int | None = Field(description="How many days ago its first nightly commit was made.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from bot.core.events import locks_of
 from bot.core.patterns import Pattern
@@ -36,10 +36,8 @@ MERGE_HANDLERS = ("merge-when-green", "merge")
 """The handlers whose plans say what a pending merge waits for."""
 
 
-class PullQuery(BaseModel):
+class PullQuery(BaseModel, extra="forbid"):
     """The part of the story to show."""
-
-    model_config = ConfigDict(extra="forbid")
 
     before: int | None = Field(
         default=None,
@@ -50,20 +48,16 @@ class PullQuery(BaseModel):
     all: bool = Field(default=False, description="Also list deliveries that needed no action.")
 
 
-class KnownHead(BaseModel):
+class KnownHead(BaseModel, extra="forbid"):
     """The head of a pull request, as the newest webhook names it."""
-
-    model_config = ConfigDict(extra="forbid")
 
     sha: str
     base: str
     is_open: bool
 
 
-class WaitingMerge(BaseModel):
+class WaitingMerge(BaseModel, extra="forbid"):
     """A pending merge of the pull request."""
-
-    model_config = ConfigDict(extra="forbid")
 
     sha: str
     base: str
@@ -74,10 +68,8 @@ class WaitingMerge(BaseModel):
     why: str = Field(description="What the bot found at its last attempt; empty if that is not stored.")
 
 
-class StickySection(BaseModel):
+class StickySection(BaseModel, extra="forbid"):
     """A section of the bot's comment that is about a commit."""
-
-    model_config = ConfigDict(extra="forbid")
 
     section: str
     sha: str = Field(description="The commit that it is about.")
@@ -85,10 +77,8 @@ class StickySection(BaseModel):
     out_of_date: bool = Field(description="Whether the head is another commit by now.")
 
 
-class PullPage(BaseModel):
+class PullPage(BaseModel, extra="forbid"):
     """The story of a pull request: what came in, newest first, and what the bot did about it."""
-
-    model_config = ConfigDict(extra="forbid")
 
     number: int
     github: str = Field(description="The repository's page on GitHub.")

@@ -15,7 +15,7 @@ from itertools import product
 
 from cachetools import LRUCache
 from nightjar_formats.columns import STATUS_BYTES, at
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from bot.results.store.grid.grid import Grid, GridPoint
 from bot.results.store.grid.rows import GridLine, GridRange, targets_in_order, targets_on_page
@@ -58,10 +58,8 @@ class RowKind(StrEnum):
     TEST = "test"
 
 
-class GridRow(BaseModel):
+class GridRow(BaseModel, extra="forbid"):
     """A row: what it stands for, and a cell for each commit of the page, in that order."""
-
-    model_config = ConfigDict(extra="forbid")
 
     kind: RowKind
     name: str
@@ -254,7 +252,7 @@ class _Rows:
             line, lambda point: counted_cell(point, point.counts or count_cell(point.previous, point.column))
         )
         return GridRow(
-            kind=RowKind.SUITE, name=line.suite, target=line.target.full_name, suite=line.suite, folder="", cells=cells
+            kind=RowKind.SUITE, name=line.name, target=line.target.full_name, suite=line.name, folder="", cells=cells
         )
 
     def folders(self, folder: str, first_row: int, folders: Folders) -> ListedRows:
@@ -295,7 +293,7 @@ class _Rows:
             yield self._row(line, RowKind.TEST, names[place], names[place], cells)
 
     def _row(self, line: GridLine, kind: RowKind, folder: str, name: str, cells: list[GridCell]) -> GridRow:
-        return GridRow(kind=kind, name=name, target=line.target.full_name, suite=line.suite, folder=folder, cells=cells)
+        return GridRow(kind=kind, name=name, target=line.target.full_name, suite=line.name, folder=folder, cells=cells)
 
     def _points(self, line: GridLine) -> list[GridPoint | None]:
         return [self._grid.points.get((line.series, sha)) for _, sha in self._grid.commits]

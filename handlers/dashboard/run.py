@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 from nightjar_formats.model import RunKey, TargetKey
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from bot.results.compare.quarantine import quarantine_at
 from bot.results.report import sentences
@@ -19,6 +19,10 @@ from bot.results.report.baseline import compared_suites
 from bot.results.report.findings import ComparedSuite, Findings, NewFailure
 from bot.results.report.reproduce import command
 from bot.results.state import Run, RunState, SuiteState, TargetState
+from bot.results.store.commit import commit_state
+from bot.results.store.history.health import unreliable_suites
+from bot.results.store.lists.commits_with_results import runs_of_commit
+from bot.results.store.lists.run_lists import find_run
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.causes import FailureCause, FailureCount, causes_of
@@ -47,19 +51,15 @@ PARTS = tuple(
 )
 
 
-class ClaimedFact(BaseModel):
+class ClaimedFact(BaseModel, extra="forbid"):
     """A name and a value that a lab reported; nobody has verified them."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str
     value: str
 
 
-class SeenRun(BaseModel):
+class SeenRun(BaseModel, extra="forbid"):
     """A run of the commit on the target, and its outcome."""
-
-    model_config = ConfigDict(extra="forbid")
 
     run_id: str
     suite: str | None
@@ -71,10 +71,8 @@ class SeenRun(BaseModel):
     bytes: int
 
 
-class SuiteSummary(BaseModel):
+class SuiteSummary(BaseModel, extra="forbid"):
     """The outcome of a suite, and the commit that it was compared with."""
-
-    model_config = ConfigDict(extra="forbid")
 
     suite: str
     passed: int
@@ -91,10 +89,8 @@ class SuiteSummary(BaseModel):
     missing: str = Field(description="What has not arrived; empty if everything has.")
 
 
-class CheckSummary(BaseModel):
+class CheckSummary(BaseModel, extra="forbid"):
     """The title and the conclusion of the check run of the commit on the target."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str
     title: str
@@ -102,10 +98,8 @@ class CheckSummary(BaseModel):
     why: str = Field(description="In Markdown.")
 
 
-class RunDetails(BaseModel):
+class RunDetails(BaseModel, extra="forbid"):
     """One run, the other runs of its commit on its target, and the result of them all."""
-
-    model_config = ConfigDict(extra="forbid")
 
     lab: str
     target: str
@@ -136,17 +130,17 @@ def run_page(parts: DashboardParts) -> Page:
     async def load(request: PageRequest) -> RunDetails:
         name, settings, _ = results_of(parts, request.repository)
         key = RunKey(name, request.path["lab"], request.path["target"], request.path["sha"], request.path["run_id"])
-        run = await request.pages.run(parts.store.run, key)
+        run = await request.pages.run(parts.results.store.read, find_run, key)
         if run is None:
             raise LookupError(key.folder)
-        runs = await request.pages.run(parts.store.commits.runs, key.about, key.sha)
+        runs = await request.pages.run(parts.results.store.read, runs_of_commit, key.about, key.sha)
         results = parts.results.running_in(request.pages.run)
-        state = await results.state(key.about, key.sha)
+        state = await results.read(commit_state, key.about, key.sha)
         # No client is passed, so relations between commits that are not stored yet stay unknown: a page must not spend
         # GitHub's quota.
         compared = await compared_suites(results, None, name, state, settings.of(RENAMES).aliases)
         findings = _findings(settings, key.about, state, compared, parts.moment())
-        findings = replace(findings, unreliable=await results.unreliable(key.about, key.sha))
+        findings = replace(findings, unreliable=await results.read(unreliable_suites, key.about, key.sha))
         return await request.pages.run(_page_of, run, runs, findings)
 
     return Page(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from nightjar_formats.model import TARGET_NAME, TargetKey
 
 from bot.results.compare.quarantine import quarantine_at
+from bot.results.store.lists.run_lists import newest_arrivals
 from bot.web.problems import Problem
 from handlers.dashboard.texts import NO_SUCH_TARGET
 from handlers.results.config import LAB_RESULTS, QUARANTINE, labs_of
@@ -42,7 +43,7 @@ async def settings_and_target(parts: DashboardParts, request: PageRequest) -> tu
     target, configured = request.query.target, configured_targets(settings)
     if target and settings.of(LAB_RESULTS) and target not in configured:
         lab, _, device = target.partition("/")
-        if TargetKey(name, lab, device) not in await request.pages.run(parts.store.newest, name):
+        if TargetKey(name, lab, device) not in await request.pages.run(parts.results.store.read, newest_arrivals, name):
             available = ", ".join(configured[:MOST_NAMED]) or "none"
             unlisted = len(configured) - MOST_NAMED
             raise Problem(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
+from bot.results.store.lists.skipped_tests import skipped_tests
 from bot.web.csv_tables import Cell, CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.content import content_of_results
@@ -22,10 +23,8 @@ WEEK = 7 * DAY
 SHOWN_REASON = 300
 
 
-class SkippedHere(BaseModel):
+class SkippedHere(BaseModel, extra="forbid"):
     """A target on which a test is skipped."""
-
-    model_config = ConfigDict(extra="forbid")
 
     target: str
     since: str = Field(description="The first of the consecutive commits at which it was skipped.")
@@ -34,10 +33,8 @@ class SkippedHere(BaseModel):
     reason: str = Field(description="The reason in the lab's report.")
 
 
-class SkippedTestRow(BaseModel):
+class SkippedTestRow(BaseModel, extra="forbid"):
     """A test that the newest run of a target skipped."""
-
-    model_config = ConfigDict(extra="forbid")
 
     suite: str
     test: str
@@ -45,10 +42,8 @@ class SkippedTestRow(BaseModel):
     runs_on: list[str] = Field(description="Targets whose newest run did not skip it.")
 
 
-class IdleTestRow(BaseModel):
+class IdleTestRow(BaseModel, extra="forbid"):
     """A test that ran on no target in the last week."""
-
-    model_config = ConfigDict(extra="forbid")
 
     suite: str
     test: str
@@ -73,7 +68,7 @@ def skipped_page(parts: DashboardParts) -> Page:
         name, settings = await settings_and_target(parts, request)
         query: ListQuery = request.query
         stored_query = store_query(request, name, settings, query.target)
-        skipped = await request.pages.run(parts.store.lists.skipped, stored_query, parts.moment() - WEEK)
+        skipped = await request.pages.run(parts.results.store.read, skipped_tests, stored_query, parts.moment() - WEEK)
         return SkippedPage(
             takes_results=settings.of(LAB_RESULTS) is not None,
             targets=configured_targets(settings),

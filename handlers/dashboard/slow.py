@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field
+import sqlalchemy as sa
+from pydantic import BaseModel, Field
 
-from bot.results.store.lists.slow_tests import GOOD_RUNS
+from bot.results.store.lists.slow_tests import GOOD_RUNS, durations_of
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.content import content_of_results
@@ -17,25 +18,20 @@ from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
     from bot.results.store.lists.slow_tests import Durations
-    from bot.results.store.store import ResultsStore
 
 MINUTE = 60
 
 
-class SlowCutOff(BaseModel):
+class SlowCutOff(BaseModel, extra="forbid"):
     """How much time a target saves if it skips the tests that take longer than a cut-off."""
-
-    model_config = ConfigDict(extra="forbid")
 
     seconds: int = Field(description="The cut-off, in seconds.")
     tests: int = Field(description="Number of tests that take longer than the cut-off.")
     minutes_saved: float
 
 
-class SlowTestRow(BaseModel):
+class SlowTestRow(BaseModel, extra="forbid"):
     """A test, its duration, and how often it failed."""
-
-    model_config = ConfigDict(extra="forbid")
 
     suite: str
     test: str
@@ -63,15 +59,15 @@ def slow_page(parts: DashboardParts) -> Page:
         query: ListQuery = request.query
         targets = configured_targets(settings)
 
-        def read(store: ResultsStore) -> tuple[str | None, Durations | None]:
+        def read(connection: sa.Connection) -> tuple[str | None, Durations | None]:
             durations = None
             for target in [query.target] if query.target else targets:
-                durations = store.lists.slow(store_query(request, name, settings, target))
+                durations = durations_of(connection, store_query(request, name, settings, target))
                 if durations.timed:
                     return target, durations
             return query.target, durations
 
-        target, durations = await request.pages.run(read, parts.store)
+        target, durations = await request.pages.run(parts.results.store.read, read)
         return SlowPage(
             takes_results=settings.of(LAB_RESULTS) is not None,
             targets=targets,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from bot.core.patterns import Pattern
 from bot.core.redaction import cut
@@ -42,10 +42,8 @@ _SHA = Pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _CAPITAL = Pattern(r"[A-Z]")
 
 
-class EffectStory(BaseModel):
+class EffectStory(BaseModel, extra="forbid"):
     """An effect: what the bot wrote, or would have written."""
-
-    model_config = ConfigDict(extra="forbid")
 
     what: str = Field(description="The kind of effect, in words.")
     target: str
@@ -57,10 +55,8 @@ class EffectStory(BaseModel):
     link: str = Field(description="What the address leads to, in words.")
 
 
-class PlanStory(BaseModel):
+class PlanStory(BaseModel, extra="forbid"):
     """A plan: what one handler decided, and why."""
-
-    model_config = ConfigDict(extra="forbid")
 
     handler: str
     what: str = Field(description="What the handler is about, in words.")
@@ -71,10 +67,8 @@ class PlanStory(BaseModel):
     more: int = Field(description="Number of effects that are not listed.")
 
 
-class DeliveryStory(BaseModel):
+class DeliveryStory(BaseModel, extra="forbid"):
     """A delivery: what happened on GitHub, and how the bot reacted."""
-
-    model_config = ConfigDict(extra="forbid")
 
     guid: str
     event: str

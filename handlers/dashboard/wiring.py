@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from bot.engine.records import Records
     from bot.feature import Services
     from bot.results.service import ResultsService
-    from bot.results.store.store import ResultsStore
     from bot.web.help import ListCommands
 
 MOMENT_SECONDS = 300.0
@@ -58,11 +57,6 @@ class DashboardParts:
     def public_url(self) -> str:
         """Return the address of these pages without a slash at its end; empty if app.yaml has none."""
         return (self.config.public_url or "").rstrip("/")
-
-    @property
-    def store(self) -> ResultsStore:
-        """Return the store of results; its methods block, so call them in `PageRequest.pages.run`."""
-        return self.results.store
 
     def name_and_settings(self, repository: str) -> tuple[str, RepositoryConfig] | None:
         """Return a repository's name as app.yaml has it, and its settings; None where app.yaml does not list it.

@@ -13,6 +13,7 @@ from bot.plan.handler import ConcludeStage, Context, Plan, Router
 from bot.plan.outcome import EffectOutcomes
 from bot.plan.page_links import pull_page_url
 from bot.results.service import RESULTS
+from bot.results.store.commit import commit_state
 from handlers.device_tests import texts
 from handlers.device_tests.commands import TEST_ON
 from handlers.device_tests.degraded.targets import degraded_targets
@@ -60,7 +61,7 @@ async def show_step(context: Context) -> Plan:
     if job.shown >= job.to_show:
         return Plan(why=texts.WHY_SHOWN)
     written = WrittenStep(job.lab, job.id, int(job.to_show))
-    if job.to_show is ShownStep.ENDED and (await context.part(RESULTS).state(job.about, job.sha)).suites:
+    if job.to_show is ShownStep.ENDED and (await context.part(RESULTS).read(commit_state, job.about, job.sha)).suites:
         # The lab has tested this commit on its own, or for an earlier request. Those results say more than this end.
         request = RequestCheckRun(job.lab, job.target, job.sha)
         return Plan((request,), why=texts.WHY_RESULTS, conclusion_basis=written)

@@ -27,9 +27,6 @@ NO_SLOT = -1
 MOST_NOTE = 500
 """Characters of a lab's text that are stored."""
 
-_CANCELLING = frozenset({JobEnd.NOT_APPROVED, JobEnd.PUSHED, JobEnd.CLOSED, JobEnd.BY_PERSON})
-"""Ends that people cause; labs cause the others."""
-
 
 class LeaseLost(Exception):
     """The lease is not valid for the job: it expired, was given back, or never was. The caller must stop."""
@@ -171,15 +168,6 @@ def expire(job: DeviceJob, moment: float) -> DeviceJob:
 def show(job: DeviceJob, step: ShownStep) -> DeviceJob:
     """Note that the check run was written for a step."""
     return replace(job, shown=max(job.shown, step))
-
-
-def is_state_of_end(state: DeviceJobState, end: JobEnd) -> bool:
-    """Return whether a job in this state may have ended for this reason."""
-    if state is DeviceJobState.CANCELLED:
-        return end in _CANCELLING
-    if state is DeviceJobState.ENDED:
-        return end is not JobEnd.NONE and end not in _CANCELLING
-    return end is JobEnd.NONE
 
 
 def _check_lease(job: DeviceJob, lease: str) -> None:

@@ -8,9 +8,9 @@ from pydantic import Field, StringConstraints, model_validator
 
 from bot.config.keys import Keys
 from bot.config.repository_keys import ConfigKey
-from bot.config.texts import UPDATE_OF_ITS_BASE
 from bot.config.types import BranchName, EncryptedAddress, RepositoryPath, Says, TimeOfDay, TimeZone
 from bot.core.schedule import Daily
+from handlers.docker_update.texts import UPDATE_OF_ITS_BASE
 
 HUB = "https://hub.docker.com"
 

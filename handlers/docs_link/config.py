@@ -8,10 +8,11 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from bot.config.keys import Keys
 from bot.config.repository_keys import ConfigKey
-from bot.config.texts import PLACEHOLDER_IN_HOST, UNKNOWN_PLACEHOLDER
+from bot.config.texts import UNKNOWN_PLACEHOLDER
 from bot.config.types import Says, StatusContext
 from bot.core.patterns import Pattern
 from bot.core.urls import encrypted_link
+from handlers.docs_link.texts import PLACEHOLDER_IN_HOST
 
 PLACEHOLDERS = ("number", "build", "sha")
 """The placeholders of a link: number of the pull request, build in the status's target URL, head SHA."""

@@ -20,6 +20,7 @@ from bot.feature import Feature
 from bot.github.pull_heads import confirmed_head, pulls_with_head
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.docs_link.config import DOCS, KEYS, DocsLink
+from handlers.docs_link.texts import BUILT, LINKED, NO_BUILD, NO_HEAD, NOT_LINKED, TROUBLE
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
@@ -29,11 +30,6 @@ NAME = "docs-link"
 KEY = "docs"
 SUCCESS = "success"
 
-BUILT = "**Docs:** [built for commit {sha}]({url}), {at}."
-TROUBLE = "**Docs:** built for commit {sha}, but I can't link them: {why}"
-NO_BUILD = "the target URL contains no /PR-NUMBER/BUILD/, such as …/PR-12/3/…"
-NOT_LINKED, LINKED = "linking the docs failed", "the docs of {sha} are built"
-NO_HEAD = "{sha} is not the head of #{number}"
 
 _PLACEHOLDER = Pattern(r"\{(\w+)\}")
 _BUILD = Pattern(r"/PR-([1-9][0-9]{0,9})/([0-9]{1,10})(?:/|$)")

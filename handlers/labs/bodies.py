@@ -50,13 +50,11 @@ class FailedBody(BaseModel):
     )
 
 
-class PresignedUpload(BaseModel):
+class PresignedUpload(BaseModel, extra="forbid"):
     """A permission to upload files to this run's folder, by POST of a form (multipart/form-data), one file each.
 
     `${filename}` in the field `key` stands for the name of the file. The file itself is the last field, `file`.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     url: str
     fields: dict[str, str]
@@ -64,10 +62,8 @@ class PresignedUpload(BaseModel):
     max_bytes: int = Field(description="Of one file.")
 
 
-class HandedOutJob(BaseModel):
+class HandedOutJob(BaseModel, extra="forbid"):
     """A job: test this commit on this target, and upload the results as this run with the job's id in the manifest."""
-
-    model_config = ConfigDict(extra="forbid")
 
     job: str
     lease: str = Field(description="Proves that the job is yours; shown only once.")
@@ -89,17 +85,13 @@ class HandedOutJob(BaseModel):
     upload: PresignedUpload | None = Field(description="Null: the lab uploads with its own credentials.")
 
 
-class ExtendedLease(BaseModel):
+class ExtendedLease(BaseModel, extra="forbid"):
     """The job is still yours."""
-
-    model_config = ConfigDict(extra="forbid")
 
     lease_expires_at: str
 
 
-class GivenBack(BaseModel):
+class GivenBack(BaseModel, extra="forbid"):
     """The job is no longer yours."""
-
-    model_config = ConfigDict(extra="forbid")
 
     state: str

@@ -35,7 +35,6 @@ TOO_MANY_IN_ALL = "Too many labs are waiting for work. Try again in {seconds} s.
 
 # What is asked
 BAD_BODY = "The body is invalid: {faults}. /api/v1/openapi.json describes it."
-NOT_A_LAB = "There is no lab with this name."
 UNKNOWN_TARGET = "The lab {lab} has no target {target} in app.yaml. Available: {known}."
 UNKNOWN_JOB = "This lab has no such job. Stop, and claim another one."
 LEASE_LOST = (

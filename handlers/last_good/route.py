@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from bot.web.openapi import Operation
 from handlers.tracking_branches import route as tracking
@@ -22,20 +22,16 @@ if TYPE_CHECKING:
 HOUR = 3600.0
 
 
-class LagBehind(BaseModel):
+class LagBehind(BaseModel, extra="forbid"):
     """How far the branch is behind the one that its commits come from, by the last scan, as of now."""
-
-    model_config = ConfigDict(extra="forbid")
 
     commits: int = Field(description="Commits of the source branch that it lacks.")
     hours: float | None = Field(description="Age of the oldest of these commits, by its committer's date.")
     since: datetime | None = Field(description="The committer's date of that commit; null if the branch lacks none.")
 
 
-class SoleBlocker(BaseModel):
+class SoleBlocker(BaseModel, extra="forbid"):
     """What alone is red, or missing, on commits where everything else that is required is green."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str
     commits: int

@@ -9,10 +9,9 @@ from pydantic import Field, model_validator
 
 from bot.config.keys import Keys
 from bot.config.repository_keys import ConfigKey
-from bot.config.texts import HOLDING_LABEL
 from bot.config.types import LabelName, Pattern
 from bot.core.schedule import FixedInterval
-from handlers.merge.texts import NOTHING_REQUIRED
+from handlers.merge.texts import HOLDING_LABEL, NOTHING_REQUIRED
 
 SCAN_SECONDS = 15 * 60
 """Seconds between two scans of pending merges: a scan finds those whose event was lost."""

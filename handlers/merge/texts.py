@@ -141,3 +141,5 @@ NOTHING_REQUIRED = (
     "checks."
 )
 """A warning of `nightjar check-config`."""
+
+HOLDING_LABEL = "label must not be one of hold_labels: those block a merge"

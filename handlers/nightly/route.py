@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from bot.web.csv_tables import CsvTable
 from bot.web.openapi import Operation
@@ -14,10 +14,8 @@ from handlers.tracking_branches import route as tracking
 from handlers.tracking_branches.records import MOST_MOVES, TrackingRecord
 
 
-class BranchMove(BaseModel):
+class BranchMove(BaseModel, extra="forbid"):
     """A move of the branch. What is not known is null."""
-
-    model_config = ConfigDict(extra="forbid")
 
     sha: tracking.Sha | None = Field(description="The branch's commit after the move; null if the branch was removed.")
     previous_sha: tracking.Sha | None = Field(description="The branch's commit before the move.")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from bot.engine.jobs.journal import FAILED, PlanStage
 from bot.engine.upkeep import DONE_DAYS, FAILED_DAYS
@@ -29,10 +29,8 @@ State = Literal["", "failed", "working", "waiting", "refused", "done", "ignored"
 GUID_PART = Parameter("guid", "The delivery's GUID.", {"type": "string"})
 
 
-class DeliveriesQuery(BaseModel):
+class DeliveriesQuery(BaseModel, extra="forbid"):
     """The filters of the list of deliveries."""
-
-    model_config = ConfigDict(extra="forbid")
 
     repo: str = Field(default="", max_length=201, description="Only of this repository, as OWNER/NAME.")
     pr: int | None = Field(default=None, ge=1, le=2**31 - 1, description="Only of this pull request or issue.")
@@ -48,10 +46,8 @@ class DeliveriesQuery(BaseModel):
     )
 
 
-class OperateDelivery(BaseModel):
+class OperateDelivery(BaseModel, extra="forbid"):
     """A delivery in the list."""
-
-    model_config = ConfigDict(extra="forbid")
 
     guid: str
     event: str
@@ -63,10 +59,8 @@ class OperateDelivery(BaseModel):
     replays: int
 
 
-class OperatePage(BaseModel):
+class OperatePage(BaseModel, extra="forbid"):
     """Deliveries that match, newest first."""
-
-    model_config = ConfigDict(extra="forbid")
 
     deliveries: list[OperateDelivery]
     older: int | None = Field(description="The `before` of the next page; null on the last one.")
@@ -75,10 +69,8 @@ class OperatePage(BaseModel):
     failed_days: int = Field(description="How long those with failures are stored.")
 
 
-class OperateStep(BaseModel):
+class OperateStep(BaseModel, extra="forbid"):
     """One job of a delivery: the delivery itself (depth 0), a plan (1), or an effect (2)."""
-
-    model_config = ConfigDict(extra="forbid")
 
     depth: int
     name: str
@@ -92,20 +84,16 @@ class OperateStep(BaseModel):
     link: str = Field(description="What the address leads to, in words.")
 
 
-class ShownReplay(BaseModel):
+class ShownReplay(BaseModel, extra="forbid"):
     """Who asked for a replay on this page, and when."""
-
-    model_config = ConfigDict(extra="forbid")
 
     person: int = Field(description="The person's ID on GitHub.")
     login: str
     at: datetime
 
 
-class OperateDeliveryPage(BaseModel):
+class OperateDeliveryPage(BaseModel, extra="forbid"):
     """A delivery with each of its steps."""
-
-    model_config = ConfigDict(extra="forbid")
 
     delivery: OperateDelivery
     lock: str

@@ -7,7 +7,7 @@ import socket
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from bot.web.page_routes import Page, PageRequest
 from handlers.operate.texts import PROCESS
@@ -20,10 +20,8 @@ SHOWN = 300
 LEVELS = ("debug", "info", "warning", "error", "critical")
 
 
-class LogQuery(BaseModel):
+class LogQuery(BaseModel, extra="forbid"):
     """The filters of the log."""
-
-    model_config = ConfigDict(extra="forbid")
 
     level: Literal["", "info", "warning", "error"] = Field(
         default="", description="Only lines of this level or higher."
@@ -32,10 +30,8 @@ class LogQuery(BaseModel):
     refresh: int | None = Field(default=None, ge=5, le=60, description="Reload the page after this many seconds.")
 
 
-class ShownLine(BaseModel):
+class ShownLine(BaseModel, extra="forbid"):
     """A line of the log."""
-
-    model_config = ConfigDict(extra="forbid")
 
     at: datetime
     level: str
@@ -43,10 +39,8 @@ class ShownLine(BaseModel):
     fields: str = Field(description="All other fields, as JSON.")
 
 
-class OperateLog(BaseModel):
+class OperateLog(BaseModel, extra="forbid"):
     """Lines of the last 15 minutes, newest first, of the process that answers."""
-
-    model_config = ConfigDict(extra="forbid")
 
     process: str = Field(description="The host and process that answers; each replica has its own log.")
     replicas: int = Field(description="Workers of all replicas with a recent heartbeat.")

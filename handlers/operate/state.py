@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from bot.timers.timers import timer_states
 from bot.web.page_routes import Page, PageRequest
@@ -16,10 +16,8 @@ if TYPE_CHECKING:
 LONGEST_REASON = 500
 
 
-class OperateTimer(BaseModel):
+class OperateTimer(BaseModel, extra="forbid"):
     """A timer of a repository."""
-
-    model_config = ConfigDict(extra="forbid")
 
     repository: str
     name: str
@@ -31,19 +29,15 @@ class OperateTimer(BaseModel):
     next_run: datetime
 
 
-class OperateQueue(BaseModel):
+class OperateQueue(BaseModel, extra="forbid"):
     """The number of waiting jobs of one kind."""
-
-    model_config = ConfigDict(extra="forbid")
 
     task: str
     waiting: int
 
 
-class OperateQuota(BaseModel):
+class OperateQuota(BaseModel, extra="forbid"):
     """What is left of a quota of GitHub, according to the last answer that this process received."""
-
-    model_config = ConfigDict(extra="forbid")
 
     installation: str = Field(description="The installation's ID, or `app` for the App itself.")
     resource: str
@@ -52,10 +46,8 @@ class OperateQuota(BaseModel):
     reset_at: datetime
 
 
-class OperateWorker(BaseModel):
+class OperateWorker(BaseModel, extra="forbid"):
     """A worker of any replica."""
-
-    model_config = ConfigDict(extra="forbid")
 
     worker: int
     heartbeat_seconds: float = Field(description="Seconds since its last heartbeat.")
@@ -63,10 +55,8 @@ class OperateWorker(BaseModel):
     jobs: int = Field(description="Jobs in progress.")
 
 
-class OperateState(BaseModel):
+class OperateState(BaseModel, extra="forbid"):
     """The state of the bot itself."""
-
-    model_config = ConfigDict(extra="forbid")
 
     problem: str = Field(description="Why this process runs no jobs; empty if it runs jobs.")
     database: str

@@ -1,5 +1,4 @@
 """Texts that operators read on their pages."""
 
-UNKNOWN_DELIVERY = "No delivery with this GUID is stored."
 PROCESS = "process {pid} on {host}"
 CANNOT_PLAN = "GitHub or the database did not answer, so we could not compute the plan. Try again."

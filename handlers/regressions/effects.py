@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,6 +12,7 @@ from bot.effects.remember import StoreRecord
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
 from bot.results.service import RESULTS
+from bot.results.store.failures.failures import store_reports
 from handlers.regressions import texts
 from handlers.regressions.decide import unpack_failures
 from handlers.results.config import RENAMES
@@ -47,8 +47,8 @@ class StoreReports:
         target = results.canonical(TargetKey(context.repository.full_name, self.lab, self.on))
         ended = unpack_failures(self.failures)
         began = ended.pop("", [])
-        report, aliases = results.store.failures.report, context.config.of(RENAMES).aliases
-        await asyncio.to_thread(report, target, self.sha, began, ended, aliases)
+        aliases, moment = context.config.of(RENAMES).aliases, results.store.clock()
+        await results.write(store_reports, target, self.sha, moment, began, ended, aliases)
         changes = context.new_changes()
         for record in self.then:
             changes.write(record.key, record.stored)

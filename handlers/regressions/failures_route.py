@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 from nightjar_formats.model import TARGET_NAME, TargetKey
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from sqlalchemy.exc import OperationalError
 
 from bot.core.errors import TryAgain
 from bot.results.compare.quarantine import Quarantine, quarantine_at
 from bot.results.settings.quarantine import QuarantinedTest
-from bot.results.store.failures.failures import FailingTest
+from bot.results.store.failures.failures import FailingTest, failing_tests
+from bot.results.store.history.health import unreliable_suites
 from bot.web.openapi import Operation, Parameter, ResponseSchema, problem
 from bot.web.problems import Problem
 from handlers.results import texts
@@ -59,13 +60,12 @@ class FailureListing:
         target = replace(target, repository=name)
         try:
             listed, total = await asyncio.to_thread(
-                self._store.failures.failing, target, limit, config.of(RENAMES).aliases
+                self._store.read, failing_tests, target, limit, config.of(RENAMES).aliases
             )
-            health = await asyncio.to_thread(self._store.failures.health, target)
+            unreliable = await asyncio.to_thread(self._store.read, unreliable_suites, target)
         except OperationalError as error:
             raise TryAgain(texts.DATABASE_AWAY) from error
         quarantine, _ = quarantine_at(config.of(QUARANTINE), target, self._clock())
-        unreliable = {suite: suite_health for suite, suite_health in health.items() if suite_health.unreliable}
         return FailuresOfTarget(listed, total, unreliable, quarantine)
 
 
@@ -88,10 +88,8 @@ PARAMETERS = (
 _QUERY = [parameter.name for parameter in PARAMETERS if parameter.place == "query"]
 
 
-class ListedQuarantine(BaseModel):
+class ListedQuarantine(BaseModel, extra="forbid"):
     """Why app.yaml quarantines a test."""
-
-    model_config = ConfigDict(extra="forbid")
 
     owner: str = Field(description="Who looks after it: a person or a team on GitHub.")
     reason: str
@@ -99,10 +97,8 @@ class ListedQuarantine(BaseModel):
     until: str = Field(description="The last day (UTC).")
 
 
-class ListedFailure(BaseModel):
+class ListedFailure(BaseModel, extra="forbid"):
     """A test that fails in the newest nightly run of its suite."""
-
-    model_config = ConfigDict(extra="forbid")
 
     suite: str
     test: str
@@ -115,10 +111,8 @@ class ListedFailure(BaseModel):
     quarantine: ListedQuarantine | None = Field(description="The quarantine of the test; null if it has none.")
 
 
-class UnreliableSuite(BaseModel):
+class UnreliableSuite(BaseModel, extra="forbid"):
     """A suite in which so many tests flip between passed and failed that single failures mean nothing."""
-
-    model_config = ConfigDict(extra="forbid")
 
     suite: str
     since: str = Field(description="The nightly commit of the first unstable run.")
@@ -128,10 +122,8 @@ class UnreliableSuite(BaseModel):
     stable_runs: int = Field(description="Stable runs since then; after 5 in a row the results are reliable again.")
 
 
-class FailureList(BaseModel):
+class FailureList(BaseModel, extra="forbid"):
     """Failing tests, by suite and name."""
-
-    model_config = ConfigDict(extra="forbid")
 
     failures: list[ListedFailure]
     total: int = Field(description="Number of failing tests, including those not listed.")

@@ -7,7 +7,6 @@ loses nothing. One lock per repository prevents two messages at the same time.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -32,7 +31,7 @@ from bot.plan.page_links import HistoryLink, history_link, no_history
 from bot.results.compare.ancestors import Candidate
 from bot.results.report.baseline import searched_ancestors
 from bot.results.service import RESULTS
-from bot.results.store.failures.failures import Failure, FailureEnd
+from bot.results.store.failures.failures import Failure, FailureEnd, failure_ends
 from handlers.regressions import texts
 from handlers.regressions.config import REGRESSIONS as REGRESSIONS_KEY
 from handlers.regressions.decide import RECOVERED, REGRESSIONS, REMOVED, RegressionChanges, unpack_failures
@@ -264,7 +263,7 @@ def _issue_of(group: RegressionGroup) -> str:
 async def _is_range(context: Context, members: Sequence[GroupMember]) -> bool:
     """Ask GitHub whether one range of commits fits all members: labs may test several branches."""
     results, repository = context.part(RESULTS), context.repository.full_name
-    canonical_name = results.canonical(TargetKey(repository, "", "")).repository
+    canonical_name = results.canonical_name(repository)
     pairs = required_ancestors(members)
     if len(pairs) > MOST_COMPARED:
         return False
@@ -285,7 +284,7 @@ async def _ends(context: Context, members: Sequence[GroupMember]) -> Ends:
         failures_by_target.setdefault(target, []).extend(member.failures)
     ends: dict[tuple[str, Failure], FailureEnd] = {}
     for target, failures in failures_by_target.items():
-        target_ends = await asyncio.to_thread(results.store.failures.ends, results.canonical(target), failures)
+        target_ends = await results.read(failure_ends, results.canonical(target), failures)
         ends |= {(target.full_name, failure): end for failure, end in target_ends.items()}
     return ends
 

@@ -7,12 +7,12 @@ still there. If nothing fails on a target and nothing failed before, the handler
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+import sqlalchemy as sa
 from nightjar_formats.model import TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
@@ -28,7 +28,19 @@ from bot.results.deliveries import CHECK_EVENT, check_event_in
 from bot.results.report.baseline import nearest_ancestors
 from bot.results.report.texts import counted
 from bot.results.service import RESULTS
-from bot.results.store.failures.contexts import ContextQuery
+from bot.results.store.commit import commit_state
+from bot.results.store.failures.contexts import ContextQuery, failure_contexts
+from bot.results.store.failures.failures import (
+    commit_times_of,
+    failures_of_target,
+    given_up_suites,
+    late_run,
+    newest_runs,
+    reported_failures,
+)
+from bot.results.store.history.health import unreliable_suites
+from bot.results.store.lists.run_lists import admission_of_commit
+from bot.results.store.write.pending_checks import is_pending
 from handlers.regressions import texts
 from handlers.regressions.config import REGRESSIONS as REGRESSIONS_KEY
 from handlers.regressions.decide import (
@@ -56,7 +68,6 @@ if TYPE_CHECKING:
     from bot.results.compare.context import FailureContext
     from bot.results.state import SuiteState
     from bot.results.store.failures.failures import Failure, NewestRun, SuiteFailures
-    from bot.results.store.store import ResultsStore
 
 NAME = "regressions"
 LONGEST_AGE = 30 * 86400.0
@@ -85,18 +96,18 @@ async def report_regressions(context: Context) -> Plan:
     if not event.over:
         return Plan(why=texts.NOT_OVER)
     service = context.part(RESULTS)
-    target_key, failures = service.canonical(event.target), service.store.failures
-    admission = await service.admission(target_key.repository, event.sha)
+    target_key = service.canonical(event.target)
+    admission = await service.read(admission_of_commit, target_key.repository, event.sha)
     if admission is None or not admission.mainline:
         return Plan(why=texts.NOT_NIGHTLY)
-    runs = await asyncio.to_thread(failures.newest_runs, target_key)
+    runs = await service.read(newest_runs, target_key)
     newest = runs[0] if runs else None
     if newest is None:
         return Plan(why=texts.NOTHING_FAILS)
     if newest.committed_at < context.delivery.received_at - LONGEST_AGE:
         return Plan(why=texts.NIGHTLY_TOO_OLD)
     # The check event of the newer commit follows, and evaluates all of this again.
-    if newest.sha != event.sha and await asyncio.to_thread(service.store.is_pending, target_key, newest.sha):
+    if newest.sha != event.sha and await service.read(is_pending, target_key, newest.sha):
         return Plan(why=texts.NEWER_PENDING)
     key = REGRESSIONS.of(context.repository.id, target_key.lab, target_key.target)
     evaluated = await context.records.get(key) or EvaluatedRun()
@@ -104,31 +115,30 @@ async def report_regressions(context: Context) -> Plan:
     issue_is_outdated = issue_is_outdated and not await is_posted(
         context.records, context.repository.id, evaluated.news
     )
-    late = await asyncio.to_thread(failures.late_run, target_key, newest.sha)
+    late = await service.read(late_run, target_key, newest.sha)
     target = EvaluatedTarget(target_key, newest.sha, newest.committed_at, contacts=lab.contacts, late=late)
-    nothing_fails = not any(run.failing for run in runs) and not await asyncio.to_thread(failures.reported, target_key)
+    nothing_fails = not any(run.failing for run in runs) and not await service.read(reported_failures, target_key)
     if nothing_fails and not evaluated.unreliable:
         closed_issue = EnsureIssue(_issue_of(target_key), news_key=evaluated.news, as_of=newest.committed_at)
         issues = [closed_issue] if issue_is_outdated else []
         return Plan((*_state_records(key, evaluated, target), *issues), why=texts.NOTHING_FAILS)
     previous_runs, page = await _previous_runs(context, target_key, runs)
     target = replace(target, page=page or evaluated.page)
-    # In a thread, as it reads from the database.
-    changes, failing = await asyncio.to_thread(
-        load_changes, service.store, target_key, event.sha, previous_runs, context.config.of(RENAMES).aliases
+    changes, failing = await service.read(
+        load_changes, target_key, event.sha, previous_runs, context.config.of(RENAMES).aliases
     )
     quarantine, _ = quarantine_at(context.config.of(QUARANTINE), target_key, context.delivery.received_at)
     changes, failing, quarantined = without_quarantined(changes, failing, quarantine)
     # A suite that the lab no longer sends is neither unreliable nor reliable again.
-    given_up = await asyncio.to_thread(failures.given_up, target_key, event.sha)
-    all_unreliable = await service.unreliable(target_key)
+    given_up = await service.read(given_up_suites, target_key, event.sha)
+    all_unreliable = await service.read(unreliable_suites, target_key)
     unreliable = {suite: health for suite, health in all_unreliable.items() if suite not in given_up}
     reported = set(evaluated.unreliable) - given_up
     with_steady = evaluated.steady_at + STEADY_WAIT <= newest.committed_at
     changes, failing, held = without_unreliable(changes, failing, unreliable, reported, with_steady=with_steady)
     target = replace(target, quarantined=quarantined, unreliable=unreliable, held=held)
-    contexts = await asyncio.to_thread(
-        load_contexts, service.store, target_key, runs, previous_runs, changes.began, context.config.of(RENAMES).aliases
+    contexts = await service.read(
+        load_contexts, target_key, runs, previous_runs, changes.began, context.config.of(RENAMES).aliases
     )
     hold = await _news_hold(context, target_key, newest.committed_at, changes)
     return decide_regressions(
@@ -163,7 +173,7 @@ async def _news_hold(context: Context, target: TargetKey, committed_at: float, c
     if not must_wait:
         return replace(hold, has_other_targets=has_others)
     shas = {sha for failure in changes.began for sha in (failure.since, failure.good) if sha}
-    commit_times = await asyncio.to_thread(context.part(RESULTS).store.failures.commit_times, target, shas)
+    commit_times = await context.part(RESULTS).read(commit_times_of, target, shas)
     return replace(hold, commit_times=commit_times, has_other_targets=has_others, must_wait=True)
 
 
@@ -185,7 +195,11 @@ async def _previous_runs(context: Context, target: TargetKey, runs: Sequence[New
 
 
 def load_changes(
-    store: ResultsStore, target: TargetKey, sha: str, previous_runs: Mapping[str, str], aliases: Aliases = NO_ALIASES
+    connection: sa.Connection,
+    target: TargetKey,
+    sha: str,
+    previous_runs: Mapping[str, str],
+    aliases: Aliases = NO_ALIASES,
 ) -> tuple[RegressionChanges, tuple[Failure, ...]]:
     """Return the changes of a target to report now, and all failures that are reported after that.
 
@@ -194,14 +208,14 @@ def load_changes(
     """
 
     def suite_at(suite: SuiteFailures) -> SuiteState:
-        return store.state(target, suite.sha).suites[suite.suite]
+        return commit_state(connection, target, suite.sha).suites[suite.suite]
 
-    given_up: Collection[str] = store.failures.given_up(target, sha)
-    return find_changes(store.failures.of_target(target, previous_runs, aliases), given_up, suite_at)
+    given_up: Collection[str] = given_up_suites(connection, target, sha)
+    return find_changes(failures_of_target(connection, target, previous_runs, aliases), given_up, suite_at)
 
 
 def load_contexts(
-    store: ResultsStore,
+    connection: sa.Connection,
     target: TargetKey,
     runs: Sequence[NewestRun],
     previous_runs: Mapping[str, str],
@@ -219,7 +233,7 @@ def load_contexts(
     contexts: dict[tuple[str, str], FailureContext] = {}
     for suite, tests in tests_by_suite.items():
         query = {suite: ContextQuery(previous_runs.get(suite, ""), tests)}
-        contexts |= store.failures.contexts(target, newest.get(suite, ""), query, aliases)
+        contexts |= failure_contexts(connection, target, newest.get(suite, ""), query, aliases)
     return contexts
 
 

@@ -22,6 +22,8 @@ from bot.core.events import Repository
 from bot.results.deliveries import CHECK_EVENT, check_event_in
 from bot.results.service import RESULTS
 from bot.results.state import RunState
+from bot.results.store.lists.run_lists import find_run, list_runs
+from bot.results.store.write.pending_checks import scheduled_checks
 from handlers.results import texts
 from handlers.results.config import LAB_RESULTS
 from handlers.results.ingest import INGEST
@@ -161,7 +163,7 @@ class ResultsAdmin:
 
     async def ingest(self, run: FoundRun) -> IngestOutcome:
         """Ingest a run unless it is stored, even if it was refused or waits for files. No daily quota applies."""
-        stored = await asyncio.to_thread(self._store.run, run.key) if run.key is not None else None
+        stored = await asyncio.to_thread(self._store.read, find_run, run.key) if run.key is not None else None
         if stored is not None and stored.state is RunState.STORED:
             return IngestOutcome(run.place, run.key, KNOWN)
         return await self._ingest_now(run)
@@ -169,7 +171,7 @@ class ResultsAdmin:
     async def rebuild(self, run: FoundRun) -> IngestOutcome:
         """Read a run again. Refused runs stay refused, and admitted ones stay admitted."""
         # The head may have moved since: a new decision would differ (docs/decisions/run-admission.md).
-        stored = await asyncio.to_thread(self._store.run, run.key) if run.key is not None else None
+        stored = await asyncio.to_thread(self._store.read, find_run, run.key) if run.key is not None else None
         if stored is not None and stored.state is RunState.REFUSED:
             return IngestOutcome(run.place, run.key, RunState.REFUSED.value, stored.reason)
         outcome = await self._ingest_now(run)
@@ -201,7 +203,7 @@ class ResultsAdmin:
 
     async def missing(self, repository: str, present: Collection[RunKey]) -> list[RunKey]:
         """Return the stored runs of a repository that are not among those `present` in the bucket."""
-        runs = await asyncio.to_thread(self._store.runs, repository, state=RunState.STORED, limit=NO_LIMIT)
+        runs = await asyncio.to_thread(self._store.read, list_runs, repository, state=RunState.STORED, limit=NO_LIMIT)
         return [run.key for run in runs if run.key not in present]
 
     async def announce(self, keys: Iterable[RunKey]) -> None:
@@ -211,7 +213,7 @@ class ResultsAdmin:
             # The settle time is zero, so the store returns all pending checks, even from this second. The deadline is
             # infinite, so no check counts as over just because its results are old.
             pending_checks = await asyncio.to_thread(
-                self._store.scheduled_checks, repository, self._now() + 1, 0.0, math.inf
+                self._store.read, scheduled_checks, repository, self._now() + 1, 0.0, math.inf
             )
             for pending_check in pending_checks:
                 if (pending_check.target, pending_check.sha) in commits:

@@ -34,7 +34,10 @@ from bot.results.report.findings import ComparedSuite, Findings, IgnoredFailures
 from bot.results.report.tables import listed_failures
 from bot.results.service import RESULTS
 from bot.results.state import TargetState
-from bot.results.store.failures.contexts import ContextQuery
+from bot.results.store.commit import commit_state
+from bot.results.store.failures.contexts import ContextQuery, failure_contexts
+from bot.results.store.history.health import unreliable_suites
+from bot.results.store.lists.run_lists import targets_of_commit
 from handlers.results import texts
 from handlers.results.config import LAB_RESULTS, QUARANTINE, RENAMES
 from handlers.results.effects import RequestCheckRun
@@ -93,7 +96,8 @@ async def request_all_check_runs(context: Context) -> Plan:
     if suite.integer("app", "id") != context.me.app_id:
         return NOTHING
     sha = suite.string("head_sha")
-    targets = await context.part(RESULTS).targets(context.repository.full_name, sha)
+    results = context.part(RESULTS)
+    targets = await results.read(targets_of_commit, results.canonical_name(context.repository.full_name), sha)
     return Plan(
         tuple(RequestCheckRun(target.lab, target.target, sha) for target in targets),
         why=texts.ALL_REQUESTED.format(count=len(targets)),
@@ -115,7 +119,7 @@ async def write_check_run(context: Context) -> Plan:
         return Plan(why=texts.TARGET_REMOVED.format(target=request.target.target, lab=request.target.lab))
     # Results are stored under the name in app.yaml; the letter case of GitHub's name may differ.
     request = replace(request, target=context.part(RESULTS).canonical(request.target))
-    state = await context.part(RESULTS).state(request.target, request.sha)
+    state = await context.part(RESULTS).read(commit_state, request.target, request.sha)
     if not state.suites:
         return Plan(why=texts.NO_RESULTS_OF_TARGET.format(target=request.target.check_name, sha=request.sha))
     key = ignored_key(context.repository.id, state)
@@ -242,7 +246,7 @@ async def _load_findings(
     # Only annotations need the list of files, and only new failures have annotations.
     files = None
     if any(compared_suite.comparison.new_failures for compared_suite in compared.values()):
-        files = await context.part(RESULTS).files(context.github, context.repository.full_name, request.sha)
+        files = await context.part(RESULTS).file_lists.of(context.github, context.repository.full_name, request.sha)
     target, moment = request.target, time.time()
     quarantine, ended = quarantine_at(context.config.of(QUARANTINE), target, moment)
     findings = Findings(
@@ -255,7 +259,7 @@ async def _load_findings(
         over=request.is_over or deadline_passed(state, seconds(results.deadline), moment),
         quarantine=quarantine,
         ended=ended,
-        unreliable=await context.part(RESULTS).unreliable(target, request.sha),
+        unreliable=await context.part(RESULTS).read(unreliable_suites, target, request.sha),
         degraded=await context.part(REQUESTED_TESTS).degraded_notice(
             context.records, context.repository.id, target, lab.targets[target.target].tier
         ),
@@ -263,7 +267,9 @@ async def _load_findings(
     # In a thread, as thousands of failures are sorted.
     listed = await asyncio.to_thread(listed_failures, findings)
     failures = {suite: ContextQuery(_baseline_sha(compared[suite]), tests) for suite, tests in listed.items()}
-    contexts = await context.part(RESULTS).contexts(target, request.sha, failures, context.config.of(RENAMES).aliases)
+    contexts = await context.part(RESULTS).read(
+        failure_contexts, target, request.sha, failures, context.config.of(RENAMES).aliases
+    )
     return replace(findings, contexts=contexts)
 
 

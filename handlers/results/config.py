@@ -9,11 +9,12 @@ from pydantic_core import PydanticCustomError
 
 from bot.config.model import RepositoryConfig
 from bot.config.repository_keys import ConfigKey, RepositoryKey, ValidatedKeys
-from bot.config.texts import NEEDS_RESULTS, NO_AUDIENCE, UNKNOWN_TARGET
+from bot.config.texts import NEEDS_RESULTS, UNKNOWN_TARGET
 from bot.config.types import LACKING
 from bot.results.settings.quarantine import EXAMPLE, QuarantinedTest, QuarantinedTests
 from bot.results.settings.renames import Renames, TestRenames
 from bot.results.settings.results import Lab, Results
+from handlers.results.texts import NO_AUDIENCE
 
 TESTED_BRANCH = "nightly"
 """The branch whose commits labs test if app.yaml names none."""

@@ -19,14 +19,10 @@ from handlers.results.ingest import INGEST
 
 
 @dataclass(frozen=True, slots=True)
-class IngestRun:
-    """Read a run from the bucket and store its results, or the reason why they were not stored."""
+class IngestRun(Arrival):
+    """Read the run that arrived and store its results, or the reason why they were not stored."""
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
-
-    bucket: str
-    key: str
-    version: str
 
     @property
     def effect_key(self) -> str:
@@ -35,8 +31,7 @@ class IngestRun:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Ingest the run; a run that was ingested before stays as it is."""
-        arrival = Arrival(self.bucket, self.key, self.version)
-        run = await context.part(INGEST).ingest(arrival, context.github, context.repository, context.config)
+        run = await context.part(INGEST).ingest(self, context.github, context.repository, context.config)
         text = f"{run.key.folder} {run.state}" + (f": {run.reason}" if run.reason else "")
         return Applied(text, changed=run.state is not RunState.WAITING)
 

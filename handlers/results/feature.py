@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -40,7 +41,7 @@ router = Router()
 async def ingest_run(context: Context) -> Plan:
     """Plan the ingestion of every announced run: the ingester decides whether it is admitted."""
     arrival = RUN_ARRIVED.read(context.delivery.payload).arrival
-    return Plan((IngestRun(arrival.bucket, arrival.key, arrival.version),), why=WHY_ARRIVED.format(key=arrival.key))
+    return Plan((IngestRun(**asdict(arrival)),), why=WHY_ARRIVED.format(key=arrival.key))
 
 
 async def provide(services: Services) -> None:

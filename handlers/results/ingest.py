@@ -6,7 +6,6 @@ and shown by `nightjar deliveries`.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,6 +19,7 @@ from bot.core.parts import PartKey
 from bot.results.ingest.admission import Admissions
 from bot.results.ingest.ingester import IngestRequest, RunIngester
 from bot.results.state import Run, RunState
+from bot.results.store.write.pending_checks import complete_check
 from handlers.results import texts
 from handlers.results.config import LAB_RESULTS, lab_branches
 
@@ -72,7 +72,7 @@ class IngestService:
             raise UserError(texts.NOT_A_RUN_KEY.format(key=arrival.key, prefix=results.prefix))
         key = parsed[0]
         source = source or self._results.source_for(arrival.bucket)
-        canonical_name = self._results.canonical(key.about).repository
+        canonical_name = self._results.canonical_name(key.about.repository)
         pull_request = await self._requested_tests().pull_request_of(
             repository.id, replace(key.about, repository=canonical_name), key.sha
         )
@@ -91,7 +91,7 @@ class IngestService:
         await self._requested_tests().complete(run, repository, reread=reread)
         # If no suite is missing, the check run need not wait for `results.settle`.
         if run.state is RunState.STORED:
-            pending_check = await asyncio.to_thread(self._results.store.complete_check, key.about, key.sha)
+            pending_check = await self._results.read(complete_check, key.about, key.sha)
             if pending_check is not None:
                 await self._watch.announce_check(pending_check)
         return run

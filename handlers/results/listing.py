@@ -16,6 +16,7 @@ from bot.effects.checks import CHECK_RUN
 from bot.engine.records import Key
 from bot.github.pull_heads import repository_id_of
 from bot.results.state import Run, RunState
+from bot.results.store.lists.run_lists import list_runs
 from handlers.results import texts
 from handlers.results.config import LAB_RESULTS
 
@@ -71,7 +72,8 @@ class RunListing:
         if repository is None or settings is None or settings.of(LAB_RESULTS) is None:
             raise LookupError(query.repository)
         listing = partial(
-            self._store.runs,
+            self._store.read,
+            list_runs,
             repository,
             lab=query.lab,
             target=query.target,

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from aiohttp import web
 from nightjar_formats.model import TARGET_NAME, RunKey
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from bot.core.errors import TryAgain
 from bot.core.patterns import Pattern
@@ -61,19 +61,15 @@ PARAMETERS = (
 _QUERY = [parameter.name for parameter in PARAMETERS if parameter.place == "query"]
 
 
-class Shard(BaseModel):
+class Shard(BaseModel, extra="forbid"):
     """Which part of its suite a run holds."""
-
-    model_config = ConfigDict(extra="forbid")
 
     index: int
     total: int
 
 
-class ListedRun(BaseModel):
+class ListedRun(BaseModel, extra="forbid"):
     """A run, and its outcome. What its manifest says is null where that could not be read."""
-
-    model_config = ConfigDict(extra="forbid")
 
     lab: str
     target: str
@@ -90,10 +86,8 @@ class ListedRun(BaseModel):
     )
 
 
-class RunPage(BaseModel):
+class RunPage(BaseModel, extra="forbid"):
     """Runs, newest first."""
-
-    model_config = ConfigDict(extra="forbid")
 
     runs: list[ListedRun]
     next: str | None = Field(description="The `before` of the next page; null on the last one.")

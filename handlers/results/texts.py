@@ -43,3 +43,5 @@ NOT_OURS = "app.yaml has no results for {repository}"
 NOT_A_RUN = "this is not the layout of a run: OWNER/NAME/LAB/TARGET/SHA/RUN/manifest.json"
 GITHUB_ERROR = "we could not ask GitHub: {error}"
 STAYS_STORED = "the stored results were left unchanged, because the run cannot be read again: {reason}"
+
+NO_AUDIENCE = "needs the top-level key public_url, which is the audience of the tokens"

@@ -29,6 +29,20 @@ from bot.engine.sweeps import HOUR, LastRun, hours_between, last_run, only_logge
 from bot.github.pull_heads import find_repository_id
 from bot.results.deliveries import CHECK_EVENT, RUN_ARRIVED, CheckEvent, RunArrived, check_event_in
 from bot.results.state import PendingCheck
+from bot.results.store.lists.run_lists import (
+    commits_since,
+    commits_with_runs,
+    newest_arrivals,
+    waiting_counts,
+    waiting_runs,
+)
+from bot.results.store.tables.runs import processed_runs
+from bot.results.store.write.pending_checks import (
+    announced,
+    repositories_with_open_checks,
+    scheduled_checks,
+    touch_check,
+)
 from handlers.results import texts
 from handlers.results.config import LAB_RESULTS
 
@@ -174,8 +188,8 @@ class Watch:
         moment, health = self._clock(), ResultsHealth()
         keys = {repository: LISTED.of(repository.lower()) for repository in self._watched}
         listed = await self._records.get_some(keys.values())
-        waiting = await asyncio.to_thread(self._store.waiting_counts)
-        newest = await asyncio.to_thread(self._store.newest, *self._watched)
+        waiting = await asyncio.to_thread(self._store.read, waiting_counts)
+        newest = await asyncio.to_thread(self._store.read, newest_arrivals, *self._watched)
         for repository, results in self._watched.items():
             listing = listed.get(keys[repository].name)
             health.listed[repository] = moment - (listing.at if listing else self._began)
@@ -205,8 +219,8 @@ class Watch:
     async def tick(self) -> str:
         """Do all work of all repositories; log the work that fails, and continue. Return a line for the log."""
         announced = await self._list_buckets()
-        waiting = await asyncio.to_thread(self._store.waiting_counts)
-        with_checks = await asyncio.to_thread(self._store.repositories_with_open_checks)
+        waiting = await asyncio.to_thread(self._store.read, waiting_counts)
+        with_checks = await asyncio.to_thread(self._store.read, repositories_with_open_checks)
         tried = await self._records.get_some([FAILED_CHECKS.of(name.lower()) for name in self._watched])
         for repository, results in self._watched.items():
             last = tried.get(FAILED_CHECKS.of(repository.lower()).name, FailedChecks())
@@ -279,7 +293,7 @@ class Watch:
         """
         source = self.source_for(results.bucket)
         targets = [TargetKey(repository, lab, name) for lab, keys in results.labs.items() for name in keys.targets]
-        recent = await asyncio.to_thread(self._store.commits_since, repository, self._clock() - DAY)
+        recent = await asyncio.to_thread(self._store.read, commits_since, repository, self._clock() - DAY)
         folders = [_commit_folder(results.prefix, target, sha) for target, sha in sorted(recent)]
         requests = 0
         for new, names in await asyncio.gather(
@@ -303,7 +317,7 @@ class Watch:
             for folder in folders
             if hash(folder) not in self._known_commits
         }
-        stored = await asyncio.to_thread(self._store.commits_with_runs, target, unknown)
+        stored = await asyncio.to_thread(self._store.read, commits_with_runs, target, unknown)
         if len(self._known_commits) > MOST_KNOWN:
             self._known_commits.clear()
         self._known_commits.update(hash(unknown[sha]) for sha in stored)
@@ -316,7 +330,9 @@ class Watch:
     async def _announce_new(self, page: Sequence[Arrival], results: Results) -> int:
         runs = [(arrival, parsed[0]) for arrival in page if (parsed := run_key(arrival.key, results.prefix))]
         # One query for a page of the listing: without it, each listing would announce every run of the bucket again.
-        stored = await asyncio.to_thread(self._store.processed, {key: arrival.version for arrival, key in runs})
+        stored = await asyncio.to_thread(
+            self._store.read, processed_runs, {key: arrival.version for arrival, key in runs}
+        )
         new = [(arrival, key) for arrival, key in runs if key not in stored]
         for arrival, key in new:
             await self._announce_run(arrival, key)
@@ -337,7 +353,7 @@ class Watch:
 
     async def _recheck_waiting_runs(self, repository: str, results: Results) -> int:
         """Announce runs again whose files may have arrived by now; return how many."""
-        waiting = await asyncio.to_thread(self._store.waiting, repository)
+        waiting = await asyncio.to_thread(self._store.read, waiting_runs, repository)
         announced = 0
         for run in waiting:
             # The label is part of the GUID, so each check of a run is announced once.
@@ -373,11 +389,18 @@ class Watch:
         payload = await self._journal.payload(guid)
         if payload is not None:
             check_event = check_event_in(payload)
-            await asyncio.to_thread(self._store.touch, check_event.target, check_event.sha)
+            await asyncio.to_thread(
+                self._store.write, touch_check, check_event.target, check_event.sha, self._store.clock()
+            )
 
     async def _announce_checks(self, repository: str, results: Results) -> int:
         pending_checks = await asyncio.to_thread(
-            self._store.scheduled_checks, repository, self._clock(), seconds(results.settle), seconds(results.deadline)
+            self._store.read,
+            scheduled_checks,
+            repository,
+            self._clock(),
+            seconds(results.settle),
+            seconds(results.deadline),
         )
         for pending_check in pending_checks:
             await self.announce_check(pending_check)
@@ -390,7 +413,7 @@ class Watch:
         # The event is stored before its mark: after a crash in between, the next tick announces the same GUID, which is
         # handled once. In the opposite order, the check run would never be written.
         await announce(self._accept, CHECK_EVENT, repository, CheckEvent.of(pending_check))
-        await asyncio.to_thread(self._store.announced, pending_check)
+        await asyncio.to_thread(self._store.write, announced, pending_check)
 
     async def repository_id(self, repository: str) -> int:
         """Return GitHub's ID of a repository. Raises GitHub's errors."""

@@ -7,8 +7,8 @@ from typing import Self
 from pydantic import Field, create_model, model_validator
 
 from bot.config.keys import Keys
-from bot.config.texts import TRACKS_ITSELF
 from bot.config.types import BranchName
+from handlers.tracking_branches.texts import TRACKS_ITSELF
 
 # `from` is a keyword of Python, so a class cannot declare it as a field.
 _From = create_model(

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from bot.web.csv_answers import csv_answer, in_format, wants_csv
 from bot.web.csv_tables import CsvTable
@@ -22,19 +22,15 @@ ReadBranch = Callable[[str], Awaitable[Mapping[str, Any]]]
 Sha = Annotated[str, Field(pattern="^[0-9a-f]{40,64}$")]
 
 
-class Blocker(BaseModel):
+class Blocker(BaseModel, extra="forbid"):
     """What makes a commit unfit: a status or check, or a pattern that nothing matches."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str
     state: Literal["red", "pending", "missing"]
 
 
-class ListedCommit(BaseModel):
+class ListedCommit(BaseModel, extra="forbid"):
     """A commit, and its state when it was scanned."""
-
-    model_config = ConfigDict(extra="forbid")
 
     sha: Sha
     title: str
@@ -45,10 +41,8 @@ class ListedCommit(BaseModel):
     more: int = Field(description="Number of blockers that are not listed.")
 
 
-class TrackedBranch(BaseModel):
+class TrackedBranch(BaseModel, extra="forbid"):
     """Where the branch is. What is not known (yet) is null."""
-
-    model_config = ConfigDict(extra="forbid")
 
     branch: str
     sha: Sha | None = Field(description="The commit at its head.")

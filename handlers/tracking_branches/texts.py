@@ -30,3 +30,5 @@ ISSUE_TITLE = "The branch {branch} cannot be moved"
 # -- the API --
 
 NO_TRACKING_BRANCH = "This bot has no {name} branch in this repository, or has not scanned it yet."
+
+TRACKS_ITSELF = "branch and from must differ: one tracks the other"

@@ -16,6 +16,7 @@ from bot.github.text.markdown import code, escape
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.help.config import HELP
 from handlers.welcome.config import KEYS, WELCOME
+from handlers.welcome.texts import COMMANDS, FIRST, GREETING, NOT_FIRST
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
@@ -33,9 +34,6 @@ query($owner: String!, $name: String!, $number: Int!) {
 }
 """
 
-GREETING = "\N{WAVING HAND SIGN} {text}"
-FIRST, NOT_FIRST = "this is the first contribution of its author", "its author has contributed before"
-COMMANDS = "Comment {help} to see what I can do for you."
 
 router = Router()
 

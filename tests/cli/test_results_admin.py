@@ -16,6 +16,7 @@ from sandbox import GitHubSandbox, Repository
 from sandbox.bot_process import BotProcess
 from tests.bucket import World
 from tests.fork_server import launch
+from tests.results.snapshot import snapshot_of
 from tests.running import Finished, run
 
 SECRET = "only-the-tests-know-this-secret"
@@ -48,7 +49,7 @@ class Operator:
         store = ResultsStore(f"sqlite:///{self.folder}/{database}")
         store.open()
         try:
-            return store.snapshot("octocat/compiler")
+            return store.read(snapshot_of, "octocat/compiler")
         finally:
             store.close()
 

@@ -13,8 +13,9 @@ from click.testing import CliRunner, Result
 from bot.cli.results.group import results
 from bot.results.compare.ancestors import Relation
 from bot.results.explain import texts
-from bot.results.store.failures.failures import Failure
+from bot.results.store.failures.failures import Failure, store_reports
 from bot.results.store.store import ResultsStore
+from bot.results.store.tables.ancestry import learn
 from tests.results.explain.test_explainer import OTHERS, TEST, store_story
 from tests.results.uploads import ABOUT, SUITE, Upload, sha
 from tests.tables import with_tables
@@ -38,7 +39,7 @@ def explain(*options: str, test: str = TEST, commit: int = 3, target: str = TARG
 
 def test_a_regression_is_explained_with_its_runs_and_messages(store: ResultsStore) -> None:
     store_story(store, "PFF")
-    store.failures.report(ABOUT, sha(3), [Failure(SUITE, TEST, sha(2), sha(1))], {})
+    store.write(store_reports, ABOUT, sha(3), store.clock(), [Failure(SUITE, TEST, sha(2), sha(1))], {})
     explained = explain()
     assert explained.exit_code == 0, explained.output
     assert explained.output.splitlines() == [
@@ -60,7 +61,7 @@ def test_a_regression_is_explained_with_its_runs_and_messages(store: ResultsStor
 
 def test_programs_get_everything_as_json(store: ResultsStore) -> None:
     store_story(store, "PFF")
-    store.failures.report(ABOUT, sha(3), [Failure(SUITE, TEST, sha(2), sha(1))], {})
+    store.write(store_reports, ABOUT, sha(3), store.clock(), [Failure(SUITE, TEST, sha(2), sha(1))], {})
     (explanation,) = json.loads(explain("--json", "--repo", "octocat/compiler").output)
     assert (explanation["class"], explanation["since"], explanation["last_passed"]) == ("regression", sha(2), sha(1))
     assert explanation["baseline"] == {"sha": sha(2), "url": "/commit/2"}
@@ -79,7 +80,7 @@ def test_renames_of_the_configuration_file_count(store: ResultsStore, tmp_path: 
     store_story(store, "PF", test="old")
     upload = Upload(3, OTHERS | {"new": "failed"})
     store.put(upload.run, upload.columns)
-    store.learn(ABOUT.repository, [Relation(sha(3), sha(2), is_ancestor=True, url="/commit/2")])
+    store.write(learn, ABOUT.repository, [Relation(sha(3), sha(2), is_ancestor=True, url="/commit/2")])
     config = tmp_path / "app.yaml"
     config.write_text("repositories: {octocat/compiler: {renames: [{from: old, to: new}]}}")
     lines = explain("--config", str(config), test="new").output.splitlines()

@@ -6,7 +6,8 @@ import pytest
 
 from bot.app.load import parse_config
 from bot.config import ConfigError
-from bot.config.texts import NO_AUDIENCE, NO_WORKFLOW_LIMIT
+from bot.results.settings.texts import NO_WORKFLOW_LIMIT
+from handlers.results.texts import NO_AUDIENCE
 
 LAB = "{{targets: [x], identity: {written}}}"
 CONFIG = f"{{public}}repositories:\n  octocat/a:\n    results: {{{{bucket: b-1, labs: {{{{a: {LAB}}}}}}}}}\n"

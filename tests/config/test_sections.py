@@ -6,8 +6,9 @@ import pytest
 
 from bot.app.load import parse_config
 from bot.config import Config, ConfigError
-from bot.config.texts import BAD_PATH, NO_RESULTS_SOURCE, TWO_RESULTS_SOURCES, UNKNOWN_LAB
+from bot.config.texts import BAD_PATH
 from bot.core.urls import NO_CREDENTIALS, NOT_AN_ADDRESS, NOT_HTTPS
+from handlers.ci_reports.texts import NO_RESULTS_SOURCE, TWO_RESULTS_SOURCES, UNKNOWN_LAB
 from handlers.docs_link.config import DOCS
 from handlers.runtime.config import RUNTIME
 from handlers.skipped_tests.config import SKIPPED_TESTS

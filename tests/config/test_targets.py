@@ -7,9 +7,9 @@ from nightjar_formats.model import TARGET_WORDS
 
 from bot.app.load import parse_config
 from bot.config import ConfigError
-from bot.config.texts import LONG_TEST
 from bot.results.settings.results import Lab
 from bot.results.settings.targets import LONGEST_TEST, TargetSettings, per_day
+from bot.results.settings.texts import LONG_TEST
 from handlers.device_tests.model import MOST_ATTEMPTS, QUEUE_SECONDS
 from handlers.results.config import LAB_RESULTS
 from tests.settings import enabled

@@ -9,6 +9,7 @@ import pytest
 
 from bot.aws.bucket import Arrival
 from bot.results.service import RESULTS
+from bot.results.store.lists.run_lists import list_runs
 from handlers.results.watch import WATCH
 from tests.bucket import World
 from tests.conversations.lab import LabTown, junit, lab_town
@@ -103,7 +104,7 @@ async def test_a_lab_missing_in_app_yaml_gets_no_check(place: LabTown, verdict: 
     place.upload(sha, {"a.xml": junit(test_add=verdict)}, target="unheard-of")
     await place.settle()
     assert place.town.repo.check_runs(sha) == []
-    (run,) = place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")
+    (run,) = place.town.bot.services.part(RESULTS).store.read(list_runs, "octocat/compiler")
     assert (run.state, run.reason) == (
         "refused",
         "app.yaml has no target unheard-of for the lab example-lab; available: hexagon-v73, adreno; after app.yaml has "
@@ -121,13 +122,13 @@ async def test_a_folder_with_the_repository_in_other_letter_case_is_refused_with
     await place.scan(later=3700)
     await place.settle()
     assert place.town.repo.check_runs(sha) == []
-    (run,) = place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")
+    (run,) = place.town.bot.services.part(RESULTS).store.read(list_runs, "octocat/compiler")
     assert run.state == "refused"
     assert run.reason == (
         "the folder is for OctoCat/Compiler, but app.yaml names the repository octocat/compiler; "
         "upload the run to the folder results/octocat/compiler/"
     )
-    assert place.town.bot.services.part(RESULTS).store.runs("octocat/compiler", last_listed=run.key) == []
+    assert place.town.bot.services.part(RESULTS).store.read(list_runs, "octocat/compiler", last_listed=run.key) == []
     place.time.ahead += 3700
     assert await place.town.bot.services.part(WATCH).tick() == "announced 0"
 
@@ -147,7 +148,7 @@ async def test_a_corrected_manifest_is_read_again(place: LabTown) -> None:
     sha = place.nightly_run()
     folder = place.upload(sha, {"a.xml": junit(**GOOD)}, attempt=0)
     await place.settle()
-    (run,) = place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")
+    (run,) = place.town.bot.services.part(RESULTS).store.read(list_runs, "octocat/compiler")
     assert run.state == "refused"
     assert "fix this and upload the run under another run ID" in run.reason
     place.runs -= 1
@@ -163,7 +164,7 @@ async def test_all_missing_files_are_reported_together(place: LabTown) -> None:
     folder = place.upload(sha, files, without=tuple(files)[1:])
     place.bucket.put(f"{folder}b.xml", b"too small")
     await place.settle()
-    (run,) = place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")
+    (run,) = place.town.bot.services.part(RESULTS).store.read(list_runs, "octocat/compiler")
     assert run.state == "waiting"
     assert run.reason.startswith("b.xml has 9 bytes, but manifest.json says ")
     assert run.reason.endswith(
@@ -182,5 +183,5 @@ async def test_the_server_searches_for_renamed_tests_in_another_process(place: L
     for prefix in ("old", "new"):
         place.upload(place.nightly_run(), {"ops.xml": junit(**{f"test_{prefix}_{n}": "passed" for n in range(60)})})
         await place.settle()
-    assert [run.state.value for run in store.runs(place.repository)] == ["stored", "stored"]
+    assert [run.state.value for run in store.read(list_runs, place.repository)] == ["stored", "stored"]
     assert await place.town.failures() == []

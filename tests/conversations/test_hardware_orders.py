@@ -30,6 +30,7 @@ from tests.bucket import World
 from tests.conversations.lab import CHECK, FILES, LAB, TARGET, Moments, junit
 from tests.conversations.town import PEOPLE, Town
 from tests.conversations.town import town as start_town
+from tests.results.snapshot import snapshot_of
 from tests.waiting import until
 
 FIRST_RUN, SECOND_RUN, THIRD_RUN, HEAD = "first nightly run", "second nightly run", "third nightly run", "a head"
@@ -158,7 +159,7 @@ class Lane:
 
     def snapshot(self, store: ResultsStore) -> dict[str, Any]:
         """Return the contents of a store, without the hashes of manifests, which contain the SHA."""
-        text = json.dumps(store.snapshot(self.repository.full_name), sort_keys=True, default=str)
+        text = json.dumps(store.read(snapshot_of, self.repository.full_name), sort_keys=True, default=str)
         contents: dict[str, Any] = json.loads(self.plain(text))
         for run in contents["runs"].values():
             del run["version"]

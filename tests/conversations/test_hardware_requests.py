@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from bot.results.service import RESULTS
+from bot.results.store.lists.run_lists import list_runs
 from tests.bucket import World, point_to
 from tests.conversations.lab import LabTown, junit, lab_town
 from tests.robustness.gate import Gate, gate
@@ -155,7 +156,7 @@ async def test_a_waiting_run_is_not_read_until_all_its_files_are_there(counted: 
     assert scans == ["HEAD", "HEAD"]
     counted.place.bucket.put(f"{folder}b.xml", BAD)
     await counted.place.scan(later=600)
-    assert [run.state for run in counted.place.town.bot.services.part(RESULTS).store.runs()] == ["stored"]
+    assert [run.state for run in counted.place.town.bot.services.part(RESULTS).store.read(list_runs)] == ["stored"]
 
 
 @pytest.mark.parametrize("sha", ["f" * 40, "of main"])

@@ -12,6 +12,7 @@ import pytest
 from bot.core.untrusted.limits import AllLimits
 from bot.core.untrusted.pool import POOL
 from bot.results.service import RESULTS
+from bot.results.store.lists.run_lists import list_runs
 from tests.bucket import World
 from tests.conversations.lab import CHECK, LAB, TARGET, TEST_FILE, LabTown, junit, lab_town
 from tests.conversations.town import REPOSITORY
@@ -103,7 +104,7 @@ async def test_a_commit_that_nobody_asked_to_test_gets_no_check(place: LabTown) 
     place.upload(sha, {"a.xml": junit(**GOOD)})
     await place.settle()
     assert place.town.repo.check_runs(sha) == []
-    (run,) = place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")
+    (run,) = place.town.bot.services.part(RESULTS).store.read(list_runs, "octocat/compiler")
     assert "neither on nightly nor the head of a pull request" in run.reason
 
 

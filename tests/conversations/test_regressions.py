@@ -11,6 +11,7 @@ from nightjar_formats.model import TargetKey
 
 from bot.results.deliveries import CHECK_EVENT
 from bot.results.service import RESULTS
+from bot.results.store.write.pending_checks import touch_check
 from sandbox.model.issues import Issue
 from tests.bucket import World
 from tests.conversations.channels import LabNews, town_with_channels
@@ -149,7 +150,8 @@ async def test_nothing_is_reported_twice_however_often_runs_are_compared(nightly
         if record.event == CHECK_EVENT.name:
             await engine.replay(record.guid)
     for sha in shas:
-        nightly_runs.place.town.bot.services.part(RESULTS).store.touch(TargetKey(REPOSITORY, LAB, TARGET), sha)
+        store = nightly_runs.place.town.bot.services.part(RESULTS).store
+        store.write(touch_check, TargetKey(REPOSITORY, LAB, TARGET), sha, store.clock())
     await nightly_runs.place.settle()
     for sha in shas:
         nightly_runs.upload(sha, *([] if sha == shas[0] else ["test_a"]), attempt=2)

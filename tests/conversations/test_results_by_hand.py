@@ -10,9 +10,11 @@ import pytest
 
 from bot.core.errors import UserError
 from bot.results.service import RESULTS
+from bot.results.store.lists.run_lists import list_runs
 from handlers.results.admin import FoundRun, IngestOutcome, ResultsAdmin, in_bucket, in_folder
 from tests.bucket import World
 from tests.conversations.lab import CHECK, LAB, TARGET, LabTown, junit, lab_town
+from tests.results.snapshot import snapshot_of
 
 GOOD = {"test_add": "passed", "test_mul": "passed"}
 
@@ -123,11 +125,11 @@ async def test_a_rebuild_changes_nothing(place: LabTown) -> None:
     place.upload(nightly_runs[0], {"ops.xml": junit(**GOOD)}, target="unknown")
     await ingested(place, from_bucket(place))
     store = place.town.bot.services.part(RESULTS).store
-    snapshot = json.dumps(store.snapshot("octocat/compiler"), default=str, sort_keys=True)
+    snapshot = json.dumps(store.read(snapshot_of, "octocat/compiler"), default=str, sort_keys=True)
     admin = results_admin(place)
     states = [(await admin.rebuild(run)).state async for run in from_bucket(place)]
     assert sorted(states) == ["refused", "stored", "stored", "stored"]
-    assert json.dumps(store.snapshot("octocat/compiler"), default=str, sort_keys=True) == snapshot
+    assert json.dumps(store.read(snapshot_of, "octocat/compiler"), default=str, sort_keys=True) == snapshot
 
 
 async def test_results_that_were_removed_from_the_bucket_stay_stored(place: LabTown) -> None:
@@ -145,7 +147,7 @@ async def test_results_that_were_removed_from_the_bucket_stay_stored(place: LabT
     assert [key.folder for key in await admin.missing("octocat/compiler", {outcome.key})] == [
         folder.removeprefix("results/")
     ]
-    assert len(place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")) == 2
+    assert len(place.town.bot.services.part(RESULTS).store.read(list_runs, "octocat/compiler")) == 2
 
 
 async def test_a_folder_that_does_not_exist_is_reported(place: LabTown, tmp_path: Path) -> None:

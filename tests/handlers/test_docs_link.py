@@ -7,7 +7,8 @@ import pytest
 from bot.core.events import Delivery
 from bot.core.payload import Payload
 from handlers.docs_link.config import DocsLink
-from handlers.docs_link.feature import BUILT, DocsBuild, accepts, build_of, link
+from handlers.docs_link.feature import DocsBuild, accepts, build_of, link
+from handlers.docs_link.texts import BUILT
 from tests.gfm import rendered
 from tests.settings import repository_config
 

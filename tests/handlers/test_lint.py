@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.lint.feature import NO_TEXT, NO_TITLE, PERIOD, LintFindings, LintRules, decide_lint, lint_check_run
+from handlers.lint.feature import LintFindings, LintRules, decide_lint, lint_check_run
+from handlers.lint.texts import NO_TEXT, NO_TITLE, PERIOD
 
 ANY = LintRules(tags=None, owner="octo-org", not_meant=("ci",))
 KNOWN = LintRules(tags={"tests", "skip ci", "hexagon"}, owner="octo-org")

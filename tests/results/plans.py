@@ -15,13 +15,14 @@ MANY = "nightjar_points"
 
 @dataclass
 class Plans:
-    """The number of statements, and the plan steps that read a whole table, each with its statement.
+    """The numbers of statements and transactions, and the plan steps that read a whole table, each with its statement.
 
     `repeated`: statements that ask a subquery about each of many commits. SQLite chooses to ask it about each target
     only if the statement leaves no other order; PostgreSQL's plans are not judged.
     """
 
     statements: int = 0
+    transactions: int = 0
     repeated: list[str] = field(default_factory=list)
     scans: list[str] = field(default_factory=list)
 
@@ -52,10 +53,15 @@ def plans_seen() -> Iterator[Plans]:
             scans = [row[0] for row in cursor.fetchall() if "Seq Scan" in row[0]]
         plans.scans.extend(f"{step}: {statement}" for step in scans)
 
+    def count(_: sa.Connection) -> None:
+        plans.transactions += 1
+
     sa.event.listen(sa.Engine, "before_cursor_execute", explain)
+    sa.event.listen(sa.Engine, "begin", count)
     try:
         yield plans
     finally:
+        sa.event.remove(sa.Engine, "begin", count)
         sa.event.remove(sa.Engine, "before_cursor_execute", explain)
 
 

@@ -10,7 +10,9 @@ from bot.results.compare.diff import compare
 from bot.results.report.compared import compared_with, with_confirmed
 from bot.results.report.findings import Baseline
 from bot.results.state import SuiteState
+from bot.results.store.history.history import history
 from bot.results.store.store import ResultsStore
+from tests.results.snapshot import snapshot_of
 from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload
 
 PASSED, FAILED = SeenTest(Status.PASSED), SeenTest(Status.FAILED)
@@ -67,31 +69,31 @@ def put(store: ResultsStore, *runs: dict[str, str]) -> None:
         assert store.put(upload.run, upload.columns)
 
 
-def history(store: ResultsStore, test: str, aliases: Aliases) -> list[tuple[int, str, str | None]]:
-    segments = store.history(REPOSITORY, SUITE, test, aliases).get(ABOUT, ())
+def segments_of(store: ResultsStore, test: str, aliases: Aliases) -> list[tuple[int, str, str | None]]:
+    segments = store.read(history, REPOSITORY, SUITE, test, aliases).get(ABOUT, ())
     return [(int(segment.sha, 16), segment.name, segment.status and segment.status.value) for segment in segments]
 
 
 def test_history_continues_under_the_new_name_and_splits_again_without_the_alias(store: ResultsStore) -> None:
     put(store, {OLD: "passed"}, {OLD: "failed"}, {NEW: "failed"}, {NEW: "passed"})
-    snapshot = store.snapshot(REPOSITORY)
+    snapshot = store.read(snapshot_of, REPOSITORY)
     joined = [(1, OLD, "passed"), (2, OLD, "failed"), (3, NEW, "failed"), (4, NEW, "passed")]
-    assert history(store, NEW, ALIASES) == joined
-    assert history(store, NEW, Aliases()) == joined[2:]
-    assert history(store, NEW, ALIASES) == joined
-    assert store.snapshot(REPOSITORY) == snapshot
+    assert segments_of(store, NEW, ALIASES) == joined
+    assert segments_of(store, NEW, Aliases()) == joined[2:]
+    assert segments_of(store, NEW, ALIASES) == joined
+    assert store.read(snapshot_of, REPOSITORY) == snapshot
 
 
 def test_history_includes_a_test_that_never_changed_under_its_old_name(store: ResultsStore) -> None:
     put(store, {OLD: "failed", OTHER: "passed"}, {NEW: "passed", OTHER: "passed"})
-    assert history(store, NEW, ALIASES) == [(1, OLD, "failed"), (2, NEW, "passed")]
-    assert history(store, OTHER, ALIASES) == [(1, OTHER, "passed")]
+    assert segments_of(store, NEW, ALIASES) == [(1, OLD, "failed"), (2, NEW, "passed")]
+    assert segments_of(store, OTHER, ALIASES) == [(1, OTHER, "passed")]
 
 
 def test_history_follows_a_prefix_that_is_dropped_and_restored_across_a_gap(store: ResultsStore) -> None:
     long, short = "kernel.poll.wait", "poll.wait"
     put(store, {long: "passed"}, {short: "passed"}, {OTHER: "passed"}, {long: "failed"})
-    assert history(store, long, PREFIX) == [
+    assert segments_of(store, long, PREFIX) == [
         (1, long, "passed"),
         (2, short, "passed"),
         (3, short, None),
@@ -99,18 +101,7 @@ def test_history_follows_a_prefix_that_is_dropped_and_restored_across_a_gap(stor
     ]
 
 
-def test_flips_count_under_the_newest_name(store: ResultsStore) -> None:
-    put(store, {OLD: "passed"}, {OLD: "failed"}, {OLD: "passed"}, {NEW: "passed"}, {NEW: "failed"})
-    for aliases, flips in ((ALIASES, [(NEW, 3)]), (Aliases(), [(OLD, 2), (NEW, 1)])):
-        assert [
-            (flaky_test.test_id, flaky_test.flips) for flaky_test in store.flakiest(ABOUT, SUITE, aliases=aliases)
-        ] == flips
-
-
 @pytest.mark.parametrize("aliases", [ALIASES, PREFIX, Aliases([("a", "b")])])
 def test_an_alias_without_renamed_runs_changes_nothing(store: ResultsStore, aliases: Aliases) -> None:
     put(store, {OLD: "passed"}, {OLD: "failed"})
-    assert history(store, OLD, aliases) == [(1, OLD, "passed"), (2, OLD, "failed")]
-    assert [(flaky_test.test_id, flaky_test.flips) for flaky_test in store.flakiest(ABOUT, SUITE, aliases=aliases)] == [
-        (OLD, 1)
-    ]
+    assert segments_of(store, OLD, aliases) == [(1, OLD, "passed"), (2, OLD, "failed")]

@@ -15,7 +15,10 @@ from nightjar_formats.columns import status_byte
 from nightjar_formats.model import Status, TargetKey
 
 from bot.results.state import RunState
+from bot.results.store.commit import commit_state, seen_tests
+from bot.results.store.history.history import history
 from bot.results.store.store import ResultsStore
+from tests.results.snapshot import snapshot_of
 from tests.results.uploads import LAB, SUITE, Upload, Verdict, changes, merged, series, sha
 
 # Each example has its own repository in the test's only database.
@@ -64,7 +67,7 @@ def fresh() -> str:
 
 def snapshot(store: ResultsStore, repository: str) -> Any:
     """Return all contents of the store, as if the repository had another name."""
-    return json.loads(json.dumps(store.snapshot(repository)).replace(repository, "octocat/compiler"))
+    return json.loads(json.dumps(store.read(snapshot_of, repository)).replace(repository, "octocat/compiler"))
 
 
 @on_one_database
@@ -81,7 +84,9 @@ def test_any_order_and_any_repetition_give_the_same_records(
     stored(store, second, shuffled)
     assert snapshot(store, first) == snapshot(store, second)
     for target, commit in itertools.product(TARGETS, range(1, 5)):
-        first_state, second_state = (store.state(TargetKey(name, LAB, target), sha(commit)) for name in (first, second))
+        first_state, second_state = (
+            store.read(commit_state, TargetKey(name, LAB, target), sha(commit)) for name in (first, second)
+        )
         assert _plain(first_state.suites, first) == _plain(second_state.suites, second)
 
 
@@ -109,16 +114,16 @@ def test_the_store_gives_the_same_answers_as_a_simple_model(store: ResultsStore,
         of_target = [upload for upload in uploads if upload.target == target]
         for commit in range(1, 5):
             expected = merged(upload for upload in of_target if upload.commit == commit)
-            seen = store.seen(target_key, SUITE, sha(commit))
+            seen = store.read(seen_tests, target_key, SUITE, sha(commit))
             assert {name: Verdict(result.status, result.flaky) for name, result in seen.items()} == expected
         assert _changes(store, target_key) == _as_stored(of_target)
         for name in NAMES:
-            segments = store.history(repository, SUITE, name).get(target_key, ())
+            segments = store.read(history, repository, SUITE, name).get(target_key, ())
             assert [(segment.sha, segment.status, segment.flaky) for segment in segments] == _segments(of_target, name)
 
 
 def _changes(store: ResultsStore, target: TargetKey) -> dict[str, dict[str, tuple[int, int]]]:
-    series_by_suite: Any = store.snapshot(target.repository)["series"]
+    series_by_suite: Any = store.read(snapshot_of, target.repository)["series"]
     points = series_by_suite.get(SUITE, {}).get(f"{target.lab}/{target.target}", [])
     return {
         point["sha"]: {name: (old, new) for name, old, new in point["changes"]} for point in points if point["linked"]
@@ -162,11 +167,12 @@ def test_a_run_in_shards_gives_the_same_records_as_the_whole(
     whole_repository, sharded_repository = fresh(), fresh()
     stored(store, whole_repository, complete)
     stored(store, sharded_repository, shards)
-    assert store.snapshot(whole_repository)["series"] == store.snapshot(sharded_repository)["series"]
-    assert store.snapshot(whole_repository)["checks"] == store.snapshot(sharded_repository)["checks"]
+    assert store.read(snapshot_of, whole_repository)["series"] == store.read(snapshot_of, sharded_repository)["series"]
+    assert store.read(snapshot_of, whole_repository)["checks"] == store.read(snapshot_of, sharded_repository)["checks"]
     for number in (1, 2, 3):
         states = [
-            store.state(TargetKey(name, LAB, "adreno"), sha(number)) for name in (whole_repository, sharded_repository)
+            store.read(commit_state, TargetKey(name, LAB, "adreno"), sha(number))
+            for name in (whole_repository, sharded_repository)
         ]
         whole_state, sharded_state = (state.suites[SUITE] for state in states)
         assert (whole_state.seen, dict(whole_state.details), whole_state.complete) == (
@@ -184,6 +190,6 @@ def test_renamed_tests_are_found_in_any_order_of_the_nightly_runs(store: Results
     ]
     stored(store, "octocat/in-order", nightly_runs)
     stored(store, "octocat/shuffled", [nightly_runs[place] for place in order])
-    inside: Any = store.snapshot("octocat/shuffled")["series"]
-    assert inside == store.snapshot("octocat/in-order")["series"]
+    inside: Any = store.read(snapshot_of, "octocat/shuffled")["series"]
+    assert inside == store.read(snapshot_of, "octocat/in-order")["series"]
     assert [len(point["renames"]) for point in inside[SUITE][f"{LAB}/adreno"]] == [0, 12, 12]

@@ -16,8 +16,17 @@ from nightjar_formats.model import SeenTest, Status, TargetKey
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.context import FailureContext, failure_context
 from bot.results.compare.flaky import WINDOW
-from bot.results.store.failures.contexts import MOST_RUNS, RECENT, ContextQuery, TargetContextQuery
-from bot.results.store.grid.rows import GridRange, on_target
+from bot.results.store.failures.contexts import (
+    MOST_RUNS,
+    RECENT,
+    ContextQuery,
+    TargetContextQuery,
+    contexts_on_targets,
+    failure_contexts,
+)
+from bot.results.store.failures.failures import failing_tests
+from bot.results.store.grid.grid import lines_of_test
+from bot.results.store.grid.rows import GridRange
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload, sha
 from tests.tables import with_tables
@@ -61,7 +70,7 @@ def context(
 ) -> FailureContext:
     baseline_sha = sha(commit - 1 if baseline is None else baseline)
     queries = {SUITE: ContextQuery(baseline_sha, [test])}
-    return store.failures.contexts(ABOUT, sha(commit), queries, aliases, most_runs)[SUITE, test]
+    return store.read(failure_contexts, ABOUT, sha(commit), queries, aliases, most_runs)[SUITE, test]
 
 
 @pytest.mark.parametrize(
@@ -120,10 +129,10 @@ def test_runs_after_the_baseline_do_not_count(store: ResultsStore) -> None:
 
 def test_a_first_run_has_no_context(store: ResultsStore) -> None:
     stored(store, "F")
-    assert store.failures.contexts(ABOUT, sha(1), {SUITE: ContextQuery("", [TEST])}) == {
+    assert store.read(failure_contexts, ABOUT, sha(1), {SUITE: ContextQuery("", [TEST])}) == {
         (SUITE, TEST): FailureContext()
     }
-    assert store.failures.contexts(ABOUT, sha(1), {"relax": ContextQuery("", [TEST])}) == {}
+    assert store.read(failure_contexts, ABOUT, sha(1), {"relax": ContextQuery("", [TEST])}) == {}
 
 
 def test_runs_older_than_the_limit_are_mentioned(store: ResultsStore) -> None:
@@ -183,15 +192,13 @@ def test_targets_that_are_asked_about_together_say_what_each_says_alone(store: R
     newest = {"hexagon": 2} | dict.fromkeys(("adreno", "metal", "vulkan", "cuda"), 4)
     baselines = {"vulkan": 2, "cuda": 0}
     queries = {}
-    for line in store.grids.lines_of_test(GridRange(REPOSITORY), TEST):
+    for line in store.read(lines_of_test, GridRange(REPOSITORY), TEST):
         commit = newest[line.target.target]
         baseline = baselines.get(line.target.target, commit - 1)
-        queries[line.series] = TargetContextQuery(
-            on_target(line), sha(commit), sha(baseline) if baseline else "", [TEST]
-        )
+        queries[line.series] = TargetContextQuery(line, sha(commit), sha(baseline) if baseline else "", [TEST])
     assert len(queries) == len(newest)
-    together = store.failures.contexts_on(list(queries.values()))
-    alone = {series: store.failures.contexts_on([query])[series] for series, query in queries.items()}
+    together = store.read(contexts_on_targets, list(queries.values()))
+    alone = {series: store.read(contexts_on_targets, [query])[series] for series, query in queries.items()}
     assert together == alone
     by_target = {query.suite.target.target: together[series][TEST] for series, query in queries.items()}
     everywhere = tuple(sorted(f"example-lab/{target}" for target in newest))
@@ -213,7 +220,7 @@ def statements(store: ResultsStore, commit: int, tests: Iterable[str]) -> list[s
 
     sa.event.listen(sa.Engine, "before_cursor_execute", record)
     try:
-        assert len(store.failures.contexts(ABOUT, sha(commit), queries)) == len(queries[SUITE].tests)
+        assert len(store.read(failure_contexts, ABOUT, sha(commit), queries)) == len(queries[SUITE].tests)
     finally:
         sa.event.remove(sa.Engine, "before_cursor_execute", record)
     return [statement for statement in executed if statement.startswith("SELECT")]
@@ -268,7 +275,7 @@ def test_each_table_is_read_by_an_index_on_postgresql(postgres_url: str) -> None
         sa.event.listen(sa.Engine, "before_cursor_execute", explain)
         try:
             assert context(postgres, 4, test="test_a").since == ""
-            assert len(postgres.failures.failing(ABOUT, 10)[0]) == 2
+            assert len(postgres.read(failing_tests, ABOUT, 10)[0]) == 2
         finally:
             sa.event.remove(sa.Engine, "before_cursor_execute", explain)
     assert len(steps) > 2 * STATEMENTS
@@ -285,12 +292,12 @@ def _tables_read(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def test_the_failing_tests_of_the_newest_runs_are_listed_up_to_a_limit(store: ResultsStore) -> None:
     stored(store, "PFF", "test_b", "test_a")
     stored(store, "PF", suite="relax", run_id="2")
-    failing, total = store.failures.failing(ABOUT, 2)
+    failing, total = store.read(failing_tests, ABOUT, 2)
     assert [(test.suite, test.test, test.sha) for test in failing] == [
         (SUITE, "test_a", sha(3)),
         (SUITE, "test_b", sha(3)),
     ]
     assert total == 3
     assert failing[0].context == FailureContext(since=sha(2), good=sha(1), runs=1)
-    assert len(store.failures.failing(ABOUT, 9)[0]) == 3
-    assert store.failures.failing(TargetKey(REPOSITORY, "other-lab", "adreno"), 9) == ([], 0)
+    assert len(store.read(failing_tests, ABOUT, 9)[0]) == 3
+    assert store.read(failing_tests, TargetKey(REPOSITORY, "other-lab", "adreno"), 9) == ([], 0)

@@ -10,6 +10,7 @@ from nightjar_formats.columns.collect import collect
 from nightjar_formats.model import Case, Claims, RunKey, Status, TargetKey
 
 from bot.results.state import Admission, Run, RunState
+from bot.results.store.commit import durations_of_commit
 from bot.results.store.store import ResultsStore
 from tests.tables import with_tables
 
@@ -40,15 +41,15 @@ def near(**seconds: float) -> object:
 
 def test_each_timed_test_has_its_seconds(store: ResultsStore) -> None:
     put(store, "1", add=1.5, mul=None, div=120.0, none=0.0)
-    durations = store.durations(ABOUT, "ops", SHA)
+    durations = store.read(durations_of_commit, ABOUT, "ops", SHA)
     assert durations == near(add=1.5, div=120.0, none=0.0)
-    assert store.durations(ABOUT, "ops", OTHER) == {}
-    assert store.durations(ABOUT, "te", SHA) == {}
-    assert store.durations(TargetKey("octocat/compiler", "ci", "mac"), "ops", SHA) == {}
+    assert store.read(durations_of_commit, ABOUT, "ops", OTHER) == {}
+    assert store.read(durations_of_commit, ABOUT, "te", SHA) == {}
+    assert store.read(durations_of_commit, TargetKey("octocat/compiler", "ci", "mac"), "ops", SHA) == {}
 
 
 def test_of_several_runs_the_last_one_that_timed_a_test_counts(store: ResultsStore) -> None:
     put(store, "2", attempt=2, add=3.0, mul=None)
     put(store, "1", add=1.0, mul=2.0, div=4.0)
     put(store, "0", sha=OTHER, add=9.0)
-    assert store.durations(ABOUT, "ops", SHA) == near(add=3.0, mul=2.0, div=4.0)
+    assert store.read(durations_of_commit, ABOUT, "ops", SHA) == near(add=3.0, mul=2.0, div=4.0)

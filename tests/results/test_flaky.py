@@ -14,9 +14,11 @@ from nightjar_formats.model import SeenTest, Status
 from bot.core.aliases import Aliases
 from bot.results.compare.flaky import ALPHA, LEAST_RUNS, MOST_NEEDED, WINDOW, Flakiness, flakiness_of
 from bot.results.compare.lasting import lasting_failure
+from bot.results.store.commit import seen_tests
+from bot.results.store.grid.grid import lines_of_test
 from bot.results.store.grid.rows import GridRange
+from bot.results.store.history.flakiness import flakiness_at_newest_runs, flakiness_of_tests
 from bot.results.store.store import ResultsStore
-from bot.results.store.tables.points import SuiteOnTarget
 from tests.results.test_lasting import ENDED, segments
 from tests.results.uploads import ABOUT, SUITE, Upload, sha
 
@@ -151,28 +153,28 @@ def test_the_bound_is_above_the_observed_rate_and_grows_with_it(runs: int, data:
 
 def test_the_store_returns_the_flakiness_at_a_commit_of_the_nightly_branch(store: ResultsStore) -> None:
     put_story(store, {"a": "PfPPF", "b": "PPFPF", "c": "PPPPP"})
-    flakiness = store.failures.flakiness(ABOUT, SUITE, sha(5), store.seen(ABOUT, SUITE, sha(5)))
+    flakiness = store.read(flakiness_of_tests, ABOUT, SUITE, sha(5), store.read(seen_tests, ABOUT, SUITE, sha(5)))
     assert flakiness == {"a": flaky("PfPPF"), "b": flaky("PPFPF"), "c": flaky("PPPPP")}
-    assert store.failures.flakiness(ABOUT, SUITE, sha(4), {"a": PASSED}) == {"a": flaky("PfPP")}
+    assert store.read(flakiness_of_tests, ABOUT, SUITE, sha(4), {"a": PASSED}) == {"a": flaky("PfPP")}
 
 
 def test_the_head_of_a_pull_request_counts_after_the_nightly_branch(store: ResultsStore) -> None:
     put_story(store, {"a": "PfPP"})
     put_story(store, {"a": "----F"}, pull_request=42)
-    assert store.failures.flakiness(ABOUT, SUITE, sha(5), {"a": FAILED}) == {"a": flaky("PfPPF")}
+    assert store.read(flakiness_of_tests, ABOUT, SUITE, sha(5), {"a": FAILED}) == {"a": flaky("PfPPF")}
 
 
 def test_an_unknown_test_has_no_flakiness(store: ResultsStore) -> None:
-    assert store.failures.flakiness(ABOUT, SUITE, sha(1), {"a": FAILED}) == {}
+    assert store.read(flakiness_of_tests, ABOUT, SUITE, sha(1), {"a": FAILED}) == {}
     put_story(store, {"a": "P"})
-    assert store.failures.flakiness(ABOUT, SUITE, sha(1), {"b": FAILED}) == {}
-    assert store.failures.flakiness(ABOUT, SUITE, sha(2), {"a": FAILED}) == {}
+    assert store.read(flakiness_of_tests, ABOUT, SUITE, sha(1), {"b": FAILED}) == {}
+    assert store.read(flakiness_of_tests, ABOUT, SUITE, sha(2), {"a": FAILED}) == {}
 
 
 def test_a_renamed_test_keeps_the_flakiness_of_its_old_name(store: ResultsStore) -> None:
     put_story(store, {"a": "PfPP--", "b": "----PF", **{f"ok_{number}": "PPPPPP" for number in range(9)}})
     aliases = Aliases([("a", "b")])
-    flakiness = store.failures.flakiness(ABOUT, SUITE, sha(6), {"b": FAILED}, aliases)
+    flakiness = store.read(flakiness_of_tests, ABOUT, SUITE, sha(6), {"b": FAILED}, aliases)
     assert flakiness == {"b": flaky("PfPPPF")}
 
 
@@ -180,8 +182,8 @@ def test_a_renamed_test_keeps_the_flakiness_of_its_old_name(store: ResultsStore)
 def test_the_store_reads_only_the_window(store: ResultsStore, story: str) -> None:
     put_story(store, {"a": story})
     last = len(story)
-    results = store.seen(ABOUT, SUITE, sha(last))
-    assert store.failures.flakiness(ABOUT, SUITE, sha(last), results) == {"a": flaky(story)}
+    results = store.read(seen_tests, ABOUT, SUITE, sha(last))
+    assert store.read(flakiness_of_tests, ABOUT, SUITE, sha(last), results) == {"a": flaky(story)}
 
 
 @pytest.mark.parametrize("story", ["PfPPF", "PfFP" * 30, "P" * 50 + "fPFPF", "F", "PfSF", "----Pf"])
@@ -189,19 +191,17 @@ def test_the_newest_runs_of_several_targets_give_the_same_flakiness_as_each_alon
     store: ResultsStore, story: str
 ) -> None:
     put_story(store, {"a": story, "b": "P" * len(story)})
-    lines = store.grids.lines_of_test(GridRange(ABOUT.repository), "a")
-    suites = [SuiteOnTarget(line.series, line.suite, line.row, line.target, line.target_id) for line in lines]
-    newest, results = sha(len(story)), store.seen(ABOUT, SUITE, sha(len(story)))
-    expected = store.failures.flakiness(ABOUT, SUITE, newest, results)["a"]
-    assert store.failures.newest_flakiness(suites, "a") == {suites[0].series: (newest, expected)}
-    assert store.failures.newest_flakiness(suites, "unknown") == {}
+    lines = store.read(lines_of_test, GridRange(ABOUT.repository), "a")
+    newest, results = sha(len(story)), store.read(seen_tests, ABOUT, SUITE, sha(len(story)))
+    expected = store.read(flakiness_of_tests, ABOUT, SUITE, newest, results)["a"]
+    assert store.read(flakiness_at_newest_runs, lines, "a") == {lines[0].series: (newest, expected)}
+    assert store.read(flakiness_at_newest_runs, lines, "unknown") == {}
 
 
 def test_at_the_newest_runs_a_renamed_test_keeps_the_flakiness_of_its_old_name(store: ResultsStore) -> None:
     put_story(store, {"a": "PfPP--", "b": "----PF", **{f"ok_{number}": "PPPPPP" for number in range(9)}})
-    lines = store.grids.lines_of_test(GridRange(ABOUT.repository), "b")
-    suites = [SuiteOnTarget(line.series, line.suite, line.row, line.target, line.target_id) for line in lines]
-    (flakiness,) = store.failures.newest_flakiness(suites, "b", Aliases([("a", "b")])).values()
+    lines = store.read(lines_of_test, GridRange(ABOUT.repository), "b")
+    (flakiness,) = store.read(flakiness_at_newest_runs, lines, "b", Aliases([("a", "b")])).values()
     assert flakiness == (sha(6), flaky("PfPPPF"))
 
 
@@ -209,7 +209,7 @@ def test_many_failing_tests_need_the_same_few_statements(store: ResultsStore) ->
     tests = {f"test_{number}": "PFPfPF" for number in range(300)}
     put_story(store, tests)
     for_one_test, for_all_tests = (
-        statements_of(partial(store.failures.flakiness, ABOUT, SUITE, sha(6), dict.fromkeys(names, FAILED)))
+        statements_of(partial(store.read, flakiness_of_tests, ABOUT, SUITE, sha(6), dict.fromkeys(names, FAILED)))
         for names in (["test_0"], tests)
     )
     assert len(for_one_test) == len(for_all_tests) < 12

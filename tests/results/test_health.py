@@ -13,7 +13,7 @@ from nightjar_formats.columns import ABSENT, status_byte
 from nightjar_formats.model import Status, TargetKey
 
 from bot.results.compare.health import LEAST_TESTS, RELIABLE, WINDOW, RunFlips, SuiteHealth, suite_health
-from bot.results.store.history.health import flips
+from bot.results.store.history.health import flips, health_of_suites
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import ABOUT, LAB, REPOSITORY, SUITE, Upload, sha
 from tests.tables import with_tables
@@ -113,7 +113,7 @@ def stored(store: ResultsStore, stories: Sequence[Mapping[str, str]], *, first: 
 
 
 def unreliable_since(store: ResultsStore, commit: int = 0, target: TargetKey = ABOUT) -> str:
-    health = store.failures.health(target, sha(commit) if commit else "")
+    health = store.read(health_of_suites, target, sha(commit) if commit else "")
     return health[SUITE].since
 
 
@@ -121,14 +121,14 @@ def test_the_health_of_a_target_comes_from_its_newest_runs_or_those_up_to_a_comm
     stored(store, [STEADY, *(restless(number) for number in range(2, 8))])
     assert unreliable_since(store) == sha(4)
     assert [unreliable_since(store, commit) for commit in (4, 5, 6, 7)] == ["", "", sha(4), sha(4)]
-    assert store.failures.health(ABOUT)[SUITE] == SuiteHealth(sha(4), newest=RunFlips(sha(7), 10, 30))
+    assert store.read(health_of_suites, ABOUT)[SUITE] == SuiteHealth(sha(4), newest=RunFlips(sha(7), 10, 30))
     head = Upload(9, restless(9), mainline=False, pull_request=7)
     store.put(head.run, head.columns)
     assert unreliable_since(store, 9) == sha(4)
     stored(store, [restless(1) for _ in range(8)], first=10)
     assert unreliable_since(store) == ""
-    assert store.failures.health(ABOUT, sha(99)) == {}
-    assert store.failures.health(TargetKey(REPOSITORY, LAB, "unknown")) == {}
+    assert store.read(health_of_suites, ABOUT, sha(99)) == {}
+    assert store.read(health_of_suites, TargetKey(REPOSITORY, LAB, "unknown")) == {}
 
 
 def test_other_targets_and_suites_stay_reliable(store: ResultsStore) -> None:
@@ -136,9 +136,9 @@ def test_other_targets_and_suites_stay_reliable(store: ResultsStore) -> None:
         stored(store, [restless(number)], first=number)
         stored(store, [STEADY], first=number, target="hexagon")
         stored(store, [STEADY], first=number, suite="relax", run_id="2")
-    health = store.failures.health(ABOUT)
+    health = store.read(health_of_suites, ABOUT)
     assert {suite: suite_health.unreliable for suite, suite_health in health.items()} == {SUITE: True, "relax": False}
-    assert store.failures.health(TargetKey(REPOSITORY, LAB, "hexagon")) == {SUITE: RELIABLE}
+    assert store.read(health_of_suites, TargetKey(REPOSITORY, LAB, "hexagon")) == {SUITE: RELIABLE}
 
 
 def test_any_order_of_arrival_gives_the_same_health(store: ResultsStore) -> None:
@@ -167,8 +167,8 @@ def test_no_statement_of_health_reads_a_whole_table(tmp_path: Path) -> None:
         stored(sqlite, [restless(number) for number in range(1, 6)])
         sa.event.listen(sa.Engine, "before_cursor_execute", explain)
         try:
-            sqlite.failures.health(ABOUT)
-            sqlite.failures.health(ABOUT, sha(4))
+            sqlite.read(health_of_suites, ABOUT)
+            sqlite.read(health_of_suites, ABOUT, sha(4))
         finally:
             sa.event.remove(sa.Engine, "before_cursor_execute", explain)
     assert len(plans) > 8

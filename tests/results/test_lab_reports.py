@@ -7,8 +7,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.results.state import RunState
-from bot.results.store.failures.failures import Failure
-from bot.results.store.lists.lab_reports import LabActivity
+from bot.results.store.failures.failures import Failure, newest_messages, store_reports
+from bot.results.store.lists.lab_reports import LabActivity, lab_activity, newest_run, nightly_reports
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import ABOUT, LAB, REPOSITORY, Upload, sha
 
@@ -30,7 +30,7 @@ def filled(store: ResultsStore) -> None:
 
 
 def read(store: ResultsStore) -> LabActivity:
-    return store.labs.of(REPOSITORY, LAB, since=500.0)
+    return store.read(lab_activity, REPOSITORY, LAB, since=500.0)
 
 
 def test_it_counts_the_uploads_of_one_lab_and_repository_since_a_time(store: ResultsStore) -> None:
@@ -45,12 +45,12 @@ def test_it_counts_the_uploads_of_one_lab_and_repository_since_a_time(store: Res
 
 
 def test_nothing_is_found_for_an_unknown_lab(store: ResultsStore) -> None:
-    assert store.labs.of(REPOSITORY, "other-lab", 0.0) == LabActivity({}, {}, [])
+    assert store.read(lab_activity, REPOSITORY, "other-lab", 0.0) == LabActivity({}, {}, [])
 
 
 def test_it_returns_the_results_of_all_targets_for_the_nightly_branch(store: ResultsStore) -> None:
     filled(store)
-    nightly = store.labs.nightly(REPOSITORY, since=500.0)
+    nightly = store.read(nightly_reports, REPOSITORY, since=500.0)
     assert nightly.committed == {sha(2): 1000.0, sha(3): 2000.0}
     assert nightly.arrived == {sha(2): 5000.0, sha(3): 5000.0}
     assert {target.target: moment for target, moment in nightly.first.items()} == {"adreno": 100.0, "hexagon": 2000.0}
@@ -64,19 +64,19 @@ def test_it_returns_the_results_of_all_targets_for_the_nightly_branch(store: Res
 def reported(store: ResultsStore) -> None:
     for number, test in ((2, "test_0"), (3, "test_1")):
         failure = Failure("operators", test, sha(number), sha(1))
-        store.failures.report(ABOUT, sha(number), [failure], {})
+        store.write(store_reports, ABOUT, sha(number), store.clock(), [failure], {})
 
 
 def test_messages_about_regressions_come_with_their_tests(store: ResultsStore) -> None:
     filled(store)
     reported(store)
-    messages = store.failures.newest_messages(REPOSITORY, 0.0, 5)
+    messages = store.read(newest_messages, REPOSITORY, 0.0, 5)
     assert sorted((message.target, message.suite, message.test, message.message.since) for message in messages) == [
         (ABOUT, "operators", "test_0", sha(2)),
         (ABOUT, "operators", "test_1", sha(3)),
     ]
-    assert len(store.failures.newest_messages(REPOSITORY, 0.0, 1)) == 1
-    assert store.failures.newest_messages("octocat/other", 0.0, 5) == []
+    assert len(store.read(newest_messages, REPOSITORY, 0.0, 1)) == 1
+    assert store.read(newest_messages, "octocat/other", 0.0, 5) == []
 
 
 def test_no_statement_about_a_lab_reads_a_whole_table(store: ResultsStore) -> None:
@@ -96,8 +96,8 @@ def test_no_statement_about_a_lab_reads_a_whole_table(store: ResultsStore) -> No
     sa.event.listen(sa.Engine, "before_cursor_execute", explain)
     try:
         read(store)
-        store.labs.newest(ABOUT)
-        store.failures.newest_messages(REPOSITORY, 0.0, 5)
+        store.read(newest_run, ABOUT)
+        store.read(newest_messages, REPOSITORY, 0.0, 5)
     finally:
         sa.event.remove(sa.Engine, "before_cursor_execute", explain)
     assert len(plans) > 6

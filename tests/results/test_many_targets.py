@@ -10,9 +10,15 @@ from nightjar_formats.model import BAD, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.flaky import WINDOW
+from bot.results.store.failures.failing_now import targets_now
+from bot.results.store.failures.failures import failing_tests, newest_runs
+from bot.results.store.grid.grid import grid_of, runs_of_test
 from bot.results.store.grid.rows import GridRange
 from bot.results.store.grid.test_runs import is_new_failure
+from bot.results.store.history.flakiness import flakiness_of_tests
+from bot.results.store.history.history import history
 from bot.results.store.store import ResultsStore
+from bot.results.store.tables.names import all_names
 from tests.results.uploads import LAB, REPOSITORY, SUITE, Upload
 
 TARGETS = ("adreno", "hexagon")
@@ -47,10 +53,10 @@ def test_many_targets_give_the_same_as_each_alone(store: ResultsStore) -> None:
 
 
 def check_explained_failures_of_a_grid(filled: ResultsStore, aliases: Aliases) -> None:
-    grid = filled.grids.read(GridRange(REPOSITORY, limit=14, aliases=aliases))
+    grid = filled.read(grid_of, GridRange(REPOSITORY, limit=14, aliases=aliases))
     explained = compared = 0
     for line in grid.lines:
-        names = filled.grids.names(line)
+        names = filled.read(all_names, line.row)
         shas = [sha for _, sha in grid.commits]
         for sha, older in pairwise(shas):
             point, older_point = grid.points[line.series, sha], grid.points[line.series, older]
@@ -62,7 +68,7 @@ def check_explained_failures_of_a_grid(filled: ResultsStore, aliases: Aliases) -
                 if at(older_point.column, ordinal) and SEEN[at(older_point.column, ordinal)].status in BAD
             }
             new_failures = {names[ordinal]: SEEN[point.column[ordinal]] for ordinal in bad - was_bad}
-            alone = filled.failures.flakiness(line.target, SUITE, sha, new_failures, aliases)
+            alone = filled.read(flakiness_of_tests, line.target, SUITE, sha, new_failures, aliases)
             for ordinal in bad - was_bad:
                 listed = SEEN[at(point.previous, ordinal)].status in BAD and at(point.previous, ordinal) > 0
                 assert listed == alone[names[ordinal]].explains, (line.target, sha, names[ordinal])
@@ -72,17 +78,17 @@ def check_explained_failures_of_a_grid(filled: ResultsStore, aliases: Aliases) -
 
 
 def check_what_fails_now(filled: ResultsStore, aliases: Aliases) -> None:
-    targets_now = filled.failures.targets_now(REPOSITORY, 3, aliases)
+    now_of = filled.read(targets_now, REPOSITORY, 3, aliases)
     for target in TARGETS:
         target_key = TargetKey(REPOSITORY, LAB, target)
-        listed, failing = filled.failures.failing(target_key, 3, aliases)
-        newest = filled.failures.newest_runs(target_key)
-        assert (targets_now[target_key].sha, targets_now[target_key].suites, targets_now[target_key].failing) == (
+        listed, failing = filled.read(failing_tests, target_key, 3, aliases)
+        newest = filled.read(newest_runs, target_key)
+        assert (now_of[target_key].sha, now_of[target_key].suites, now_of[target_key].failing) == (
             newest[0].sha,
             1,
             failing,
         )
-        assert [(failure.suite, failure.test, failure.since) for failure in targets_now[target_key].failures] == [
+        assert [(failure.suite, failure.test, failure.since) for failure in now_of[target_key].failures] == [
             (failing_test.suite, failing_test.test, failing_test.context.since or failing_test.sha)
             for failing_test in listed
         ]
@@ -99,17 +105,17 @@ def test_a_history_of_any_length_has_the_new_failures_of_the_grid(store: Results
             shard=(1, 1) if complete else (1, 2),
         )
         store.put(upload.run, upload.columns)
-    grid = store.grids.read(GridRange(REPOSITORY))
+    grid = store.read(grid_of, GridRange(REPOSITORY))
     (line,) = grid.lines
-    names, shas = store.grids.names(line), [sha for _, sha in grid.commits[:2]]
+    names, shas = store.read(all_names, line.row), [sha for _, sha in grid.commits[:2]]
     for test, is_new in (("test_flaky", False), ("test_ok", True)):
         points = [grid.points[line.series, sha] for sha in shas]
         statuses = [
             (at(point.previous or b"", names.index(test)), at(point.column, names.index(test))) for point in points
         ]
         assert [is_new_failure(*pair) for pair in statuses] == [is_new, is_new]
-        traced = store.history(REPOSITORY, SUITE, test)
+        traced = store.read(history, REPOSITORY, SUITE, test)
         for count in (WINDOW, 3, 2, 1):
             grid_range = GridRange(REPOSITORY, limit=count)
-            runs = store.grids.runs_of_test([line], test, traced, grid_range)[line.series][:2]
+            runs = store.read(runs_of_test, [line], test, traced, grid_range)[line.series][:2]
             assert {is_new_failure(run.previous, run.status) for run in runs} == {is_new}

@@ -5,8 +5,16 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from bot.results.store.lists.commits_with_results import CommitWithResults
+from bot.results.store.lists.commits_with_results import (
+    CommitWithResults,
+    commit_with_results,
+    newest_commits_with_results,
+    suites_with_results,
+)
+from bot.results.store.lists.flaky_tests import flaky_tests
 from bot.results.store.lists.listed_tests import ListedTests
+from bot.results.store.lists.skipped_tests import skipped_tests
+from bot.results.store.lists.slow_tests import durations_of
 from bot.results.store.store import ResultsStore
 from bot.results.store.tables import schema
 from bot.results.store.tables.database import ResultsDatabase
@@ -32,21 +40,25 @@ def filled(store: ResultsStore) -> ResultsStore:
 
 
 def test_the_newest_commits_of_a_target_are_listed_once_each(filled: ResultsStore) -> None:
-    assert filled.commits.newest(ABOUT, 2) == [
+    assert filled.read(newest_commits_with_results, ABOUT, 2) == [
         CommitWithResults(sha(5), 5000.0, mainline=False, pull_request=7),
         CommitWithResults(sha(4), 4000.0, mainline=True, pull_request=None),
     ]
-    assert [commit.sha for commit in filled.commits.newest(ABOUT)] == [sha(number) for number in (5, 4, 3, 2, 1)]
-    assert filled.commits.of(ABOUT, sha(3)) == CommitWithResults(sha(3), 3000.0, mainline=True, pull_request=None)
-    assert filled.commits.of(ABOUT, sha(9)) is None
-    assert filled.commits.suites(ABOUT, sha(3)) == ["operators", "relax"]
+    assert [commit.sha for commit in filled.read(newest_commits_with_results, ABOUT)] == [
+        sha(number) for number in (5, 4, 3, 2, 1)
+    ]
+    assert filled.read(commit_with_results, ABOUT, sha(3)) == CommitWithResults(
+        sha(3), 3000.0, mainline=True, pull_request=None
+    )
+    assert filled.read(commit_with_results, ABOUT, sha(9)) is None
+    assert filled.read(suites_with_results, ABOUT, sha(3)) == ["operators", "relax"]
 
 
 def test_commits_are_found_by_an_index(filled: ResultsStore) -> None:
     def work() -> None:
-        filled.commits.newest(ABOUT)
-        filled.commits.of(ABOUT, sha(3))
-        filled.commits.suites(ABOUT, sha(3))
+        filled.read(newest_commits_with_results, ABOUT)
+        filled.read(commit_with_results, ABOUT, sha(3))
+        filled.read(suites_with_results, ABOUT, sha(3))
 
     statements, scans = whole_tables_read(work)
     assert statements == 6
@@ -62,12 +74,12 @@ def test_lists_of_tests_are_read_by_indices(store: ResultsStore) -> None:
     query = ListedTests(REPOSITORY)
 
     def work() -> None:
-        assert [test.test for test in store.lists.flaky(query, 0.0).tests] == ["test_flips", "test_flips"]
-        skipped = store.lists.skipped(query, 2500.0)
+        assert [test.test for test in store.read(flaky_tests, query, 0.0).tests] == ["test_flips", "test_flips"]
+        skipped = store.read(skipped_tests, query, 2500.0)
         assert (
             [test.test for test in skipped.tests] == [idle_test.test for idle_test in skipped.idle] == ["test_skipped"]
         )
-        assert store.lists.slow(query).timed == 4
+        assert store.read(durations_of, query).timed == 4
 
     work()  # reads the names, which a process caches
     statements, scans = whole_tables_read(work)
@@ -83,7 +95,7 @@ def test_a_renamed_test_is_flaky_under_its_present_name(database_url: str) -> No
         tests = {name: "failed" if number % 2 else "passed"} | {f"test_ok_{test}": "passed" for test in range(5)}
         upload = Upload(number, tests)
         store.put(upload.run, upload.columns)
-    (flaky,) = store.lists.flaky(ListedTests(REPOSITORY), 0.0).tests
+    (flaky,) = store.read(flaky_tests, ListedTests(REPOSITORY), 0.0).tests
     store.close()
     assert (flaky.test, flaky.flips, flaky.failed, flaky.runs) == ("test_new", 6, 4, 7)
 
@@ -92,7 +104,7 @@ def test_a_test_that_is_flaky_in_each_run_is_listed(store: ResultsStore) -> None
     for number in range(1, 4):
         upload = Upload(number, {"test_a": "failed", "test_b": "passed"}, flaky=frozenset({"test_a"}))
         store.put(upload.run, upload.columns)
-    (flaky,) = store.lists.flaky(ListedTests(REPOSITORY), 0.0).tests
+    (flaky,) = store.read(flaky_tests, ListedTests(REPOSITORY), 0.0).tests
     assert (flaky.test, flaky.proved, [proof.sha for proof in flaky.proofs]) == ("test_a", 3, [sha(3), sha(2), sha(1)])
 
 

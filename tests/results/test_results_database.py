@@ -19,9 +19,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bot.engine.database import Database, DatabaseError
+from bot.results.store.history.history import history
+from bot.results.store.lists.run_lists import find_run, list_runs
 from bot.results.store.store import ResultsStore
 from bot.results.store.tables import schema
 from bot.results.store.tables.database import VERSION_TABLE, ResultsDatabase
+from tests.results.snapshot import snapshot_of
 from tests.results.uploads import REPOSITORY, Upload
 
 ONE = Upload(1, {"te/a.py::test_add": "passed", "te/a.py::test_mul": "failed"})
@@ -50,7 +53,7 @@ async def test_the_engine_and_the_results_share_a_database_whoever_comes_first(d
         await engine.open()
         store.put(ONE.run, ONE.columns)
         await engine.close()
-        assert store.run(ONE.run.key) == ONE.run
+        assert store.read(find_run, ONE.run.key) == ONE.run
         store.close()
 
 
@@ -59,7 +62,7 @@ def test_replicas_that_start_together_create_the_tables_once(database_url: str) 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(ResultsStore.open, stores))
     for store in stores:
-        assert store.runs(REPOSITORY) == []
+        assert store.read(list_runs, REPOSITORY) == []
         store.close()
 
 
@@ -101,7 +104,7 @@ def test_a_put_interrupted_anywhere_leaves_nothing(store: ResultsStore, statemen
     repository = f"octocat/broken-off-{statements}"
     first, second = (replace(upload, repository=repository) for upload in (ONE, TWO))
     store.put(second.run, second.columns)
-    snapshot = store.snapshot(repository)
+    snapshot = store.read(snapshot_of, repository)
     remaining = statements
 
     def stop(*_: object) -> None:
@@ -114,11 +117,11 @@ def test_a_put_interrupted_anywhere_leaves_nothing(store: ResultsStore, statemen
     try:
         store.put(first.run, first.columns)
     except _Stopped:
-        assert store.snapshot(repository) == snapshot
+        assert store.read(snapshot_of, repository) == snapshot
     finally:
         sa.event.remove(sa.Engine, "before_cursor_execute", stop)
     store.put(first.run, first.columns)
-    assert [len(store.history(repository, "operators", name)) for name in first.tests] == [1, 1]
+    assert [len(store.read(history, repository, "operators", name)) for name in first.tests] == [1, 1]
 
 
 DYING = """
@@ -147,10 +150,12 @@ def test_a_process_killed_while_writing_leaves_nothing_half_done(database_url: s
     assert (died.returncode, died.stdout) == (-signal.SIGKILL, b"ready\n")
     store = ResultsStore(database_url)
     store.open()
-    assert [run.key for run in store.runs(REPOSITORY)] == [TWO.run.key]
+    assert [run.key for run in store.read(list_runs, REPOSITORY)] == [TWO.run.key]
     assert store.put(ONE.run, ONE.columns)
     whole = "octocat/whole"
     for upload in (ONE, TWO):
         assert store.put(replace(upload, repository=whole).run, upload.columns)
-    assert json.dumps(store.snapshot(whole)).replace(whole, REPOSITORY) == json.dumps(store.snapshot(REPOSITORY))
+    assert json.dumps(store.read(snapshot_of, whole)).replace(whole, REPOSITORY) == json.dumps(
+        store.read(snapshot_of, REPOSITORY)
+    )
     store.close()

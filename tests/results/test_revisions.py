@@ -6,8 +6,10 @@ from dataclasses import replace
 
 from bot.results.compare.ancestors import Relation
 from bot.results.state import RunState
-from bot.results.store.failures.failures import Failure
+from bot.results.store.failures.failures import Failure, store_reports
 from bot.results.store.store import ResultsStore
+from bot.results.store.tables.ancestry import learn
+from bot.results.store.tables.revisions import revisions_of
 from tests.results.uploads import ABOUT, REPOSITORY, Upload, sha
 
 ONE = Upload(1, {"test_a": "passed", "test_b": "failed"})
@@ -16,7 +18,7 @@ OTHER = "octocat/other"
 
 def test_the_revision_grows_with_each_change(store: ResultsStore) -> None:
     def revision() -> int:
-        return store.revisions.of([REPOSITORY])[0]
+        return store.read(revisions_of, [REPOSITORY])[0]
 
     assert revision() == 0
     seen = [revision()]
@@ -24,8 +26,8 @@ def test_the_revision_grows_with_each_change(store: ResultsStore) -> None:
     for change in (
         lambda: store.put_state(waiting),
         lambda: store.put(ONE.run, ONE.columns),
-        lambda: store.learn(REPOSITORY, [Relation(sha(2), sha(1), is_ancestor=True)]),
-        lambda: store.failures.report(ABOUT, sha(1), [Failure("operators", "test_b", sha(1))], {}),
+        lambda: store.write(learn, REPOSITORY, [Relation(sha(2), sha(1), is_ancestor=True)]),
+        lambda: store.write(store_reports, ABOUT, sha(1), store.clock(), [Failure("operators", "test_b", sha(1))], {}),
     ):
         change()
         seen.append(revision())
@@ -37,5 +39,5 @@ def test_the_revision_grows_with_each_change(store: ResultsStore) -> None:
 
 def test_each_repository_has_its_own_in_any_letter_case(store: ResultsStore) -> None:
     store.put(ONE.run, ONE.columns)
-    assert store.revisions.of([OTHER, REPOSITORY.upper()]) == [0, store.revisions.of([REPOSITORY])[0]]
-    assert store.revisions.of([REPOSITORY])[0] > 0
+    assert store.read(revisions_of, [OTHER, REPOSITORY.upper()]) == [0, store.read(revisions_of, [REPOSITORY])[0]]
+    assert store.read(revisions_of, [REPOSITORY])[0] > 0

@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from bot.core.untrusted.pool import Pool
 from bot.core.untrusted.queue import Owner
 from bot.results.compare.searching import FEW, FEW_CHARACTERS, SearchNeeded, SearchResults, write_in_thread
+from bot.results.store.history.history import history
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload
 
@@ -37,7 +38,7 @@ async def names_after_a_move(store: ResultsStore, pool: Pool) -> list[str]:
     """Store two runs between which all tests moved to another file, and return the test names of one of them."""
     for upload in (Upload(1, OLD), Upload(2, NEW)):
         assert await write_in_thread(partial(store.put, upload.run, upload.columns), pool, OWNER)
-    return [segment.name for segment in store.history(REPOSITORY, SUITE, TEST)[ABOUT]]
+    return [segment.name for segment in store.read(history, REPOSITORY, SUITE, TEST)[ABOUT]]
 
 
 async def test_a_search_runs_in_a_process_of_the_pool(store: ResultsStore) -> None:

@@ -20,10 +20,17 @@ from nightjar_formats.runs.infra import infra
 
 from bot.results.compare.searching import renames
 from bot.results.state import RunState
+from bot.results.store.commit import commit_state, seen_tests
+from bot.results.store.history.baselines import baselines
+from bot.results.store.history.history import history
+from bot.results.store.lists.run_lists import admission_of_commit, find_run, lab_usage, list_runs, waiting_runs
 from bot.results.store.store import ResultsStore
 from bot.results.store.tables import names
 from bot.results.store.tables.blobs import Reasons, RunColumns
 from bot.results.store.tables.combine import has_evidence
+from bot.results.store.tables.runs import processed_runs
+from bot.results.store.write.pending_checks import complete_check, scheduled_checks
+from tests.results.snapshot import snapshot_of
 from tests.results.uploads import ABOUT, LAB, REPOSITORY, SUITE, TARGET, Upload, sha
 from tests.tables import with_tables
 
@@ -37,54 +44,53 @@ def put(store: ResultsStore, *uploads: Upload) -> None:
         assert store.put(upload.run, upload.columns)
 
 
-def baselines(store: ResultsStore, commit: int) -> list[str]:
-    return [candidate.sha for candidate in store.baselines(ABOUT, SUITE, sha(commit))]
+def baseline_shas(store: ResultsStore, commit: int) -> list[str]:
+    return [candidate.sha for candidate in store.read(baselines, ABOUT, SUITE, sha(commit))]
 
 
 def statuses(store: ResultsStore, test_id: str, target: TargetKey = ABOUT) -> list[tuple[str, str | None]]:
-    history = store.history(REPOSITORY, SUITE, test_id)
-    return [(segment.sha, segment.status and segment.status.value) for segment in history.get(target, ())]
+    traced = store.read(history, REPOSITORY, SUITE, test_id)
+    return [(segment.sha, segment.status and segment.status.value) for segment in traced.get(target, ())]
 
 
 def test_a_run_is_returned_as_it_was_put(store: ResultsStore) -> None:
     upload = Upload(1, {ADD: "passed", MUL: "failed", DIV: "skipped"}, pull_request=42)
     put(store, upload)
-    assert store.run(upload.run.key) == upload.run
-    state = store.state(ABOUT, sha(1))
+    assert store.read(find_run, upload.run.key) == upload.run
+    state = store.read(commit_state, ABOUT, sha(1))
     suite = state.suites[SUITE]
     assert suite.seen == {ADD: PASSED, MUL: FAILED, DIV: SeenTest(Status.SKIPPED)}
     assert dict(suite.details) == {MUL: Detail(message="boom", text=f"{MUL} went wrong", path="te/test_ops.py")}
     assert suite.runs == (upload.run,)
     assert (state.complete, state.mainline, state.pull_request) == (True, True, 42)
-    assert store.seen(ABOUT, SUITE, sha(1)) == suite.seen
+    assert store.read(seen_tests, ABOUT, SUITE, sha(1)) == suite.seen
 
 
 def test_nothing_is_returned_for_unknown_names(store: ResultsStore) -> None:
     upload = Upload(1, {})
-    assert store.run(upload.run.key) is None
-    assert store.state(ABOUT, sha(1)).suites == {}
-    assert store.seen(ABOUT, SUITE, sha(1)) == {}
-    assert store.history(REPOSITORY, SUITE, ADD) == {}
-    assert store.flakiest(ABOUT, SUITE) == []
-    assert baselines(store, 1) == []
-    assert store.complete_check(ABOUT, sha(1)) is None
+    assert store.read(find_run, upload.run.key) is None
+    assert store.read(commit_state, ABOUT, sha(1)).suites == {}
+    assert store.read(seen_tests, ABOUT, SUITE, sha(1)) == {}
+    assert store.read(history, REPOSITORY, SUITE, ADD) == {}
+    assert baseline_shas(store, 1) == []
+    assert store.read(complete_check, ABOUT, sha(1)) is None
 
 
 def test_a_folder_is_stored_once_and_the_first_content_stays(store: ResultsStore) -> None:
     first, second = Upload(1, {ADD: "passed"}), Upload(1, {ADD: "failed"})
     put(store, first)
-    snapshot = store.snapshot(REPOSITORY)
+    snapshot = store.read(snapshot_of, REPOSITORY)
     assert not store.put(first.run, first.columns)
     assert not store.put(replace(second.run, version="another"), second.columns)
     assert not store.put_state(first.without_results(RunState.WAITING))
-    assert store.snapshot(REPOSITORY) == snapshot
+    assert store.read(snapshot_of, REPOSITORY) == snapshot
 
 
 def test_reading_the_bucket_again_replaces_a_run_and_its_consequences(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}), Upload(2, {ADD: "failed", MUL: "passed"}), Upload(3, {ADD: "passed"}))
     replacement = Upload(2, {ADD: "passed"})
     assert store.put(replacement.run, replacement.columns, replace=True)
-    assert store.seen(ABOUT, SUITE, sha(2)) == {ADD: PASSED}
+    assert store.read(seen_tests, ABOUT, SUITE, sha(2)) == {ADD: PASSED}
     assert statuses(store, ADD) == [(sha(1), "passed")]
     assert statuses(store, MUL) == []
 
@@ -94,8 +100,8 @@ def test_text_with_any_characters_comes_back(store: ResultsStore) -> None:
     upload = Upload(1, {odd: "failed"})
     run = replace(upload.run, reason="\x00\udfff", claims=replace(upload.run.claims or None, log_url="a\x00b"))  # type: ignore[type-var]
     assert store.put(run, upload.columns)
-    assert store.run(run.key) == run
-    assert store.state(ABOUT, sha(1)).suites[SUITE].details[odd].text == f"{odd} went wrong"
+    assert store.read(find_run, run.key) == run
+    assert store.read(commit_state, ABOUT, sha(1)).suites[SUITE].details[odd].text == f"{odd} went wrong"
     assert statuses(store, odd) == [(sha(1), "failed")]
 
 
@@ -105,26 +111,26 @@ def test_text_with_any_characters_comes_back(store: ResultsStore) -> None:
 def test_a_run_with_missing_shards_names_them(store: ResultsStore) -> None:
     first, second, third = Upload(1, {ADD: "passed", MUL: "failed", DIV: "passed"}).in_shards(3)
     put(store, third, first, Upload(2, {ADD: "passed"}))
-    suite = store.state(ABOUT, sha(1)).suites[SUITE]
+    suite = store.read(commit_state, ABOUT, sha(1)).suites[SUITE]
     assert (suite.shard_total, suite.missing_shards, suite.complete) == (3, (2,), False)
     assert suite.seen == {ADD: PASSED, DIV: PASSED}
-    assert baselines(store, 2) == []
+    assert baseline_shas(store, 2) == []
     put(store, second)
-    assert store.state(ABOUT, sha(1)).suites[SUITE].complete
-    assert store.seen(ABOUT, SUITE, sha(1)) == {ADD: PASSED, DIV: PASSED, MUL: FAILED}
-    assert baselines(store, 2) == [sha(1)]
+    assert store.read(commit_state, ABOUT, sha(1)).suites[SUITE].complete
+    assert store.read(seen_tests, ABOUT, SUITE, sha(1)) == {ADD: PASSED, DIV: PASSED, MUL: FAILED}
+    assert baseline_shas(store, 2) == [sha(1)]
 
 
 def test_an_attempt_at_one_shard_of_a_complete_suite_misses_no_other(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed", MUL: "failed"}))
     put(store, Upload(1, {MUL: "passed"}, "2", attempt=2, shard=(1, 2)))
-    state = store.state(ABOUT, sha(1)).suites[SUITE]
+    state = store.read(commit_state, ABOUT, sha(1)).suites[SUITE]
     assert (state.complete, state.missing_shards, state.seen[MUL].flaky) == (True, (), True)
 
 
 def test_a_later_attempt_decides_the_status_and_makes_the_test_flaky(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}, "b", attempt=2), Upload(1, {ADD: "failed", MUL: "failed"}, "a"))
-    suite = store.state(ABOUT, sha(1)).suites[SUITE]
+    suite = store.read(commit_state, ABOUT, sha(1)).suites[SUITE]
     assert suite.seen == {ADD: SeenTest(Status.PASSED, flaky=True), MUL: FAILED}
     assert set(suite.details) == {MUL}
     assert [run.key.run_id for run in suite.runs] == ["a", "b"]
@@ -135,29 +141,29 @@ def test_a_waiting_run_is_shown_and_then_stored(store: ResultsStore) -> None:
     waiting = upload.without_results(RunState.WAITING)
     assert store.put_state(waiting)
     assert not store.put_state(waiting)
-    suite = store.state(ABOUT, sha(1)).suites[SUITE]
+    suite = store.read(commit_state, ABOUT, sha(1)).suites[SUITE]
     assert (suite.waiting, suite.seen, suite.complete) == ((waiting,), {}, False)
-    assert store.waiting(REPOSITORY) == [waiting]
+    assert store.read(waiting_runs, REPOSITORY) == [waiting]
     put(store, upload)
-    assert store.waiting(REPOSITORY) == []
-    assert store.state(ABOUT, sha(1)).complete
+    assert store.read(waiting_runs, REPOSITORY) == []
+    assert store.read(commit_state, ABOUT, sha(1)).complete
 
 
 def test_a_run_whose_files_never_arrived_is_broken_until_its_shard_is_sent_again(store: ResultsStore) -> None:
     broken = Upload(1, {ADD: "passed"}, "1").without_results(RunState.INCOMPLETE)
     store.put_state(broken)
-    assert store.state(ABOUT, sha(1)).suites[SUITE].broken == (broken,)
+    assert store.read(commit_state, ABOUT, sha(1)).suites[SUITE].broken == (broken,)
     put(store, Upload(1, {ADD: "passed"}, "2", attempt=2))
-    suite = store.state(ABOUT, sha(1)).suites[SUITE]
+    suite = store.read(commit_state, ABOUT, sha(1)).suites[SUITE]
     assert (suite.broken, suite.complete, len(suite.runs)) == ((), True, 2)
 
 
 def test_a_refused_run_is_stored_with_its_reason_but_affects_no_state_and_no_check(store: ResultsStore) -> None:
     refused = replace(Upload(1, {}).without_results(RunState.REFUSED, "no such commit"), claims=None, admission=None)
     assert store.put_state(refused)
-    assert store.run(refused.key) == refused
-    assert store.state(ABOUT, sha(1)).suites == {}
-    assert store.scheduled_checks(REPOSITORY, 10 * DAY, 0, DAY) == []
+    assert store.read(find_run, refused.key) == refused
+    assert store.read(commit_state, ABOUT, sha(1)).suites == {}
+    assert store.read(scheduled_checks, REPOSITORY, 10 * DAY, 0, DAY) == []
 
 
 # Queries about runs
@@ -166,11 +172,11 @@ def test_a_refused_run_is_stored_with_its_reason_but_affects_no_state_and_no_che
 def test_runs_are_listed_newest_first_and_filtered_by_any_field(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}), Upload(2, {ADD: "passed"}, target="hexagon-v73"))
     store.put_state(Upload(3, {}).without_results(RunState.WAITING))
-    assert [run.key.sha for run in store.runs(REPOSITORY)] == [sha(3), sha(2), sha(1)]
-    assert [run.key.sha for run in store.runs(REPOSITORY, limit=1)] == [sha(3)]
-    assert [run.key.sha for run in store.runs(REPOSITORY, lab=LAB, target=TARGET)] == [sha(3), sha(1)]
-    assert [run.key.sha for run in store.runs(REPOSITORY, state=RunState.STORED, sha=sha(2))] == [sha(2)]
-    assert store.runs("octocat/other") == []
+    assert [run.key.sha for run in store.read(list_runs, REPOSITORY)] == [sha(3), sha(2), sha(1)]
+    assert [run.key.sha for run in store.read(list_runs, REPOSITORY, limit=1)] == [sha(3)]
+    assert [run.key.sha for run in store.read(list_runs, REPOSITORY, lab=LAB, target=TARGET)] == [sha(3), sha(1)]
+    assert [run.key.sha for run in store.read(list_runs, REPOSITORY, state=RunState.STORED, sha=sha(2))] == [sha(2)]
+    assert store.read(list_runs, "octocat/other") == []
 
 
 def test_known_runs_are_distinguished_from_new_ones(store: ResultsStore) -> None:
@@ -178,7 +184,9 @@ def test_known_runs_are_distinguished_from_new_ones(store: ResultsStore) -> None
     put(store, upload)
     store.put_state(refused.without_results(RunState.REFUSED))
     third = Upload(1, {}, "3").run.key
-    assert store.processed({upload.run.key: "another", refused.run.key: refused.run.version, third: "etag"}) == {
+    assert store.read(
+        processed_runs, {upload.run.key: "another", refused.run.key: refused.run.version, third: "etag"}
+    ) == {
         upload.run.key,
         refused.run.key,
     }
@@ -187,24 +195,27 @@ def test_known_runs_are_distinguished_from_new_ones(store: ResultsStore) -> None
 def test_a_refused_run_is_read_again_if_its_manifest_changed(store: ResultsStore) -> None:
     refused = Upload(1, {}).without_results(RunState.REFUSED)
     store.put_state(refused)
-    assert store.processed({refused.key: refused.version}) == {refused.key}
-    assert store.processed({refused.key: "another"}) == set()
+    assert store.read(processed_runs, {refused.key: refused.version}) == {refused.key}
+    assert store.read(processed_runs, {refused.key: "another"}) == set()
 
 
 def test_usage_counts_what_a_lab_sent_since_a_time_except_the_bytes_of_refused_runs(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}), Upload(2, {ADD: "passed"}, target="hexagon-v73"))
     store.put_state(Upload(3, {}).without_results(RunState.REFUSED))
-    assert store.usage(REPOSITORY, LAB, 5000.0) == (3, 200)
-    assert store.usage(REPOSITORY, LAB, 5000.5) == (0, 0)
-    assert store.usage(REPOSITORY, "another-lab", 0.0) == (0, 0)
+    assert store.read(lab_usage, REPOSITORY, LAB, 5000.0) == (3, 200)
+    assert store.read(lab_usage, REPOSITORY, LAB, 5000.5) == (0, 0)
+    assert store.read(lab_usage, REPOSITORY, "another-lab", 0.0) == (0, 0)
 
 
 def test_a_commit_keeps_the_kind_that_it_had_when_any_lab_tested_it(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}, mainline=False, pull_request=7))
     store.put_state(Upload(2, {}, target="hexagon-v73").without_results(RunState.REFUSED))
-    assert store.admission(REPOSITORY, sha(1)) == Upload(1, {}, mainline=False, pull_request=7).run.admission
-    assert store.admission(REPOSITORY, sha(2)) is None
-    assert store.admission("octocat/other", sha(1)) is None
+    assert (
+        store.read(admission_of_commit, REPOSITORY, sha(1))
+        == Upload(1, {}, mainline=False, pull_request=7).run.admission
+    )
+    assert store.read(admission_of_commit, REPOSITORY, sha(2)) is None
+    assert store.read(admission_of_commit, "octocat/other", sha(1)) is None
 
 
 # The series
@@ -215,19 +226,6 @@ def test_a_suite_whose_names_change_in_every_run_accepts_no_more_of_them() -> No
     with engine.connect() as connection, pytest.raises(TooMuch, match="give parameters IDs"):
         names.add(connection, names.SuiteRow(1, MAX_SUITE_NAMES), 1, b"")
     engine.dispose()
-
-
-def test_two_commits_are_compared_by_the_tests_with_another_status(store: ResultsStore) -> None:
-    put(store, Upload(1, {ADD: "passed", MUL: "failed"}), Upload(2, {ADD: "failed", DIV: "passed"}))
-    failed = SeenTest(Status.FAILED)
-    assert store.changed(ABOUT, SUITE, sha(1), sha(2)) == {
-        ADD: (PASSED, failed),
-        MUL: (failed, None),
-        DIV: (None, PASSED),
-    }
-    assert store.changed(ABOUT, SUITE, sha(2), sha(2)) == {}
-    assert store.changed(ABOUT, SUITE, sha(2), sha(3)) == {ADD: (failed, None), DIV: (PASSED, None)}
-    assert store.changed(ABOUT, "other", sha(1), sha(2)) == {}
 
 
 def test_history_says_from_which_commit_on_a_test_had_which_status(store: ResultsStore) -> None:
@@ -269,9 +267,9 @@ def test_baselines_are_earlier_complete_nightly_commits_with_usable_results(stor
     good, broken = {ADD: "passed"}, {f"te/test_ops.py::test_{number}": "failed" for number in range(50)}
     put(store, Upload(1, good), Upload(2, good, mainline=False), Upload(3, broken), Upload(5, good), Upload(6, good))
     store.put_state(Upload(4, {}).without_results(RunState.WAITING))
-    assert baselines(store, 6) == [sha(5), sha(1)]
-    assert [candidate.sha for candidate in store.baselines(ABOUT, SUITE, sha(6), limit=1)] == [sha(5)]
-    assert baselines(store, 2) == [sha(1)]
+    assert baseline_shas(store, 6) == [sha(5), sha(1)]
+    assert [candidate.sha for candidate in store.read(baselines, ABOUT, SUITE, sha(6), limit=1)] == [sha(5)]
+    assert baseline_shas(store, 2) == [sha(1)]
 
 
 def test_history_follows_a_test_through_its_names(store: ResultsStore) -> None:
@@ -287,8 +285,8 @@ def test_history_follows_a_test_through_its_names(store: ResultsStore) -> None:
         (sha(4), "passed"),
         (sha(5), "passed"),
     ]
-    (history,) = store.history(REPOSITORY, SUITE, "ir/c.py::test_7").values()
-    assert [segment.name.partition("::")[0] for segment in history] == [
+    (segments,) = store.read(history, REPOSITORY, SUITE, "ir/c.py::test_7").values()
+    assert [segment.name.partition("::")[0] for segment in segments] == [
         "te/a.py",
         "te/a.py",
         "te/b.py",
@@ -296,7 +294,6 @@ def test_history_follows_a_test_through_its_names(store: ResultsStore) -> None:
         "ir/c.py",
     ]
     assert statuses(store, "te/a.py::test_7") == [(sha(1), "passed"), (sha(2), "failed"), (sha(3), None)]
-    assert [(flaky.test_id, flaky.flips) for flaky in store.flakiest(ABOUT, SUITE)] == [("ir/c.py::test_7", 2)]
 
 
 def test_a_test_that_fails_under_its_new_name_has_failed_since_then(url_with_tables: str) -> None:
@@ -305,19 +302,6 @@ def test_a_test_that_fails_under_its_new_name_has_failed_since_then(url_with_tab
     put(store, Upload(1, {ADD: "passed"}), Upload(2, {MUL: "failed"}))
     assert statuses(store, MUL) == [(sha(1), "passed"), (sha(2), "failed")]
     store.close()
-
-
-def test_the_tests_that_flip_most_come_first(store: ResultsStore) -> None:
-    for number in range(1, 7):
-        tests = {
-            ADD: "failed" if number % 2 else "passed",
-            MUL: "failed" if number > 3 else "passed",
-            DIV: "skipped" if number % 2 else "passed",
-        }
-        put(store, Upload(number, tests))
-    assert [(flaky.test_id, flaky.flips) for flaky in store.flakiest(ABOUT, SUITE)] == [(ADD, 5), (MUL, 1)]
-    assert [(flaky.test_id, flaky.flips) for flaky in store.flakiest(ABOUT, SUITE, limit=1)] == [(ADD, 5)]
-    assert [(flaky.test_id, flaky.flips) for flaky in store.flakiest(ABOUT, SUITE, since=5000.0)] == [(ADD, 2)]
 
 
 # Concurrent runs
@@ -337,7 +321,7 @@ def test_others_can_write_during_the_search_for_renames(url_with_tables: str) ->
     store.open()
     put(store, Upload(1, OLD), Upload(2, NEW))
     test = "te/test_new.py::test_7"
-    assert [segment.name for segment in store.history(REPOSITORY, SUITE, test)[ABOUT]] == [
+    assert [segment.name for segment in store.read(history, REPOSITORY, SUITE, test)[ABOUT]] == [
         "te/test_old.py::test_7",
         test,
     ]
@@ -362,7 +346,7 @@ def test_changes_during_the_search_for_renames_count(url_with_tables: str, tmp_p
         opened.open()
     put(disturbed, *uploads[:2])
     put(calm, *uploads)
-    assert disturbed.snapshot(REPOSITORY) == calm.snapshot(REPOSITORY)
+    assert disturbed.read(snapshot_of, REPOSITORY) == calm.read(snapshot_of, REPOSITORY)
     for opened in (disturbed, second_store, calm):
         opened.close()
 
@@ -381,7 +365,7 @@ def test_concurrent_runs_all_find_their_place(url_with_tables: str) -> None:
         )
         assert sum(done) == len(uploads)
     for number in range(1, 6):
-        seen = stores[0].seen(replace(ABOUT, target="board-1"), SUITE, sha(number))
+        seen = stores[0].read(seen_tests, replace(ABOUT, target="board-1"), SUITE, sha(number))
         assert seen == {f"te/a.py::t{test}": PASSED for test in range(number)}
     for store in stores:
         store.close()

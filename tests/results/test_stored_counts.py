@@ -15,7 +15,7 @@ from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.quarantine import NO_QUARANTINE, Quarantine
 from bot.results.settings.quarantine import EXAMPLE, QuarantinedTest
 from bot.results.state import RunState
-from bot.results.store.grid.grid import GridPoint
+from bot.results.store.grid.grid import GridPoint, grid_of
 from bot.results.store.grid.rows import GridRange
 from bot.results.store.store import ResultsStore
 from bot.results.store.tables.cells import count_cell
@@ -58,7 +58,7 @@ def listed(quarantine: Quarantine, _: TargetKey) -> Quarantine:
 
 def differences(store: ResultsStore, grid_range: GridRange) -> list[object]:
     """Return the points whose counts differ from those of their columns."""
-    plain, counted = (store.grids.read(replace(grid_range, counts=counts)).points for counts in (False, True))
+    plain, counted = (store.read(grid_of, replace(grid_range, counts=counts)).points for counts in (False, True))
     assert plain.keys() == counted.keys()
     return [
         place for place, point in plain.items() if not point.infra and counts_of(point) != counts_of(counted[place])
@@ -85,7 +85,7 @@ def test_counts_equal_those_of_the_columns_whatever_is_late(store: ResultsStore,
     for aliases, quarantine in CONFIGURED:
         grid_range = GridRange(REPOSITORY, limit=COMMITS, aliases=aliases, quarantine=partial(listed, quarantine))
         assert differences(store, grid_range) == []
-    grid = store.grids.read(GridRange(REPOSITORY, limit=COMMITS, counts=True))
+    grid = store.read(grid_of, GridRange(REPOSITORY, limit=COMMITS, counts=True))
     counted = [point for point in grid.points.values() if point.counts]
     if not renamed:
         assert len(counted) == sum(point.complete and not point.infra for point in grid.points.values())

@@ -15,7 +15,7 @@ from nightjar_formats.model import Case, Status
 from bot.results.store.tables import names
 from bot.results.store.tables.blobs import Placement, lay_out, names_blob
 from bot.results.store.tables.database import ResultsDatabase
-from bot.results.store.tables.names import SuiteNames, SuiteRow
+from bot.results.store.tables.names import SuiteRow
 
 FIRST, MORE = ["a", "b", "c"], ["d", "e"]
 
@@ -36,44 +36,41 @@ def add(connection: sa.Connection, new: list[str]) -> SuiteRow:
 
 
 def test_added_names_are_found_at_their_places(database: ResultsDatabase) -> None:
-    suite_names = SuiteNames()
     for new, expected in ((FIRST, FIRST), (MORE, FIRST + MORE)):
         with database.writing() as connection:
             suite = add(connection, new)
         with database.reading() as connection:
-            assert suite_names.all(connection, suite) == expected
-            assert dict(suite_names.ordinals(connection, suite)) == {
+            assert names.all_names(connection, suite) == expected
+            assert dict(names.ordinals_by_name(connection, suite)) == {
                 name: ordinal for ordinal, name in enumerate(expected)
             }
 
 
 def test_names_of_a_rolled_back_transaction_are_not_cached(database: ResultsDatabase) -> None:
-    suite_names = SuiteNames()
     with database.writing() as connection:
         first = add(connection, FIRST)
     with database.reading() as connection:
-        suite_names.all(connection, first)
+        names.all_names(connection, first)
     with database.writing() as connection:
         undone = connection.begin_nested()
-        assert suite_names.uncommitted(connection, add(connection, MORE)) == FIRST + MORE
+        assert names.uncommitted_names(connection, add(connection, MORE)) == FIRST + MORE
         undone.rollback()
     with database.writing() as connection:
         after_rollback = add(connection, ["x", "y"])
     with database.reading() as connection:
-        assert suite_names.all(connection, after_rollback) == [*FIRST, "x", "y"]
+        assert names.all_names(connection, after_rollback) == [*FIRST, "x", "y"]
 
 
 def test_a_transaction_that_began_before_names_were_added_does_not_see_them(database: ResultsDatabase) -> None:
-    suite_names = SuiteNames()
     with database.writing() as connection:
         first = add(connection, FIRST)
     with database.writing() as connection:
         current = add(connection, MORE)
     with database.reading() as connection:
-        suite_names.all(connection, current)
-        assert suite_names.all(connection, first) == FIRST
-        assert suite_names.ordinal(connection, first, "d") is None
-        assert suite_names.ordinal(connection, current, "d") == 3
+        names.all_names(connection, current)
+        assert names.all_names(connection, first) == FIRST
+        assert names.find_ordinal(connection, first, "d") is None
+        assert names.find_ordinal(connection, current, "d") == 3
 
 
 @settings(max_examples=40, deadline=None)
@@ -92,15 +89,14 @@ def test_the_places_of_the_previous_run_give_the_same_layout(run: list[str], dat
 
 
 def test_the_places_of_a_run_are_found_by_its_names_alone(database: ResultsDatabase) -> None:
-    suite_names = SuiteNames()
     with database.writing() as connection:
         suite = add(connection, FIRST)
     with database.reading() as connection:
-        assert suite_names.placed(connection, suite, [names_blob(["c", "d"])]) == [2, None]
-        placed = suite_names.placed(connection, suite, [names_blob(["c", "a"])])
+        assert names.place_names(connection, suite, [names_blob(["c", "d"])]) == [2, None]
+        placed = names.place_names(connection, suite, [names_blob(["c", "a"])])
     with database.writing() as connection:
         grown = add(connection, MORE)
     with database.reading() as connection:
-        assert suite_names.placed(connection, grown, [names_blob(["c", "a"])]) is placed
-        assert isinstance(suite_names.placed(connection, grown, [names_blob(["c", "d"])]), Placement)
-        assert suite_names.placed(connection, grown, [names_blob(["a", "c"])]) is not placed
+        assert names.place_names(connection, grown, [names_blob(["c", "a"])]) is placed
+        assert isinstance(names.place_names(connection, grown, [names_blob(["c", "d"])]), Placement)
+        assert names.place_names(connection, grown, [names_blob(["a", "c"])]) is not placed

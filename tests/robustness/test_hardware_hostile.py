@@ -14,6 +14,7 @@ import pytest
 
 from bot.github.check_runs import TITLE_LIMIT
 from bot.results.service import RESULTS
+from bot.results.store.lists.run_lists import list_runs
 from handlers.results.watch import WATCH
 from tests.bucket import World
 from tests.conversations.lab import LabTown, junit, lab_town
@@ -35,7 +36,8 @@ async def place(tmp_path: Path, aws_world: World) -> AsyncIterator[LabTown]:
 def refusals(place: LabTown) -> list[tuple[str, str]]:
     """Return the state and reason of every run."""
     return [
-        (run.state.value, run.reason) for run in place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")
+        (run.state.value, run.reason)
+        for run in place.town.bot.services.part(RESULTS).store.read(list_runs, "octocat/compiler")
     ]
 
 

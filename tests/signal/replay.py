@@ -33,7 +33,10 @@ from bot.results.report.baseline import compared_suites
 from bot.results.report.findings import ComparedSuite
 from bot.results.service import RESULTS, ResultsService
 from bot.results.state import Admission, Run, RunState
+from bot.results.store.commit import commit_state
+from bot.results.store.failures.failures import reported_failures, store_reports
 from bot.results.store.store import ResultsStore
+from bot.results.store.write.pending_checks import announced, scheduled_checks
 from handlers.regressions.decide import unpack_failures
 from handlers.regressions.effects import StoreReports
 from handlers.regressions.target_news import report_regressions
@@ -174,9 +177,9 @@ class Replay:
         reported_before, requests = self._known, self._github.requests
         self._store.put(self._run(run), _columns(run))
         messages = rechecked = 0
-        for pending in self._store.scheduled_checks(self._about.repository, run.received_at, 0.0, 0.0):
+        for pending in self._store.read(scheduled_checks, self._about.repository, run.received_at, 0.0, 0.0):
             plan = await report_regressions(self._context(CheckEvent.of(pending)))
-            self._store.announced(pending)
+            self._store.write(announced, pending)
             messages += self._applied(plan)
             rechecked += 1
         requests = self._github.requests - requests
@@ -207,13 +210,13 @@ class Replay:
 
     async def _compared(self, run: SimulatedRun) -> ComparedSuite:
         """Compare a run that the handler did not have compared."""
-        state = await self._results.state(self._about, run.sha)
+        state = await self._results.read(commit_state, self._about, run.sha)
         github = cast("GitHub", self._github)
         return (await compared_suites(self._results, github, self._about.repository, state))[SUITE]
 
     def _reported(self) -> frozenset[str]:
         """Return the tests that people know to fail."""
-        return frozenset(failure.test for failure in self._store.failures.reported(self._about))
+        return frozenset(failure.test for failure in self._store.read(reported_failures, self._about))
 
     def _applied(self, plan: Plan) -> int:
         """Store the planned records, and count the messages."""
@@ -222,7 +225,7 @@ class Replay:
                 self._records.apply(effect)
             elif isinstance(effect, StoreReports):
                 ended = unpack_failures(effect.failures)
-                self._store.failures.report(self._about, effect.sha, ended.pop(""), ended)
+                self._store.write(store_reports, self._about, effect.sha, self._store.clock(), ended.pop(""), ended)
                 for record in effect.then:
                     self._records.apply(record)
         return sum(not isinstance(effect, StoreRecord | StoreReports) for effect in plan.effects)

@@ -16,8 +16,8 @@ import pytest
 from aiohttp import web
 
 from bot.app import timers_route
-from bot.app.help_commands import list_commands_of
 from bot.app.load import parse_config
+from bot.app.services import list_commands_of
 from bot.core.health import HealthCheck
 from bot.core.metrics import Metrics
 from bot.engine.service import Engine

@@ -46,7 +46,7 @@ from bot.github.repositories.installed import ListedRepository
 from bot.github.repositories.known import KnownRepository, LeftAlone
 
 OPTIONAL = frozenset({"members", "merge_queues"})
-"""Permissions that an App may leave out, as the README says. No App has those of `ON_DEMAND` until it needs them."""
+"""Permissions that an App may leave out, as the README says. None has those `on_demand` until it needs them."""
 OPTIONAL_EVENTS = frozenset({"merge_group"})
 """Events that an App without an optional permission does not receive."""
 WEBHOOK_PATH = "/webhook"

@@ -30,7 +30,7 @@ from bot.app.texts import CANNOT_LISTEN
 from bot.config.environment import Settings
 from bot.core.errors import StartError
 from bot.web.connections import Connections
-from bot.web.pages import Pages, show_problems_as_pages
+from bot.web.pages import Pages
 from bot.web.problems import answer_problems
 from bot.web.rate_limit import RateLimit
 
@@ -138,9 +138,7 @@ def _application(site: SetupSite) -> tuple[web.Application, Connections]:
         return ()
 
     connections = Connections(MOST_CONNECTIONS)
-    app = web.Application(
-        middlewares=[connections.middleware(), show_problems_as_pages, answer_problems], client_max_size=FORM_BYTES
-    )
+    app = web.Application(middlewares=[connections.middleware(), answer_problems], client_max_size=FORM_BYTES)
     pages = Pages(
         {"version": VERSION, "github": GITHUB}, RateLimit(PAGES_PER_MINUTE), nobody, no_repositories, [TEMPLATES]
     )

@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlencode
 
 import aiohttp
 from aiohttp import web
+from cachetools import TTLCache
 from gidgethub import GitHubException
 
 from bot.app.load import parse_config
-from bot.app.setup.addresses import GitHubSite, github_site, organization_name, public_address
+from bot.app.registration import EVENTS, PERMISSIONS
+from bot.app.setup.addresses import (
+    SIGN_IN_CALLBACK,
+    WEBHOOK,
+    GitHubSite,
+    github_site,
+    organization_name,
+    public_address,
+)
 from bot.app.setup.conversion import CODE, CodeRefused, ConversionAway, CreatedApp, OddConversion, convert
-from bot.app.setup.drafts import SetupDraft, SetupDrafts
 from bot.app.setup.gate import FORM_FIELD, SETUP
 from bot.app.setup.installed import InstalledApp, config_text, read_installed
-from bot.app.setup.manifest import app_manifest
 from bot.app.setup.shown import CHECKS, CREATED, INSTALL, START, SetupFiles, form_to, see_other, show, shown
 from bot.app.setup.texts import (
+    APP_DESCRIPTION,
+    APP_NAME,
+    APP_NAME_FOR,
     BAD_FORM,
     CANNOT_WRITE,
     CODE_REFUSED,
@@ -41,6 +53,64 @@ from bot.core.errors import SettingsError, TryAgain
 from bot.core.urls import linkable
 from bot.github.app import GitHubApp
 from bot.web.problems import Problem
+
+MOST_DRAFTS = 200
+"""Drafts that one process remembers."""
+DRAFT_SECONDS = 2 * 3600
+"""Seconds for which a draft is stored: GitHub's code is valid for an hour, and before that the person takes a while."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetupDraft:
+    """What the person chose: which GitHub, whose App, and the bot's public address."""
+
+    site: GitHubSite
+    organization: str
+    public_url: str
+
+
+class SetupDrafts:
+    """The drafts of one process, by state."""
+
+    def __init__(self) -> None:
+        self._drafts: TTLCache[str, SetupDraft] = TTLCache(MOST_DRAFTS, DRAFT_SECONDS)
+
+    def begin(self, draft: SetupDraft) -> str:
+        """Return the state of a draft, the same for the same draft."""
+        known = next((state for state, one in self._drafts.items() if one == draft), None)
+        state = known or secrets.token_urlsafe(24)
+        self._drafts[state] = draft
+        return state
+
+    def find(self, state: str) -> SetupDraft | None:
+        """Return the draft of a state, None if none was begun here."""
+        found: SetupDraft | None = self._drafts.get(state)
+        return found
+
+    def end(self) -> None:
+        """Forget all drafts: an App exists."""
+        self._drafts.clear()
+
+
+LONGEST_NAME = 34
+"""Characters that GitHub allows."""
+
+
+def app_manifest(organization: str, public_url: str, redirect_url: str) -> dict[str, Any]:
+    """Return the manifest; GitHub sends the person to `redirect_url` with the code."""
+    name = APP_NAME_FOR.format(organization=organization) if organization else APP_NAME
+    return {
+        "name": name[:LONGEST_NAME].rstrip("- "),
+        "description": APP_DESCRIPTION,
+        "url": public_url,
+        "hook_attributes": {"url": public_url + WEBHOOK, "active": True},
+        "redirect_url": redirect_url,
+        "callback_urls": [public_url + SIGN_IN_CALLBACK],
+        "public": False,
+        "default_permissions": dict(PERMISSIONS),
+        "default_events": list(EVENTS),
+    }
+
 
 ENTRIES = ("public_url", "owner", "github")
 """The fields of the form in which a person chooses."""

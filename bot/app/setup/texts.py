@@ -115,4 +115,3 @@ INTERRUPTED = """\
 """
 MORE_REPOSITORIES = "# The App is installed on {count} more repositories; add those that the bot should work in.\n"
 NOT_ARRIVED = "none has arrived yet"
-ARRIVED = "{event}, {moment} UTC"

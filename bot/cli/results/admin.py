@@ -37,6 +37,7 @@ from bot.engine.database import Database
 from bot.results.service import RESULTS
 from bot.results.settings.results import Results
 from bot.results.state import Run, RunState
+from bot.results.store.lists.run_lists import list_runs
 from bot.results.store.store import ResultsStore
 from handlers.results.admin import GOOD, FoundRun, IngestOutcome, ResultsAdmin, in_bucket, in_folder
 from handlers.results.config import LAB_RESULTS
@@ -156,8 +157,14 @@ def _list_runs(state: RunState | None, limit: int, only: Mapping[str, str | None
     store = ResultsStore(url)
     store.open()
     try:
-        return store.runs(
-            only["repository"], lab=only["lab"], target=only["target"], sha=only["sha"], state=state, limit=limit
+        return store.read(
+            list_runs,
+            only["repository"],
+            lab=only["lab"],
+            target=only["target"],
+            sha=only["sha"],
+            state=state,
+            limit=limit,
         )
     finally:
         store.close()

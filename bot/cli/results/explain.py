@@ -100,13 +100,13 @@ def _explain(test: str, target: str, sha: str, repository: str | None, config: C
     store = ResultsStore(url)
     store.open()
     try:
-        target_key = find_target(store.timelines, repository, target)
-        commit = find_commit(store.timelines, target_key, sha)
+        target_key = store.read(find_target, repository, target)
+        commit = store.read(find_commit, target_key, sha)
         keys = config.configured.settings_if_installed(target_key.repository) if config else None
         if keys is None:
-            return explain_test(store, target_key, commit, test)
+            return store.read(explain_test, target_key, commit, test)
         quarantine, _ = quarantine_at(keys.of(QUARANTINE), target_key, time.time())
-        return explain_test(store, target_key, commit, test, keys.of(RENAMES).aliases, quarantine)
+        return store.read(explain_test, target_key, commit, test, keys.of(RENAMES).aliases, quarantine)
     finally:
         store.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import sqlalchemy as sa
 from nightjar_formats.model import SeenTest, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
@@ -17,9 +18,18 @@ from bot.results.explain.lookup import unknown_test
 from bot.results.report.compared import compared_with
 from bot.results.report.findings import Baseline, ComparedSuite
 from bot.results.state import SuiteState, TargetState
-from bot.results.store.failures.failures import FailureMessage
-from bot.results.store.history.timelines import TimelineRun
-from bot.results.store.store import ResultsStore
+from bot.results.store.commit import commit_state, seen_tests
+from bot.results.store.failures.failures import FailureMessage, failure_messages
+from bot.results.store.history.baselines import baselines
+from bot.results.store.history.health import health_of_suites
+from bot.results.store.history.timelines import (
+    TimelineRun,
+    has_test,
+    names_of_suite,
+    suites_of_target,
+    timeline_of_test,
+)
+from bot.results.store.tables import ancestry
 
 if TYPE_CHECKING:
     from bot.results.settings.quarantine import QuarantinedTest
@@ -52,7 +62,7 @@ class Explanation:
 
 
 def explain_test(
-    store: ResultsStore,
+    connection: sa.Connection,
     target: TargetKey,
     sha: str,
     test: str,
@@ -63,22 +73,26 @@ def explain_test(
 
     `aliases` are the names of tests that maintainers renamed, `quarantine` the tests whose failures they know.
     """
-    state = store.state(target, sha)
+    state = commit_state(connection, target, sha)
     suites = [name for name, suite in state.suites.items() if test in suite.seen]
-    suites = suites or [name for name in state.suites if store.timelines.has_test(target, name, test)]
+    suites = suites or [name for name in state.suites if has_test(connection, target, name, test)]
     if not suites:
-        suite_names = store.timelines.suites(target)
+        suite_names = suites_of_target(connection, target)
         raise unknown_test(
-            target, test, (name for suite in suite_names for name in store.timelines.names(target, suite))
+            target, test, (name for suite in suite_names for name in names_of_suite(connection, target, suite))
         )
     item = quarantine.of(test)
-    return [replace(_explain(store, state, state.suites[suite], test, aliases), quarantine=item) for suite in suites]
+    return [
+        replace(_explain(connection, state, state.suites[suite], test, aliases), quarantine=item) for suite in suites
+    ]
 
 
-def _explain(store: ResultsStore, state: TargetState, suite: SuiteState, test: str, aliases: Aliases) -> Explanation:
+def _explain(
+    connection: sa.Connection, state: TargetState, suite: SuiteState, test: str, aliases: Aliases
+) -> Explanation:
     target, sha = state.target, state.sha
-    compared = _compared(store, state, suite, aliases)
-    timeline = store.timelines.of_test(target, suite.suite, test, sha, aliases)
+    compared = _compared(connection, state, suite, aliases)
+    timeline = timeline_of_test(connection, target, suite.suite, test, sha, aliases)
     seen = suite.seen.get(test)
     if timeline:
         timeline[0] = _with_result(timeline[0], seen)
@@ -98,23 +112,25 @@ def _explain(store: ResultsStore, state: TargetState, suite: SuiteState, test: s
         usable_runs[lasting.good].sha if lasting and lasting.good is not None else "",
         next((old_name for old_name, new_name in compared.comparison.renamed if new_name == test), ""),
         tuple(timeline),
-        tuple(store.failures.messages(target, suite.suite, test_names)),
+        tuple(failure_messages(connection, target, suite.suite, test_names)),
         flakiness,
-        store.failures.health(target, sha).get(suite.suite, RELIABLE),
+        health_of_suites(connection, target, sha).get(suite.suite, RELIABLE),
     )
 
 
-def _compared(store: ResultsStore, state: TargetState, suite: SuiteState, aliases: Aliases) -> ComparedSuite:
+def _compared(connection: sa.Connection, state: TargetState, suite: SuiteState, aliases: Aliases) -> ComparedSuite:
     """Compare a suite with the baseline of its check run, from stored relations only."""
     target, sha = state.target, state.sha
-    candidates = {suite.suite: store.baselines(target, suite.suite, sha)}
-    relations = store.relations(target.repository, {sha, *(candidate.sha for candidate in candidates[suite.suite])})
+    candidates = {suite.suite: baselines(connection, target, suite.suite, sha)}
+    relations = ancestry.relations(
+        connection, target.repository, {sha, *(candidate.sha for candidate in candidates[suite.suite])}
+    )
     ancestors = AncestorSearch(sha, candidates, relations, 1).nearest().get(suite.suite, [])
     bare = replace(suite, details={})
     if not ancestors:
         return compared_with(bare, None, None)
     baseline = Baseline(ancestors[0].other, ancestors[0].url)
-    return compared_with(bare, baseline, store.seen(target, suite.suite, baseline.sha), aliases)
+    return compared_with(bare, baseline, seen_tests(connection, target, suite.suite, baseline.sha), aliases)
 
 
 def _with_result(run: TimelineRun, seen: SeenTest | None) -> TimelineRun:

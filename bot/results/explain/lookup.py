@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
+import sqlalchemy as sa
 from nightjar_formats.model import TargetKey
 from rapidfuzz import fuzz, process
 
 from bot.core.errors import UserError
 from bot.results.explain import texts
-from bot.results.store.history.timelines import Timelines
+from bot.results.store.history.timelines import all_targets, commits_starting_with
 
 CHECK_RUNS = "hardware/"
 """The prefix of a target in the name of its check run."""
@@ -26,7 +27,7 @@ MOST_COMPARED = 300
 """Characters of a name that are compared."""
 
 
-def find_target(timelines: Timelines, repository: str | None, name: str) -> TargetKey:
+def find_target(connection: sa.Connection, repository: str | None, name: str) -> TargetKey:
     """Return the target `LAB/TARGET`, which may be the name of its check run.
 
     Without a repository, return that of the only one that has it. Raises `UserError`.
@@ -35,7 +36,7 @@ def find_target(timelines: Timelines, repository: str | None, name: str) -> Targ
     lab, _, target = name.partition("/")
     if not lab or not target or "/" in target:
         raise UserError(texts.NOT_A_TARGET.format(value=name))
-    targets = timelines.targets()
+    targets = all_targets(connection)
     if not targets:
         raise UserError(texts.NO_RESULTS)
     if repository is not None:
@@ -57,12 +58,12 @@ def find_target(timelines: Timelines, repository: str | None, name: str) -> Targ
     return matches[0]
 
 
-def find_commit(timelines: Timelines, target_key: TargetKey, sha: str) -> str:
+def find_commit(connection: sa.Connection, target_key: TargetKey, sha: str) -> str:
     """Return the commit of a target whose SHA begins like this. Raises `UserError` unless there is exactly one."""
     full_name = target_key.full_name
-    shas = timelines.commits(target_key, sha, MOST_NAMED)
+    shas = commits_starting_with(connection, target_key, sha, MOST_NAMED)
     if not shas:
-        newest = [newest_sha[:SHORT] for newest_sha in timelines.commits(target_key, "", NEWEST)]
+        newest = [newest_sha[:SHORT] for newest_sha in commits_starting_with(connection, target_key, "", NEWEST)]
         if not newest:
             raise UserError(texts.NO_COMMITS.format(target=full_name))
         raise UserError(texts.UNKNOWN_SHA.format(target=full_name, sha=sha, known=_listed(newest)))

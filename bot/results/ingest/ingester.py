@@ -35,6 +35,7 @@ from bot.results.ingest.admission import Admissions, check_quota, lab_of
 from bot.results.ingest.files import FileLists
 from bot.results.ingest.parse import parse_run
 from bot.results.state import Admission, Run, RunState
+from bot.results.store.lists.run_lists import admission_of_commit, find_run, lab_usage
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
@@ -101,7 +102,7 @@ class RunIngester:
 
         Raises `TryAgain` or `UserError` if the bucket or GitHub does not answer; then nothing has changed.
         """
-        known_run = await asyncio.to_thread(self._store.run, request.key)
+        known_run = await asyncio.to_thread(self._store.read, find_run, request.key)
         if known_run is not None and not force and _is_settled(known_run, request.arrival.version):
             return known_run
         # The time of the first notification: if each retry moved the deadline, it would never pass.
@@ -141,8 +142,9 @@ class RunIngester:
         lab = lab_of(key, request.config)
         if not force:  # a rebuild ingests the runs of months on one day
             today = datetime.fromtimestamp(self._clock(), UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-            usage = partial(self._store.usage, key.repository, key.lab, today.timestamp())
-            runs, sent_bytes = await asyncio.to_thread(usage)
+            runs, sent_bytes = await asyncio.to_thread(
+                self._store.read, lab_usage, key.repository, key.lab, today.timestamp()
+            )
             check_quota(lab, runs, sent_bytes, manifest.bytes)
         try:
             return await self._admissions.admit(
@@ -155,7 +157,7 @@ class RunIngester:
                 afresh=force,
             )
         except Refused:
-            known_admission = await asyncio.to_thread(self._store.admission, key.repository, key.sha)
+            known_admission = await asyncio.to_thread(self._store.read, admission_of_commit, key.repository, key.sha)
             if known_admission is None or claimed_pull not in (None, known_admission.pull_request):
                 raise
             return known_admission

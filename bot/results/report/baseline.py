@@ -20,6 +20,10 @@ from bot.results.compare.diff import CONFIRMED_RUNS, Comparison
 from bot.results.report.compared import compared_with, with_confirmed, with_flaky
 from bot.results.report.findings import Baseline, ComparedSuite
 from bot.results.state import SuiteState, TargetState
+from bot.results.store.commit import seen_tests
+from bot.results.store.history.baselines import baselines
+from bot.results.store.history.flakiness import flakiness_of_tests
+from bot.results.store.tables import ancestry
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
@@ -64,7 +68,9 @@ async def _without_flaky(
     if not tests:
         return compared
     outcomes = {test: state.suites[suite].seen[test] for test in tests}
-    return with_flaky(compared, await results.flakiness(state.target, suite, state.sha, outcomes, aliases))
+    return with_flaky(
+        compared, await results.read(flakiness_of_tests, state.target, suite, state.sha, outcomes, aliases)
+    )
 
 
 async def _compared(
@@ -73,7 +79,7 @@ async def _compared(
     """Compare a suite with its nearest ancestor, and use the next one to find confirmed failures."""
 
     async def seen(ancestor: Baseline) -> Mapping[str, SeenTest]:
-        return await results.seen(state.target, suite.suite, ancestor.sha)
+        return await results.read(seen_tests, state.target, suite.suite, ancestor.sha)
 
     async def compare(pair: Pair, function: Callable[..., ComparedSuite], *arguments: object) -> ComparedSuite:
         # Details of failures may be large, and are not compared.
@@ -111,7 +117,7 @@ async def nearest_ancestors(
     Suites without such ancestors are missing. One request says whether a commit is an ancestor, at any distance, and
     the answer is stored (https://docs.github.com/en/rest/commits/commits#compare-two-commits).
     """
-    candidates = {suite: await results.baseline_candidates(target, suite, sha) for suite in suites}
+    candidates = {suite: await results.read(baselines, target, suite, sha) for suite in suites}
     return await searched_ancestors(results, github, repository, target.repository, sha, candidates, most=most)
 
 
@@ -129,12 +135,12 @@ async def searched_ancestors(
     if not any(candidates.values()):
         return {}
     shas = {candidate.sha for of_suite in candidates.values() for candidate in of_suite}
-    relations = await results.relations(stored_as, {sha, *shas})
+    relations = await results.read(ancestry.relations, stored_as, {sha, *shas})
     search = AncestorSearch(sha, candidates, relations, most)
     while github is not None and (candidate := search.next()) is not None:
         await _ask(github, repository, sha, candidate, search)
     if github is not None and (learned := [*search.learned, *search.derived()]):
-        await results.learn(stored_as, learned)
+        await results.write(ancestry.learn, stored_as, learned)
     return {
         suite: [Baseline(relation.other, relation.url) for relation in relations]
         for suite, relations in search.nearest().items()

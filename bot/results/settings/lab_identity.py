@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, model_validator
 
 from bot.config.keys import Keys
-from bot.config.texts import NO_WORKFLOW_LIMIT
 from bot.config.types import BranchName, EncryptedAddress, Says
+from bot.results.settings.texts import NO_WORKFLOW_LIMIT
 
 GITHUB_ISSUER = "https://token.actions.githubusercontent.com"
 BUILDKITE_ISSUER = "https://agent.buildkite.com"

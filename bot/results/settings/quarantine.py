@@ -8,9 +8,9 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
 
 from bot.config.keys import Keys
-from bot.config.texts import NOT_A_DAY
 from bot.config.types import Says, WebAddress
 from bot.results.settings.renames import TestPattern
+from bot.results.settings.texts import NOT_A_DAY
 
 MAX_QUARANTINED = 1_000
 """Entries that the list may have."""

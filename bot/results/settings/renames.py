@@ -10,7 +10,9 @@ from pydantic import AfterValidator, Field, GetCoreSchemaHandler, StringConstrai
 from pydantic_core import CoreSchema
 
 from bot.config.keys import Keys
-from bot.config.texts import (
+from bot.config.types import Says
+from bot.core.aliases import BOUNDARIES, STAR, Aliases
+from bot.results.settings.texts import (
     BARE_STAR,
     BOTH_WITH_STAR,
     RENAMED_IN_LOOP,
@@ -18,8 +20,6 @@ from bot.config.texts import (
     RENAMED_TWICE,
     STAR_AT_END,
 )
-from bot.config.types import Says
-from bot.core.aliases import BOUNDARIES, STAR, Aliases
 
 MAX_RENAMES = 1_000
 """Entries that the list may have."""

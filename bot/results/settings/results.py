@@ -9,13 +9,14 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, StringConstraints
 
 from bot.config.keys import Keys
-from bot.config.texts import PLACEHOLDER_IN_QUOTES, QUOTED_FOR_ONE_SHELL, UNKNOWN_PLACEHOLDER
+from bot.config.texts import UNKNOWN_PLACEHOLDER
 from bot.config.types import BranchName, Duration, Role, Says, WebAddress, WholeNumber, seconds
 from bot.core.patterns import LETTER_OR_DIGIT, Pattern
 from bot.results.settings.lab_identity import LabIdentity
 from bot.results.settings.lab_webhook import LabWebhook
 from bot.results.settings.lab_workflow import LabWorkflow
 from bot.results.settings.targets import Targets
+from bot.results.settings.texts import PLACEHOLDER_IN_QUOTES, QUOTED_FOR_ONE_SHELL
 
 PLACEHOLDERS = ("test", "path", "name", "suite", "target", "sha")
 """The placeholders of a lab's `reproduce`."""

@@ -12,8 +12,8 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from bot.config.keys import Keys
-from bot.config.texts import LONG_TEST, NAMES_ONLY
 from bot.config.types import Duration, LabelName, Pattern, Says, seconds
+from bot.results.settings.texts import LONG_TEST, NAMES_ONLY
 
 TargetName = Annotated[str, StringConstraints(pattern=f"^{TARGET_NAME}$"), Says(TARGET_WORDS)]
 

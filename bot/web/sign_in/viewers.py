@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import structlog
@@ -22,7 +22,7 @@ from bot.core.events import Person
 from bot.engine.records import Records
 from bot.github.pull_heads import repository_id_of
 from bot.github.sign_in import MOST_REPOSITORIES, SignInClient, TokenEnded
-from bot.web.problems import Answer, Problem
+from bot.web.problems import Problem
 from bot.web.sign_in.cookies import SESSION_COOKIE, OwnOrigin
 from bot.web.sign_in.forms import Forms, FormTokens, check_token
 from bot.web.sign_in.sessions import Session, Sessions
@@ -191,10 +191,11 @@ class Viewers:
         return [name for name, number in ids_by_name.items() if stored_ids[name] in (None, number)]
 
 
-@web.middleware
-async def private_for_viewers(request: web.Request, handler: Answer) -> web.StreamResponse:
+Response = TypeVar("Response", bound=web.StreamResponse)
+
+
+def keep_private(request: web.Request, response: Response) -> Response:
     """Keep caches from storing an answer to somebody who is signed in."""
-    response = await handler(request)
     if request.get(VIEWER) is not None:
         response.headers[hdrs.CACHE_CONTROL] = PRIVATE
         response.headers[hdrs.VARY] = "Cookie"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from nightjar_formats.model import TargetKey
 
 from bot.engine.records import Key, Record
+from bot.results.store.lists.lab_reports import nightly_reports
 from handlers.device_tests.degraded.rule import (
     DegradedTarget,
     NightlyOutcome,
@@ -71,7 +72,7 @@ async def judge_targets(
     if not keys:
         return []
     since = moment - WINDOW - max((target.repair_seconds for target in settings.values()), default=0.0)
-    reports = await asyncio.to_thread(store.labs.nightly, repository, since)
+    reports = await asyncio.to_thread(store.read, nightly_reports, repository, since)
     moves = await TrackingRecord(config, records, NIGHTLY).moves(repository)
     judgements = []
     for lab, name in keys:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import csv
 import io
 import json
@@ -99,14 +98,6 @@ def _rows(reader: csv.DictReader[str]) -> Iterator[ReportRow]:
             row.get(Column.DETAIL.value, ""),
             row.get(Column.ERROR.value, ""),
         )
-
-
-def ops_of(text: str) -> dict[str, int]:
-    """Return the operators of a field `Delegated Ops`. Raises ValueError."""
-    try:
-        return {str(name): int(count) for name, count in dict(ast.literal_eval(text or "{}")).items()}
-    except (SyntaxError, TypeError) as error:
-        raise ValueError(text[:80]) from error
 
 
 def _decimals(number: float | None) -> str:

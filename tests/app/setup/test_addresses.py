@@ -7,7 +7,7 @@ import pytest
 from bot.app.doctor.judge import WEBHOOK_PATH
 from bot.app.registration import EVENTS, PERMISSIONS
 from bot.app.setup.addresses import WEBHOOK, GitHubSite, github_site, organization_name, public_address
-from bot.app.setup.manifest import LONGEST_NAME, app_manifest
+from bot.app.setup.site import LONGEST_NAME, app_manifest
 
 GITHUB = GitHubSite()
 ENTERPRISE = GitHubSite("https://github.example.com")

@@ -11,6 +11,7 @@ from nightjar_formats.model import Case, Claims, RunKey, Status, Trouble
 from bot.results.compare.ancestors import Relation
 from bot.results.state import Admission, Run, RunState
 from bot.results.store.store import ResultsStore
+from bot.results.store.tables.ancestry import learn
 
 REPOSITORY = "octocat/compiler"
 NOW = 1_795_400_000.0
@@ -174,7 +175,8 @@ def fill(store: ResultsStore) -> None:
             store.put(sent.run, collect(sent.cases(), lambda case: (case.nodeid, case.path)))
         else:
             store.put_state(sent.run)
-    store.learn(
+    store.write(
+        learn,
         REPOSITORY,
         [
             Relation(

@@ -12,8 +12,8 @@ from typing import Any
 import aiohttp
 
 from bot.app.features import TITLES
-from bot.app.help_commands import list_commands_of
 from bot.app.load import parse_config
+from bot.app.services import list_commands_of
 from bot.core.metrics import Metrics
 from bot.core.redaction import Redactor
 from bot.core.untrusted.pool import Pool

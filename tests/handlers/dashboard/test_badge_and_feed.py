@@ -9,7 +9,7 @@ import pytest
 from nightjar_formats.model import TargetKey
 
 from bot.results.store.failures.failures import FailureMessage, RegressionMessage
-from bot.web.svg_badge import BadgeColor, svg_badge
+from handlers.dashboard.badge import BadgeColor, svg_badge
 from handlers.dashboard.feed import ATOM, atom_feed
 from tests.handlers.dashboard.nightly_runs import REPOSITORY, SOFTMAX, sha
 from tests.handlers.dashboard.site import DashboardSite

@@ -9,10 +9,11 @@ from typing import overload
 import pytest
 from nightjar_formats.readers.causes import failure_cause
 
-from bot.results.store.grid.grid import Grid
+from bot.results.store.grid.grid import Grid, grid_of
 from bot.results.store.grid.rows import GridRange
 from bot.results.store.store import ResultsStore
 from bot.results.store.tables.cells import TestGroups
+from bot.results.store.tables.names import all_names
 from handlers.dashboard import causes, rows
 from handlers.dashboard.rows import MOST_ROWS, Folders, ListedRows, RowFilter, rows_of
 from tests.handlers.dashboard.nightly_runs import NOW
@@ -77,9 +78,9 @@ def store(tmp_path: Path, names: list[str]) -> Iterator[ResultsStore]:
     store.close()
 
 
-def grid_of(store: ResultsStore) -> tuple[Grid, GridRange]:
+def grid_in(store: ResultsStore) -> tuple[Grid, GridRange]:
     grid_range = GridRange(REPOSITORY, LAB, TARGET, SUITE, COMMITS)
-    return store.grids.read(grid_range), grid_range
+    return store.read(grid_of, grid_range), grid_range
 
 
 def listed(
@@ -90,8 +91,8 @@ def listed(
 
 
 def test_a_folder_is_searched_once_however_often_it_is_shown(store: ResultsStore) -> None:
-    grid, grid_range = grid_of(store)
-    names, folders = CountedNames(store.grids.names(grid.lines[0])), Folders()
+    grid, grid_range = grid_in(store)
+    names, folders = CountedNames(store.read(all_names, grid.lines[0].row)), Folders()
     first = listed(grid, grid_range, names, folders)
     walks = names.walks
     assert walks > 0
@@ -112,16 +113,16 @@ def test_only_the_tests_of_listed_rows_are_counted(
             super().__init__(groups)
 
     monkeypatch.setattr(rows, "TestGroups", RecordedGroups)
-    grid, grid_range = grid_of(store)
-    page = listed(grid, grid_range, store.grids.names(grid.lines[0]), Folders())
+    grid, grid_range = grid_in(store)
+    page = listed(grid, grid_range, store.read(all_names, grid.lines[0].row), Folders())
     below = tuple(row.folder for row in page.rows)
     assert len(below) <= MOST_ROWS
     assert counted == [sum(name.startswith(below) for name in names)]
 
 
 def test_all_rows_are_on_one_of_the_pages(store: ResultsStore, names: list[str]) -> None:
-    grid, grid_range = grid_of(store)
-    stored, folders = store.grids.names(grid.lines[0]), Folders()
+    grid, grid_range = grid_in(store)
+    stored, folders = store.read(all_names, grid.lines[0].row), Folders()
     pages = [listed(grid, grid_range, stored, folders, first_row=first) for first in range(0, TESTS, MOST_ROWS)]
     children = [row.folder for page in pages for row in page.rows]
     expected = {name.partition("::")[0] + "::" if "::" in name else name for name in names}

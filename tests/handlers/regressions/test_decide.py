@@ -13,8 +13,9 @@ from nightjar_formats.model import SeenTest, Status
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.ancestors import Relation
 from bot.results.state import SuiteState
-from bot.results.store.failures.failures import Failure, SuiteFailures
+from bot.results.store.failures.failures import Failure, SuiteFailures, newest_runs, reported_failures, store_reports
 from bot.results.store.store import ResultsStore
+from bot.results.store.tables.ancestry import learn
 from handlers.regressions.decide import (
     RECOVERED,
     REMOVED,
@@ -82,15 +83,17 @@ class Nightly:
     def evaluate(self, number: int) -> RegressionChanges:
         """Report the changes of the target, with GitHub's answers about its commits; return them."""
         previous_runs = {}
-        for newest in self.store.failures.newest_runs(ABOUT):
+        for newest in self.store.read(newest_runs, ABOUT):
             older = sorted((run for run in self.arrived if sha(run) < newest.sha), reverse=True)
             if older and newest.suite == SUITE:
                 previous_runs[newest.suite] = sha(older[0])
-                self.store.learn(REPOSITORY, [Relation(newest.sha, sha(run), is_ancestor=True) for run in older[:2]])
-        changes, _ = load_changes(self.store, ABOUT, sha(number), previous_runs, self.aliases)
+                self.store.write(
+                    learn, REPOSITORY, [Relation(newest.sha, sha(run), is_ancestor=True) for run in older[:2]]
+                )
+        changes, _ = self.store.read(load_changes, ABOUT, sha(number), previous_runs, self.aliases)
         ended = {RECOVERED: changes.recovered, REMOVED: changes.removed}
         for _ in range(2):  # repeated, as by an effect after a crash
-            self.store.failures.report(ABOUT, sha(number), changes.began, ended, self.aliases)
+            self.store.write(store_reports, ABOUT, sha(number), self.store.clock(), changes.began, ended, self.aliases)
         return changes
 
     @staticmethod
@@ -170,12 +173,12 @@ def test_a_failure_that_begins_before_a_mass_of_failures_is_reported(store: Resu
 def test_any_number_of_failures_is_recorded(store: ResultsStore) -> None:
     number = 2_936
     assert news_of_runs(store, many("a", "PFFF", number) | many("ok", "PPPP", 1_000)) == ["", "", f"+{number}", ""]
-    assert len(store.failures.reported(ABOUT)) == number
+    assert len(store.read(reported_failures, ABOUT)) == number
 
 
 def test_the_first_failure_and_the_last_pass_are_recorded(store: ResultsStore) -> None:
     assert news_of_runs(store, {"a": "PPSFSFF", "b": "--FFFFF"})[-1] == "+a"
-    reported = store.failures.reported(ABOUT)
+    reported = store.read(reported_failures, ABOUT)
     assert reported == [Failure(SUITE, "b", sha(3)), Failure(SUITE, "a", sha(4), sha(2))]
 
 
@@ -192,7 +195,7 @@ def test_a_failure_is_confirmed_under_its_new_name(store: ResultsStore) -> None:
     story = {"tests/a.py::test": "PF--"} | dict.fromkeys(good, "PP--")
     story |= {test.replace("tests/", "tests/moved/"): "--FF" if "a.py" in test else "--PP" for test in story}
     assert news_of_runs(store, story) == ["", "", "+tests/moved/a.py::test", ""]
-    assert store.failures.reported(ABOUT) == [Failure(SUITE, "tests/moved/a.py::test", sha(2), sha(1))]
+    assert store.read(reported_failures, ABOUT) == [Failure(SUITE, "tests/moved/a.py::test", sha(2), sha(1))]
 
 
 @pytest.mark.no_cover
@@ -210,7 +213,7 @@ def test_a_failure_is_confirmed_under_its_new_name(store: ResultsStore) -> None:
 def test_a_test_renamed_in_app_yaml_stays_the_same_test(store: ResultsStore, story: Story, news: list[str]) -> None:
     nightly = Nightly(store, story, aliases=Aliases([("older", "old"), ("old", "new")]))
     assert [nightly.arrive(number) for number in range(1, nightly.last + 1)] == news
-    assert all(failure.good == sha(1) for failure in store.failures.reported(ABOUT, nightly.aliases))
+    assert all(failure.good == sha(1) for failure in store.read(reported_failures, ABOUT, nightly.aliases))
 
 
 def test_a_removed_alias_no_longer_counts(store: ResultsStore) -> None:
@@ -250,10 +253,12 @@ def test_a_run_of_another_branch_does_not_interrupt_two_runs_in_a_row(store: Res
         upload = Upload(number, {"a": status})
         assert store.put(upload.run, upload.columns)
     related = [(2, 1, True), (3, 1, True), (4, 2, True), (4, 1, True), (4, 3, False)]
-    store.learn(
-        REPOSITORY, [Relation(sha(run), sha(older), is_ancestor=is_ancestor) for run, older, is_ancestor in related]
+    store.write(
+        learn,
+        REPOSITORY,
+        [Relation(sha(run), sha(older), is_ancestor=is_ancestor) for run, older, is_ancestor in related],
     )
-    changes, _ = load_changes(store, ABOUT, sha(4), {SUITE: sha(2)})
+    changes, _ = store.read(load_changes, ABOUT, sha(4), {SUITE: sha(2)})
     assert changes.began == (Failure(SUITE, "a", sha(2), sha(1)),)
 
 

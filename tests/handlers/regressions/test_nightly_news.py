@@ -24,6 +24,7 @@ from bot.plan.effect import Effect
 from bot.plan.handler import joined
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
 from bot.results.store.failures.failures import FailureEnd
+from bot.results.store.write.pending_checks import announced, scheduled_checks
 from handlers.regressions import nightly_news, target_news
 from handlers.regressions.decide import REGRESSIONS
 from handlers.regressions.effects import StoreReports
@@ -96,8 +97,8 @@ def uploaded(labs: Labs, failed: dict[str, Sequence[str]], sha: str = "") -> str
     sha = sha or labs.commit()
     for target, tests in failed.items():
         labs.upload(sha, *tests, target=target)
-    for pending in labs.store.scheduled_checks(FULL_NAME, 1e12, 0.0, 1e11):
-        labs.store.announced(pending)
+    for pending in labs.store.read(scheduled_checks, FULL_NAME, 1e12, 0.0, 1e11):
+        labs.store.write(announced, pending)
     return sha
 
 

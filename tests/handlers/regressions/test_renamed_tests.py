@@ -17,7 +17,7 @@ from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
 from bot.results.state import Admission, Run, RunState
-from bot.results.store.failures.failures import Failure, FailureEnd
+from bot.results.store.failures.failures import Failure, FailureEnd, failure_ends, reported_failures
 from handlers.regressions import target_news
 from handlers.regressions.texts import NO_NEWS
 from tests.handlers.driver import FULL_NAME
@@ -88,10 +88,10 @@ async def test_a_known_regression_stays_known_while_app_yaml_names_the_rename(la
     upload(lab, shas[3], NEW)
     assert await evaluated(lab, shas[3]) == NO_NEWS
     reported = Failure("kernel", OLD, shas[1], shas[0])
-    assert lab.store.failures.ends(ABOUT, [reported]) == {reported: FailureEnd("", "")}
+    assert lab.store.read(failure_ends, ABOUT, [reported]) == {reported: FailureEnd("", "")}
     upload(lab, shas[4], NEW, Status.PASSED)
     assert (
         await evaluated(lab, shas[4]) == f"1 test recovered on example-lab/hexagon-v73 at nightly commit {shas[4][:7]}"
     )
-    assert lab.store.failures.reported(ABOUT) == []
-    assert lab.store.failures.ends(ABOUT, [reported]) == {reported: FailureEnd("recovered", shas[4])}
+    assert lab.store.read(reported_failures, ABOUT) == []
+    assert lab.store.read(failure_ends, ABOUT, [reported]) == {reported: FailureEnd("recovered", shas[4])}

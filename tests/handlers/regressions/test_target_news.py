@@ -23,6 +23,7 @@ from bot.plan.handler import Plan
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
 from bot.results.settings.quarantine import EXAMPLE
 from bot.results.store.failures.failures import Failure
+from bot.results.store.write.pending_checks import announced, scheduled_checks
 from handlers.regressions import target_news
 from handlers.regressions.decide import (
     RECOVERED,
@@ -168,8 +169,8 @@ async def test_a_late_run_is_reported_with_its_date(labs: Labs) -> None:
     first, second, third = (labs.commit() for _ in range(3))
     labs.upload(first)
     labs.upload(third, TILE)
-    for pending in labs.store.scheduled_checks(FULL_NAME, 1e12, 0.0, 1e11):
-        labs.store.announced(pending)
+    for pending in labs.store.read(scheduled_checks, FULL_NAME, 1e12, 0.0, 1e11):
+        labs.store.write(announced, pending)
     assert (await planned(labs, third)).why == NO_NEWS
     labs.upload(second, TILE)
     # The check run of the third one is computed again, because its baseline changed.

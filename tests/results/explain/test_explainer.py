@@ -16,8 +16,9 @@ from bot.results.compare.health import RunFlips
 from bot.results.explain.classes import ResultClass
 from bot.results.explain.explainer import Explanation, explain_test
 from bot.results.explain.lookup import find_commit, find_target
-from bot.results.store.failures.failures import Failure
+from bot.results.store.failures.failures import Failure, store_reports
 from bot.results.store.store import ResultsStore
+from bot.results.store.tables.ancestry import learn
 from tests.results.uploads import ABOUT, LAB, REPOSITORY, SUITE, TARGET, Upload, sha
 from tests.tables import with_tables
 
@@ -42,11 +43,13 @@ def store_story(store: ResultsStore, letters: str, test: str = TEST, **values: o
         flaky = frozenset([test]) if letter == FLAKY else frozenset[str]()
         upload = Upload(number, tests, flaky=flaky, **values)  # type: ignore[arg-type]
         store.put(upload.run, upload.columns)
-        store.learn(REPOSITORY, [Relation(sha(number), sha(number - 1), is_ancestor=True, url=f"/commit/{number - 1}")])
+        store.write(
+            learn, REPOSITORY, [Relation(sha(number), sha(number - 1), is_ancestor=True, url=f"/commit/{number - 1}")]
+        )
 
 
 def explained(store: ResultsStore, commit: int, test: str = TEST) -> Explanation:
-    (explanation,) = explain_test(store, ABOUT, sha(commit), test)
+    (explanation,) = store.read(explain_test, ABOUT, sha(commit), test)
     return explanation
 
 
@@ -119,7 +122,7 @@ def test_a_failure_at_the_head_of_a_pull_request_is_no_regression(sqlite: Result
     store_story(sqlite, "PF")
     head = Upload(3, OTHERS | {TEST: "failed"}, mainline=False, pull_request=7)
     sqlite.put(head.run, head.columns)
-    sqlite.learn(REPOSITORY, [Relation(sha(3), sha(2), is_ancestor=True, url="/commit/2")])
+    sqlite.write(learn, REPOSITORY, [Relation(sha(3), sha(2), is_ancestor=True, url="/commit/2")])
     explanation = explained(sqlite, 3)
     assert (explanation.of_class, explanation.since) == (ResultClass.STILL_FAILING, "")
     assert explanation.runs[0].left_out.value == "pull request"
@@ -128,12 +131,12 @@ def test_a_failure_at_the_head_of_a_pull_request_is_no_regression(sqlite: Result
 def test_messages_are_listed_with_the_end_of_the_failure(store: ResultsStore) -> None:
     store_story(store, "PFFP")
     failure = Failure(SUITE, TEST, sha(2), sha(1))
-    store.failures.report(ABOUT, sha(3), [failure], {})
+    store.write(store_reports, ABOUT, sha(3), store.clock(), [failure], {})
     assert [
         (failure_message.since, failure_message.good, failure_message.reported_in, failure_message.ended)
         for failure_message in explained(store, 3).messages
     ] == [(sha(2), sha(1), sha(3), "")]
-    store.failures.report(ABOUT, sha(4), [], {"recovered": [failure]})
+    store.write(store_reports, ABOUT, sha(4), store.clock(), [], {"recovered": [failure]})
     (message,) = explained(store, 4).messages
     assert (message.ended, message.ended_in) == ("recovered", sha(4))
     assert explained(store, 4, "test_ok_1").messages == ()
@@ -145,7 +148,7 @@ def test_the_old_name_of_a_renamed_test_is_shown(sqlite: ResultsStore) -> None:
     for number, tests in enumerate((old_tests, old_tests, new_tests), 1):
         upload = Upload(number, tests)
         sqlite.put(upload.run, upload.columns)
-        sqlite.learn(REPOSITORY, [Relation(sha(number), sha(number - 1), is_ancestor=True, url="")])
+        sqlite.write(learn, REPOSITORY, [Relation(sha(number), sha(number - 1), is_ancestor=True, url="")])
     explanation = explained(sqlite, 3, "b/test_x.py::test_0")
     assert (explanation.of_class, explanation.renamed_from) == (ResultClass.NEVER_PASSED, "a/test_x.py::test_0")
     assert [run.name for run in explanation.runs] == ["b/test_x.py::test_0", *["a/test_x.py::test_0"] * 2]
@@ -186,41 +189,41 @@ def test_an_unknown_target_is_answered_with_the_existing_ones(
     two_targets: ResultsStore, repository: str | None, name: str, problem: str
 ) -> None:
     with pytest.raises(UserError) as error:
-        find_target(two_targets.timelines, repository, name)
+        two_targets.read(find_target, repository, name)
     assert str(error.value) == problem
 
 
 def test_a_target_in_a_single_repository_needs_no_repository(two_targets: ResultsStore) -> None:
-    assert find_target(two_targets.timelines, None, "example-lab/hexagon") == TargetKey(REPOSITORY, LAB, "hexagon")
-    target = find_target(two_targets.timelines, "Octocat/Other", f"{LAB}/{TARGET}")
+    assert two_targets.read(find_target, None, "example-lab/hexagon") == TargetKey(REPOSITORY, LAB, "hexagon")
+    target = two_targets.read(find_target, "Octocat/Other", f"{LAB}/{TARGET}")
     assert target.repository == "octocat/other"
 
 
 def test_the_beginning_of_a_sha_is_enough_unless_it_is_ambiguous(store: ResultsStore) -> None:
     store_story(store, "PP")
     shas: Mapping[int, str] = {number: sha(number) for number in (1, 2)}
-    assert find_commit(store.timelines, ABOUT, shas[1]) == shas[1]
+    assert store.read(find_commit, ABOUT, shas[1]) == shas[1]
     with pytest.raises(UserError, match="several commits of example-lab/adreno begin with 0000"):
-        find_commit(store.timelines, ABOUT, "0000")
+        store.read(find_commit, ABOUT, "0000")
     with pytest.raises(UserError, match=f"are stored at ffff; its newest commits: {shas[2][:10]}, "):
-        find_commit(store.timelines, ABOUT, "ffff")
+        store.read(find_commit, ABOUT, "ffff")
 
 
 def test_an_unknown_test_is_answered_with_similar_names(sqlite: ResultsStore) -> None:
     store_story(sqlite, "P", test="tests/te/test_tile.py::test_tile[int8]")
     with pytest.raises(UserError) as error:
-        explain_test(sqlite, ABOUT, sha(1), "test_tile.py::test_tile")
+        sqlite.read(explain_test, ABOUT, sha(1), "test_tile.py::test_tile")
     unknown = "no run of example-lab/adreno has a test test_tile.py::test_tile"
     assert str(error.value).startswith(f"{unknown}; similar: tests/te/test_tile.py::test_tile[int8]")
     with pytest.raises(UserError, match="has a test 日本, or one of a similar name"):
-        explain_test(sqlite, ABOUT, sha(1), "日本")
+        sqlite.read(explain_test, ABOUT, sha(1), "日本")
 
 
 def test_a_test_in_two_suites_is_explained_in_each(sqlite: ResultsStore) -> None:
     for suite in ("one", "two"):
         upload = Upload(1, OTHERS, suite=suite, run_id=suite)
         sqlite.put(upload.run, upload.columns)
-    assert [suite_explanation.suite for suite_explanation in explain_test(sqlite, ABOUT, sha(1), "test_ok_1")] == [
+    assert [suite_explanation.suite for suite_explanation in sqlite.read(explain_test, ABOUT, sha(1), "test_ok_1")] == [
         "one",
         "two",
     ]

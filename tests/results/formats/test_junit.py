@@ -147,7 +147,7 @@ OUTCOMES = st.sampled_from(["", "failure", "error", "skipped"])
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(NAMES, NAMES, OUTCOMES, XML_TEXT), max_size=20),
-    st.sampled_from(["utf-8", "utf-16", "utf-16-le", "utf-16-be", "ascii"]),
+    st.sampled_from(["utf-8", "ascii"]),
     st.sampled_from([0, 70_000]),
     st.integers(1, 1000),
 )
@@ -160,7 +160,7 @@ def test_whatever_a_generator_writes_is_read_back(
         ElementTree.SubElement(element, "system-out").text = "x" * padding
         if outcome:
             ElementTree.SubElement(element, outcome, message="no").text = text
-    declared = f'<?xml version="1.0" encoding="{encoding.removesuffix("-le").removesuffix("-be")}"?>'
+    declared = f'<?xml version="1.0" encoding="{encoding}"?>'
     body = declared + ElementTree.tostring(root, encoding="unicode")
     stream = Dripping(body.encode(encoding, "xmlcharrefreplace"), pieces)
     read_cases = list(junit.read(cast("BinaryIO", stream)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from io import BytesIO
+from io import BufferedReader, BytesIO
 
 import pytest
 from hypothesis import example, given, settings
@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from nightjar_formats.limits import MAX_ATTRIBUTES, MAX_DEPTH, MAX_RAW_NAME, MAX_XML_NAMES, NotXml
 from nightjar_formats.model import Case
 from nightjar_formats.readers import junit
+from nightjar_formats.readers.decoding.wide_text import as_utf_8
+from nightjar_formats.readers.repairs import Repairs
 from nightjar_formats.refused import Refused, TooMuch
 
 from tests.results.formats.junit_corpus import FOLDER
@@ -83,7 +85,8 @@ REFUSALS = {
 
 
 def read(content: bytes) -> Iterator[Case]:
-    return junit.read(BytesIO(content))
+    """Yield the cases of an uploaded file: its encoding is known before a reader gets it."""
+    return junit.read(as_utf_8(BufferedReader(BytesIO(content)), Repairs()))
 
 
 @pytest.mark.parametrize("name", REFUSALS)

@@ -6,7 +6,7 @@ The number of statements does not depend on the number of failures and targets, 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +14,12 @@ import sqlalchemy as sa
 from nightjar_formats.columns import at
 from nightjar_formats.model import TargetKey
 
-from bot.core.aliases import Aliases
+from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.context import FailureContext, failure_context
 from bot.results.store.history.windows import TestsInWindow, window_histories
 from bot.results.store.tables import schema
 from bot.results.store.tables.cells import FAILS
-from bot.results.store.tables.names import SuiteNames, SuiteRow
+from bot.results.store.tables.names import SuiteRow, ordinals_by_name
 from bot.results.store.tables.points import (
     LinkedPoint,
     Place,
@@ -62,9 +62,27 @@ class TargetContextQuery:
     tests: Collection[str]
 
 
-def of_suite(
+def failure_contexts(
     connection: sa.Connection,
-    suite_names: SuiteNames,
+    target: TargetKey,
+    sha: str,
+    queries: Mapping[str, ContextQuery],
+    aliases: Aliases = NO_ALIASES,
+    most_runs: int = MOST_RUNS,
+) -> dict[tuple[str, str], FailureContext]:
+    """Return the contexts of failures at a commit, by suite and test; `queries` has the failures of each suite.
+
+    At most `most_runs` earlier runs of each suite are read.
+    """
+    return {
+        (suite, test): context
+        for suite, query in queries.items()
+        for test, context in contexts_of_suite(connection, target, suite, sha, query, aliases, most_runs).items()
+    }
+
+
+def contexts_of_suite(
+    connection: sa.Connection,
     target: TargetKey,
     suite_name: str,
     sha: str,
@@ -78,18 +96,19 @@ def of_suite(
     """
     for suite in suites_on_targets(connection, target.repository, target.lab, target.target, suite_name):
         target_query = TargetContextQuery(suite, sha, query.baseline, query.tests)
-        return of_targets(connection, suite_names, [target_query], aliases, most_runs)[suite.series]
+        return contexts_on_targets(connection, [target_query], aliases, most_runs)[suite.series]
     return {}
 
 
-def of_targets(
+def contexts_on_targets(
     connection: sa.Connection,
-    suite_names: SuiteNames,
     queries: Sequence[TargetContextQuery],
-    aliases: Aliases,
+    aliases: Aliases = NO_ALIASES,
     most_runs: int = MOST_RUNS,
 ) -> dict[int, dict[str, FailureContext]]:
     """Return the contexts of tests of one suite that fail on some targets, by series and test."""
+    if not queries:
+        return {}
     row, suite = queries[0].suite.row, queries[0].suite.name
     earlier, elsewhere = _earlier_points(connection, queries, most_runs + 1), _elsewhere(connection, queries)
     baselines_of = {
@@ -97,7 +116,7 @@ def of_targets(
     }
     read = {*baselines_of.values(), *(place for newest in elsewhere.values() for place in newest)}
     columns = status_columns(connection, numbers_of(stored_runs(connection, read)))
-    ordinals = suite_names.ordinals(connection, row)
+    ordinals = ordinals_by_name(connection, row)
     tests = {
         query.suite.series: {ordinals[test]: test for test in query.tests if test in ordinals} for query in queries
     }
@@ -112,7 +131,7 @@ def of_targets(
         )
         for query in queries
     ]
-    histories = window_histories(connection, suite_names, in_window, aliases)
+    histories = window_histories(connection, in_window, aliases)
     return {
         series: {
             test: failure_context(

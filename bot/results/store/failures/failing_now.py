@@ -1,6 +1,6 @@
 """Find what fails now on each target of a repository, and since when, with a few statements for all targets.
 
-`FailureReports.failing` returns more about one target.
+`failures.failing_tests` returns more about one target.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import sqlalchemy as sa
 from nightjar_formats.columns import CODES
 from nightjar_formats.model import Status, TargetKey
 
-from bot.core.aliases import Aliases
+from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.context import failure_context
 from bot.results.store.failures.contexts import MOST_RUNS
 from bot.results.store.history.series_names import END, changes_since, series_names
 from bot.results.store.history.windows import segments_over
 from bot.results.store.tables import schema
 from bot.results.store.tables.cells import IS_FAILURE, marked_places
-from bot.results.store.tables.names import SuiteNames
+from bot.results.store.tables.names import all_names
 from bot.results.store.tables.points import (
     LinkedPoint,
     Position,
@@ -64,11 +64,10 @@ class TargetNow:
 
 def targets_now(
     connection: sa.Connection,
-    suite_names: SuiteNames,
     repository: str,
     limit: int,
-    aliases: Aliases,
-    targets: Collection[TargetKey] | None,
+    aliases: Aliases = NO_ALIASES,
+    targets: Collection[TargetKey] | None = None,
 ) -> dict[TargetKey, TargetNow]:
     """Return what fails on targets of a repository with complete results; at most `limit` tests of each are listed.
 
@@ -95,11 +94,11 @@ def targets_now(
     for target_suites in by_target.values():
         room = limit
         for suite in sorted(target_suites, key=lambda suite: suite.name):
-            name_of = suite_names.all(connection, suite.row) if room and failing[suite.series] else []
+            name_of = all_names(connection, suite.row) if room and failing[suite.series] else []
             tests = sorted((name_of[ordinal], ordinal) for ordinal in failing[suite.series])[:room] if name_of else []
             listed[suite.series] = tests
             room -= len(tests)
-    since = _since(connection, suite_names, suites, newest, listed, aliases)
+    since = _since(connection, suites, newest, listed, aliases)
     target_now = {}
     for target, target_suites in by_target.items():
         latest = max(
@@ -130,7 +129,6 @@ def stored_failures(connection: sa.Connection, repository: str) -> dict[TargetKe
 
 def _since(
     connection: sa.Connection,
-    suite_names: SuiteNames,
     suites: Mapping[int, SuiteOnTarget],
     newest: Mapping[int, LinkedPoint],
     listed: Mapping[int, Sequence[tuple[str, int]]],
@@ -141,7 +139,7 @@ def _since(
     if not ordinals:
         return {}
     oldest = _oldest(connection, ordinals)
-    spans = _spans(connection, suite_names, suites, ordinals, aliases)
+    spans = _spans(connection, suites, ordinals, aliases)
     names = {
         series: {name for spans_of_test in spans_of_series.values() for name, _, _ in spans_of_test}
         for series, spans_of_series in spans.items()
@@ -166,7 +164,6 @@ def _since(
 
 def _spans(
     connection: sa.Connection,
-    suite_names: SuiteNames,
     suites: Mapping[int, SuiteOnTarget],
     ordinals: Mapping[int, Sequence[int]],
     aliases: Aliases,
@@ -179,7 +176,7 @@ def _spans(
     for series, ordinals_of_series in ordinals.items():
         spans[series] = {ordinal: [(ordinal, START, END)] for ordinal in ordinals_of_series}
         if aliases or renames[series]:
-            name_of = suite_names.all(connection, suites[series].row)
+            name_of = all_names(connection, suites[series].row)
             names = series_names(connection, series, name_of, aliases, ordinals_of_series, renames[series])
             spans[series] = {ordinal: list(names.spans(ordinal)) for ordinal in ordinals_of_series}
     return spans

@@ -1,34 +1,32 @@
-"""Lasting failures of targets: which tests fail, since when, what was reported about them, and how that ended."""
+"""Lasting failures of targets: which tests fail, since when, what was reported about them, and how that ended.
+
+`aliases` are the names of tests that maintainers renamed. Times are in seconds since 1970.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress, count
 from typing import Any
 
 import sqlalchemy as sa
 from nightjar_formats.columns import ABSENT, at, status_of
-from nightjar_formats.model import GOOD, SeenTest, TargetKey
+from nightjar_formats.model import GOOD, TargetKey
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.context import FailureContext
-from bot.results.compare.flaky import Flakiness, flakiness_of
-from bot.results.compare.health import SuiteHealth, suite_health
+from bot.results.compare.flaky import flakiness_of
 from bot.results.compare.lasting import Segment, is_steady, lasting_failure
-from bot.results.store.failures import contexts
-from bot.results.store.failures.contexts import ContextQuery, TargetContextQuery
-from bot.results.store.failures.failing_now import TargetNow, stored_failures, targets_now
-from bot.results.store.history import flakiness, health
+from bot.results.store.failures.contexts import ContextQuery, contexts_of_suite
 from bot.results.store.history.baselines import baselines
 from bot.results.store.history.series_names import series_names
 from bot.results.store.history.windows import histories
 from bot.results.store.tables import ancestry, names, revisions, runs, schema
 from bot.results.store.tables.cells import FAILS, IS_FAILURE
-from bot.results.store.tables.database import ResultsDatabase
-from bot.results.store.tables.names import SuiteNames
-from bot.results.store.tables.points import Position, SuiteOnTarget, suites_on_targets
+from bot.results.store.tables.names import all_names, find_ordinal
+from bot.results.store.tables.points import Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,329 +118,239 @@ class RegressionMessage:
     message: FailureMessage
 
 
-class FailureReports:
-    """Reads failures of targets, and reads and stores reports of them. Its methods block.
+def late_run(connection: sa.Connection, target: TargetKey, sha: str) -> tuple[str, float] | None:
+    """Return the older nightly commit whose results arrived last, if any arrived after those of a commit.
 
-    `aliases` are the names of tests that maintainers renamed. Times are in seconds since 1970.
+    The second value is the time of that older commit.
     """
-
-    def __init__(self, database: ResultsDatabase, suite_names: SuiteNames, clock: Callable[[], float]) -> None:
-        self._database = database
-        self._suite_names = suite_names
-        self._clock = clock
-
-    # What fails
-
-    def newest_runs(self, target: TargetKey) -> list[NewestRun]:
-        """Return the newest run of each suite of a target, the newest of them first."""
-        with self._database.reading() as connection:
-            return _newest_runs(connection, target)
-
-    def late_run(self, target: TargetKey, sha: str) -> tuple[str, float] | None:
-        """Return the older nightly commit whose results arrived last, if any arrived after those of a commit.
-
-        The second value is the time of that older commit.
-        """
-        table = schema.runs
-        with self._database.reading() as connection:
-            target_id = runs.target_id(connection, target)
-            arrived_at, committed_at = connection.execute(
-                sa.select(sa.func.min(table.c.received_at), sa.func.min(table.c.committed_at)).filter_by(
-                    target_id=target_id, sha=sha
-                )
-            ).one()
-            row = connection.execute(
-                sa.select(table.c.sha, table.c.committed_at)
-                .where(table.c.target_id == target_id, table.c.received_at > arrived_at)
-                .where(table.c.mainline, table.c.committed_at < committed_at)
-                .order_by(table.c.received_at.desc())
-                .limit(1)
-            ).first()
-        return (row.sha, row.committed_at) if row is not None else None
-
-    def commit_times(self, target: TargetKey, shas: Collection[str]) -> dict[str, float]:
-        """Return when the commits that a target tested were made."""
-        table = schema.runs
-        times = dict[str, float]()
-        with self._database.reading() as connection:
-            target_id = runs.target_id(connection, target)
-            for chunk in schema.in_chunks(sorted(shas)):
-                statement = (
-                    sa.select(table.c.sha, sa.func.min(table.c.committed_at).label("committed_at"))
-                    .where(table.c.target_id == target_id, table.c.sha.in_(chunk), table.c.committed_at.is_not(None))
-                    .group_by(table.c.sha)
-                )
-                times |= {row.sha: row.committed_at for row in connection.execute(statement)}
-        return times
-
-    def given_up(self, target: TargetKey, sha: str) -> set[str]:
-        """Return the suites without results at a nightly commit, at the one before, and at all later ones."""
-        points, series, suites = schema.points, schema.series, schema.suites
-        with self._database.reading() as connection:
-            of_target = sa.and_(series.c.target_id == runs.target_id(connection, target), points.c.mainline)
-            select_suites = sa.select(suites.c.suite, points.c.committed_at, points.c.sha).select_from(
-                points.join(series).join(suites, series.c.suite_id == suites.c.id)
-            )
-            committed_at = connection.execute(
-                sa.select(sa.func.min(points.c.committed_at))
-                .select_from(points.join(series))
-                .where(of_target, points.c.sha == sha)
-            ).scalar()
-            previous = connection.execute(
-                sa.select(sa.func.max(points.c.committed_at))
-                .select_from(points.join(series))
-                .where(of_target, points.c.committed_at < committed_at)
-            ).scalar()
-            if committed_at is None or previous is None:
-                return set()
-            # Not only these two commits: a suite that is back in a later one, which arrived first, is not given up.
-            recent = set(
-                connection.execute(select_suites.where(of_target, points.c.committed_at >= previous)).scalars()
-            )
-            return set(connection.execute(select_suites.where(of_target)).scalars()) - recent
-
-    def of_target(
-        self, target: TargetKey, ancestors: Mapping[str, str], aliases: Aliases = NO_ALIASES
-    ) -> list[SuiteFailures]:
-        """Return the failures in the newest run of each suite.
-
-        `ancestors` has the nearest ancestor with results of that run, by suite; without one, no failure has begun.
-        """
-        with self._database.reading() as connection:
-            return [
-                _suite_failures(connection, self._suite_names, target, run, ancestors.get(run.suite, ""), aliases)
-                for run in _newest_runs(connection, target)
-            ]
-
-    def failing(self, target: TargetKey, limit: int, aliases: Aliases = NO_ALIASES) -> tuple[list[FailingTest], int]:
-        """Return tests that fail in the newest nightly runs of a target, at most `limit`, and how many fail in all."""
-        tests = list[FailingTest]()
-        with self._database.reading() as connection:
-            target_id, newest = runs.target_id(connection, target), _newest_runs(connection, target)
-            for run in sorted(newest, key=lambda run: run.suite):
-                suite, room = names.find(connection, target.repository, run.suite), limit - len(tests)
-                if target_id is None or suite is None or not run.failing or room <= 0:
-                    continue
-                column = _statuses(connection, target_id, run.suite, run.sha)
-                name_of = self._suite_names.all(connection, suite)
-                failing = sorted(name_of[ordinal] for ordinal, byte in enumerate(column) if byte in FAILS)[:room]
-                candidates = baselines(connection, target, run.suite, run.sha, 1)
-                query = ContextQuery(candidates[0].sha if candidates else "", failing)
-                context_of = contexts.of_suite(
-                    connection, self._suite_names, target, run.suite, run.sha, query, aliases
-                )
-                tests += [FailingTest(run.suite, test, run.sha, context_of[test]) for test in failing]
-        return tests, sum(run.failing for run in newest)
-
-    def targets_now(
-        self,
-        repository: str,
-        limit: int,
-        aliases: Aliases = NO_ALIASES,
-        targets: Collection[TargetKey] | None = None,
-    ) -> dict[TargetKey, TargetNow]:
-        """Return the tests that fail now on targets of a repository, by default on all, at most `limit` of each."""
-        with self._database.reading() as connection:
-            return targets_now(connection, self._suite_names, repository, limit, aliases, targets)
-
-    def stored_failures(self, repository: str) -> dict[TargetKey, int]:
-        """Return how many tests failed in the newest runs of each target, as far as that is stored.
-
-        It includes tests that passed when they were tried again.
-        """
-        with self._database.reading() as connection:
-            return stored_failures(connection, repository)
-
-    # Since when and where a test fails, and how reliable that is
-
-    def contexts(
-        self,
-        target: TargetKey,
-        sha: str,
-        queries: Mapping[str, ContextQuery],
-        aliases: Aliases = NO_ALIASES,
-        most_runs: int = contexts.MOST_RUNS,
-    ) -> dict[tuple[str, str], FailureContext]:
-        """Return the contexts of failures at a commit, by suite and test; `queries` has the failures of each suite.
-
-        At most `most_runs` earlier runs of each suite are read.
-        """
-        with self._database.reading() as connection:
-            return {
-                (suite, test): context
-                for suite, query in queries.items()
-                for test, context in contexts.of_suite(
-                    connection, self._suite_names, target, suite, sha, query, aliases, most_runs
-                ).items()
-            }
-
-    def contexts_on(
-        self, queries: Sequence[TargetContextQuery], aliases: Aliases = NO_ALIASES
-    ) -> dict[int, dict[str, FailureContext]]:
-        """Return the contexts of failures of one suite on some targets, by series and test."""
-        with self._database.reading() as connection:
-            return contexts.of_targets(connection, self._suite_names, queries, aliases) if queries else {}
-
-    def flakiness(
-        self, target: TargetKey, suite: str, sha: str, results: Mapping[str, SeenTest], aliases: Aliases = NO_ALIASES
-    ) -> dict[str, Flakiness]:
-        """Return how flaky tests of a suite are, up to a commit that has these results."""
-        with self._database.reading() as connection:
-            return flakiness.of_tests(connection, self._suite_names, target, suite, sha, results, aliases)
-
-    def newest_flakiness(
-        self, suites: Sequence[SuiteOnTarget], test: str, aliases: Aliases = NO_ALIASES
-    ) -> dict[int, tuple[str, Flakiness]]:
-        """Return the commit of each suite's newest run, and how flaky a test is there, by the number of its series."""
-        with self._database.reading() as connection:
-            return flakiness.at_newest_runs(connection, self._suite_names, suites, test, aliases)
-
-    def health(self, target: TargetKey, sha: str = "") -> dict[str, SuiteHealth]:
-        """Return how reliable the results of each suite of a target are at a commit, by default at its newest run."""
-        with self._database.reading() as connection:
-            suites = suites_on_targets(connection, target.repository, target.lab, target.target)
-            flips_of = health.flips_of_suites(connection, suites, sha)
-        return {suite.name: suite_health(flips_of[suite.series]) for suite in suites if suite.series in flips_of}
-
-    # Reports
-
-    def reported(self, target: TargetKey, aliases: Aliases = NO_ALIASES) -> list[Failure]:
-        """Return the reported failures of a target that have not ended, under the tests' current names."""
-        failures = []
-        statement = sa.select(schema.series.c.id, schema.series.c.suite_id, schema.suites.c.suite).join(schema.suites)
-        with self._database.reading() as connection:
-            target_id = runs.target_id(connection, target)
-            for series in connection.execute(statement.filter_by(target_id=target_id)).all():
-                if reports := _open_reports(connection, series.id):
-                    suite = names.find(connection, target.repository, series.suite)
-                    assert suite is not None
-                    name_of = self._suite_names.all(connection, suite)
-                    ordinals = (report.ordinal for report in reports)
-                    renames = series_names(connection, series.id, name_of, aliases, ordinals)
-                    for report in reports:
-                        ordinal = renames.now(report.ordinal, (report.committed_at, report.reported_in))
-                        failures.append(Failure(series.suite, name_of[ordinal], report.since, report.good))
-        return sorted(failures, key=lambda failure: (failure.suite, failure.since, failure.test))
-
-    def ends(self, target: TargetKey, reported: Collection[Failure]) -> dict[Failure, FailureEnd]:
-        """Return how reported failures of a target ended; those that were never reported are left out.
-
-        Tests have the names with which their failures were reported.
-        """
-        table, end_of = schema.reports, dict[Failure, FailureEnd]()
-        with self._database.reading() as connection:
-            for series, _, ordinals, failures in _by_series(connection, self._suite_names, target, reported):
-                failure_at = {(ordinals[failure.test], failure.since): failure for failure in failures}
-                for chunk in schema.in_chunks(sorted({ordinal for ordinal, _ in failure_at})):
-                    statement = sa.select(table).where(table.c.series_id == series, table.c.ordinal.in_(chunk))
-                    for report in connection.execute(statement):
-                        if failure := failure_at.get((report.ordinal, report.since)):
-                            end_of[failure] = FailureEnd(report.ended, report.ended_in)
-        return end_of
-
-    def report(
-        self,
-        target: TargetKey,
-        sha: str,
-        began: Collection[Failure],
-        ended: Mapping[str, Collection[Failure]],
-        aliases: Aliases = NO_ALIASES,
-    ) -> None:
-        """Store which failures a nightly run's message reports, and how others ended. Safe to repeat.
-
-        `ended` has the failures by how they ended.
-        """
-        table, moment = schema.reports, self._clock()
-        # If the row exists, its failure had ended and lasts after all, or the plan is applied again.
-        values = {"reported_in": sha, "reported_at": moment, "ended": "", "ended_in": "", "ended_at": 0.0}
-        key = [table.c.series_id, table.c.ordinal, table.c.since]
-        with self._database.writing() as connection:
-            insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-            upsert = insert(table).on_conflict_do_update(index_elements=key, set_=values)
-            for series, _, ordinals, failures in _by_series(connection, self._suite_names, target, began):
-                rows = [
-                    {
-                        **values,
-                        "series_id": series,
-                        "ordinal": ordinals[failure.test],
-                        "since": failure.since,
-                        "good": failure.good,
-                    }
-                    for failure in failures
-                ]
-                connection.execute(upsert, rows)
-            for how, failures_ended in ended.items():
-                for series, name_of, ordinals, failures in _by_series(
-                    connection, self._suite_names, target, failures_ended
-                ):
-                    ended_ordinals = {ordinals[failure.test] for failure in failures}
-                    reports = _open_reports(connection, series)
-                    renames = series_names(connection, series, name_of, aliases, (row.ordinal for row in reports))
-                    for row in reports:
-                        if renames.now(row.ordinal, (row.committed_at, row.reported_in)) in ended_ordinals:
-                            statement = table.update().filter_by(series_id=series, ordinal=row.ordinal, since=row.since)
-                            connection.execute(statement.values(ended=how, ended_in=sha, ended_at=moment))
-            # Pages show these messages, and are rendered again only after the revision has grown.
-            revisions.grow(connection, target.repository)
-
-    def messages(self, target: TargetKey, suite: str, test_names: Collection[str]) -> list[FailureMessage]:
-        """Return the messages about a test, oldest first; `test_names` are all names that it had."""
-        table, series = schema.reports, schema.series
-        with self._database.reading() as connection:
-            row = names.find(connection, target.repository, suite)
-            if row is None:
-                return []
-            ordinals = [self._suite_names.ordinal(connection, row, name) for name in test_names]
-            target_id = runs.target_id(connection, target)
-            statement = (
-                sa.select(table)
-                .where(table.c.series_id.in_(sa.select(series.c.id).filter_by(suite_id=row.id, target_id=target_id)))
-                .where(table.c.ordinal.in_([ordinal for ordinal in ordinals if ordinal is not None]))
-                .order_by(table.c.reported_at, table.c.since)
-            )
-            return [_message(report) for report in connection.execute(statement).mappings()]
-
-    def newest_messages(self, repository: str, since: float, limit: int) -> list[RegressionMessage]:
-        """Return the newest messages about tests of a repository since a moment, newest first."""
-        table, series, suites, targets = schema.reports, schema.series, schema.suites, schema.targets
-        newer = table.alias()
-        # No older message is listed: one series alone has `limit` newer ones, and those of others only add to them.
-        oldest_listed = (
-            sa.select(newer.c.reported_at)
-            .where(newer.c.series_id == series.c.id)
-            .order_by(newer.c.reported_at.desc())
-            .limit(1)
-            .offset(limit - 1)
-            .correlate(series)
-            .scalar_subquery()
+    table = schema.runs
+    target_id = runs.target_id(connection, target)
+    arrived_at, committed_at = connection.execute(
+        sa.select(sa.func.min(table.c.received_at), sa.func.min(table.c.committed_at)).filter_by(
+            target_id=target_id, sha=sha
         )
-        joined = suites.join(series, series.c.suite_id == suites.c.id).join(targets)
+    ).one()
+    row = connection.execute(
+        sa.select(table.c.sha, table.c.committed_at)
+        .where(table.c.target_id == target_id, table.c.received_at > arrived_at)
+        .where(table.c.mainline, table.c.committed_at < committed_at)
+        .order_by(table.c.received_at.desc())
+        .limit(1)
+    ).first()
+    return (row.sha, row.committed_at) if row is not None else None
+
+
+def commit_times_of(connection: sa.Connection, target: TargetKey, shas: Collection[str]) -> dict[str, float]:
+    """Return when the commits that a target tested were made."""
+    table = schema.runs
+    times = dict[str, float]()
+    target_id = runs.target_id(connection, target)
+    for chunk in schema.in_chunks(sorted(shas)):
         statement = (
-            sa.select(table, suites.c.id.label("suite_id"), suites.c.suite, suites.c.names)
-            .add_columns(targets.c.lab, targets.c.target)
-            .select_from(joined.join(table, table.c.series_id == series.c.id))
-            .where(suites.c.repository == repository, table.c.reported_at >= sa.func.coalesce(oldest_listed, since))
-            .where(table.c.reported_at >= since)
-            .order_by(table.c.reported_at.desc(), table.c.series_id, table.c.ordinal)
-            .limit(limit)
+            sa.select(table.c.sha, sa.func.min(table.c.committed_at).label("committed_at"))
+            .where(table.c.target_id == target_id, table.c.sha.in_(chunk), table.c.committed_at.is_not(None))
+            .group_by(table.c.sha)
         )
-        with self._database.reading() as connection:
-            return [
-                RegressionMessage(
-                    TargetKey(repository, row["lab"], row["target"]),
-                    row["suite"],
-                    self._suite_names.all(connection, names.SuiteRow(row["suite_id"], row["names"]))[row["ordinal"]],
-                    _message(row),
-                )
-                for row in connection.execute(statement).mappings().all()
-            ]
+        times |= {row.sha: row.committed_at for row in connection.execute(statement)}
+    return times
+
+
+def given_up_suites(connection: sa.Connection, target: TargetKey, sha: str) -> set[str]:
+    """Return the suites without results at a nightly commit, at the one before, and at all later ones."""
+    points, series, suites = schema.points, schema.series, schema.suites
+    of_target = sa.and_(series.c.target_id == runs.target_id(connection, target), points.c.mainline)
+    select_suites = sa.select(suites.c.suite, points.c.committed_at, points.c.sha).select_from(
+        points.join(series).join(suites, series.c.suite_id == suites.c.id)
+    )
+    committed_at = connection.execute(
+        sa.select(sa.func.min(points.c.committed_at))
+        .select_from(points.join(series))
+        .where(of_target, points.c.sha == sha)
+    ).scalar()
+    previous = connection.execute(
+        sa.select(sa.func.max(points.c.committed_at))
+        .select_from(points.join(series))
+        .where(of_target, points.c.committed_at < committed_at)
+    ).scalar()
+    if committed_at is None or previous is None:
+        return set()
+    # Not only these two commits: a suite that is back in a later one, which arrived first, is not given up.
+    recent = set(connection.execute(select_suites.where(of_target, points.c.committed_at >= previous)).scalars())
+    return set(connection.execute(select_suites.where(of_target)).scalars()) - recent
+
+
+def failures_of_target(
+    connection: sa.Connection, target: TargetKey, ancestors: Mapping[str, str], aliases: Aliases = NO_ALIASES
+) -> list[SuiteFailures]:
+    """Return the failures in the newest run of each suite.
+
+    `ancestors` has the nearest ancestor with results of that run, by suite; without one, no failure has begun.
+    """
+    return [
+        _suite_failures(connection, target, run, ancestors.get(run.suite, ""), aliases)
+        for run in newest_runs(connection, target)
+    ]
+
+
+def failing_tests(
+    connection: sa.Connection, target: TargetKey, limit: int, aliases: Aliases = NO_ALIASES
+) -> tuple[list[FailingTest], int]:
+    """Return tests that fail in the newest nightly runs of a target, at most `limit`, and how many fail in all."""
+    tests = list[FailingTest]()
+    target_id, newest = runs.target_id(connection, target), newest_runs(connection, target)
+    for run in sorted(newest, key=lambda run: run.suite):
+        suite, room = names.find(connection, target.repository, run.suite), limit - len(tests)
+        if target_id is None or suite is None or not run.failing or room <= 0:
+            continue
+        column = _statuses(connection, target_id, run.suite, run.sha)
+        name_of = all_names(connection, suite)
+        failing = sorted(name_of[ordinal] for ordinal, byte in enumerate(column) if byte in FAILS)[:room]
+        candidates = baselines(connection, target, run.suite, run.sha, 1)
+        query = ContextQuery(candidates[0].sha if candidates else "", failing)
+        context_of = contexts_of_suite(connection, target, run.suite, run.sha, query, aliases)
+        tests += [FailingTest(run.suite, test, run.sha, context_of[test]) for test in failing]
+    return tests, sum(run.failing for run in newest)
+
+
+def reported_failures(connection: sa.Connection, target: TargetKey, aliases: Aliases = NO_ALIASES) -> list[Failure]:
+    """Return the reported failures of a target that have not ended, under the tests' current names."""
+    failures = []
+    statement = sa.select(schema.series.c.id, schema.series.c.suite_id, schema.suites.c.suite).join(schema.suites)
+    target_id = runs.target_id(connection, target)
+    for series in connection.execute(statement.filter_by(target_id=target_id)).all():
+        if reports := _open_reports(connection, series.id):
+            suite = names.find(connection, target.repository, series.suite)
+            assert suite is not None
+            name_of = all_names(connection, suite)
+            ordinals = (report.ordinal for report in reports)
+            renames = series_names(connection, series.id, name_of, aliases, ordinals)
+            for report in reports:
+                ordinal = renames.now(report.ordinal, (report.committed_at, report.reported_in))
+                failures.append(Failure(series.suite, name_of[ordinal], report.since, report.good))
+    return sorted(failures, key=lambda failure: (failure.suite, failure.since, failure.test))
+
+
+def failure_ends(
+    connection: sa.Connection, target: TargetKey, reported: Collection[Failure]
+) -> dict[Failure, FailureEnd]:
+    """Return how reported failures of a target ended; those that were never reported are left out.
+
+    Tests have the names with which their failures were reported.
+    """
+    table, end_of = schema.reports, dict[Failure, FailureEnd]()
+    for series, _, ordinals, failures in _by_series(connection, target, reported):
+        failure_at = {(ordinals[failure.test], failure.since): failure for failure in failures}
+        for chunk in schema.in_chunks(sorted({ordinal for ordinal, _ in failure_at})):
+            statement = sa.select(table).where(table.c.series_id == series, table.c.ordinal.in_(chunk))
+            for report in connection.execute(statement):
+                if failure := failure_at.get((report.ordinal, report.since)):
+                    end_of[failure] = FailureEnd(report.ended, report.ended_in)
+    return end_of
+
+
+def store_reports(
+    connection: sa.Connection,
+    target: TargetKey,
+    sha: str,
+    moment: float,
+    began: Collection[Failure],
+    ended: Mapping[str, Collection[Failure]],
+    aliases: Aliases = NO_ALIASES,
+) -> None:
+    """Store which failures a nightly run's message reports, and how others ended. Safe to repeat.
+
+    `ended` has the failures by how they ended. `moment` is when the message is sent, in seconds since 1970.
+    """
+    table = schema.reports
+    # If the row exists, its failure had ended and lasts after all, or the plan is applied again.
+    values = {"reported_in": sha, "reported_at": moment, "ended": "", "ended_in": "", "ended_at": 0.0}
+    key = [table.c.series_id, table.c.ordinal, table.c.since]
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    upsert = insert(table).on_conflict_do_update(index_elements=key, set_=values)
+    for series, _, ordinals, failures in _by_series(connection, target, began):
+        rows = [
+            {
+                **values,
+                "series_id": series,
+                "ordinal": ordinals[failure.test],
+                "since": failure.since,
+                "good": failure.good,
+            }
+            for failure in failures
+        ]
+        connection.execute(upsert, rows)
+    for how, failures_ended in ended.items():
+        for series, name_of, ordinals, failures in _by_series(connection, target, failures_ended):
+            ended_ordinals = {ordinals[failure.test] for failure in failures}
+            reports = _open_reports(connection, series)
+            renames = series_names(connection, series, name_of, aliases, (row.ordinal for row in reports))
+            for row in reports:
+                if renames.now(row.ordinal, (row.committed_at, row.reported_in)) in ended_ordinals:
+                    statement = table.update().filter_by(series_id=series, ordinal=row.ordinal, since=row.since)
+                    connection.execute(statement.values(ended=how, ended_in=sha, ended_at=moment))
+    # Pages show these messages, and are rendered again only after the revision has grown.
+    revisions.grow(connection, target.repository)
+
+
+def failure_messages(
+    connection: sa.Connection, target: TargetKey, suite: str, test_names: Collection[str]
+) -> list[FailureMessage]:
+    """Return the messages about a test, oldest first; `test_names` are all names that it had."""
+    table, series = schema.reports, schema.series
+    row = names.find(connection, target.repository, suite)
+    if row is None:
+        return []
+    ordinals = [find_ordinal(connection, row, name) for name in test_names]
+    target_id = runs.target_id(connection, target)
+    statement = (
+        sa.select(table)
+        .where(table.c.series_id.in_(sa.select(series.c.id).filter_by(suite_id=row.id, target_id=target_id)))
+        .where(table.c.ordinal.in_([ordinal for ordinal in ordinals if ordinal is not None]))
+        .order_by(table.c.reported_at, table.c.since)
+    )
+    return [_message(report) for report in connection.execute(statement).mappings()]
+
+
+def newest_messages(connection: sa.Connection, repository: str, since: float, limit: int) -> list[RegressionMessage]:
+    """Return the newest messages about tests of a repository since a moment, newest first."""
+    table, series, suites, targets = schema.reports, schema.series, schema.suites, schema.targets
+    newer = table.alias()
+    # No older message is listed: one series alone has `limit` newer ones, and those of others only add to them.
+    oldest_listed = (
+        sa.select(newer.c.reported_at)
+        .where(newer.c.series_id == series.c.id)
+        .order_by(newer.c.reported_at.desc())
+        .limit(1)
+        .offset(limit - 1)
+        .correlate(series)
+        .scalar_subquery()
+    )
+    joined = suites.join(series, series.c.suite_id == suites.c.id).join(targets)
+    statement = (
+        sa.select(table, suites.c.id.label("suite_id"), suites.c.suite, suites.c.names)
+        .add_columns(targets.c.lab, targets.c.target)
+        .select_from(joined.join(table, table.c.series_id == series.c.id))
+        .where(suites.c.repository == repository, table.c.reported_at >= sa.func.coalesce(oldest_listed, since))
+        .where(table.c.reported_at >= since)
+        .order_by(table.c.reported_at.desc(), table.c.series_id, table.c.ordinal)
+        .limit(limit)
+    )
+    return [
+        RegressionMessage(
+            TargetKey(repository, row["lab"], row["target"]),
+            row["suite"],
+            all_names(connection, names.SuiteRow(row["suite_id"], row["names"]))[row["ordinal"]],
+            _message(row),
+        )
+        for row in connection.execute(statement).mappings().all()
+    ]
 
 
 def _message(row: sa.RowMapping) -> FailureMessage:
     return FailureMessage(**{name: row[name] for name in FailureMessage.__dataclass_fields__})
 
 
-def _newest_runs(connection: sa.Connection, target: TargetKey) -> list[NewestRun]:
+def newest_runs(connection: sa.Connection, target: TargetKey) -> list[NewestRun]:
     """Return the newest run of each suite of a target, the newest of them first."""
     points, target_id = schema.points, runs.target_id(connection, target)
     if target_id is None:
@@ -463,12 +371,7 @@ def _newest_runs(connection: sa.Connection, target: TargetKey) -> list[NewestRun
 
 
 def _suite_failures(
-    connection: sa.Connection,
-    suite_names: SuiteNames,
-    target: TargetKey,
-    newest: NewestRun,
-    ancestor: str,
-    aliases: Aliases,
+    connection: sa.Connection, target: TargetKey, newest: NewestRun, ancestor: str, aliases: Aliases
 ) -> SuiteFailures:
     """Return the failures in the newest run of a suite; `ancestor` is its nearest ancestor with results, or empty."""
     target_id, suite = runs.target_id(connection, target), names.find(connection, target.repository, newest.suite)
@@ -478,7 +381,7 @@ def _suite_failures(
         sa.select(schema.series.c.id).filter_by(target_id=target_id, suite_id=suite.id)
     ).scalar_one()
     column = _statuses(connection, target_id, newest.suite, newest.sha)
-    name_of, reports = suite_names.all(connection, suite), _open_reports(connection, series)
+    name_of, reports = all_names(connection, suite), _open_reports(connection, series)
     # In C, because the column has a byte for each of up to a million tests.
     failing = list(compress(count(), column.translate(IS_FAILURE)))
     renames = series_names(connection, series, name_of, aliases, [*failing, *(report.ordinal for report in reports)])
@@ -514,7 +417,7 @@ def _side(byte: int) -> str:
 
 
 def _by_series(
-    connection: sa.Connection, suite_names: SuiteNames, target: TargetKey, failures: Iterable[Failure]
+    connection: sa.Connection, target: TargetKey, failures: Iterable[Failure]
 ) -> Iterator[tuple[int, Sequence[str], dict[str, int], list[Failure]]]:
     """Group failures by suite: yield the suite's series, all its names, the ordinals of the tests, and the failures.
 
@@ -527,7 +430,7 @@ def _by_series(
     for name, of_suite in by_suite.items():
         suite = names.find(connection, target.repository, name)
         if suite is not None and target_id is not None:
-            tests, name_of = {failure.test for failure in of_suite}, suite_names.all(connection, suite)
+            tests, name_of = {failure.test for failure in of_suite}, all_names(connection, suite)
             ordinals = {test: ordinal for ordinal, test in enumerate(name_of) if test in tests}
             series = connection.execute(
                 sa.select(schema.series.c.id).filter_by(target_id=target_id, suite_id=suite.id)

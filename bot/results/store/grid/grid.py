@@ -5,8 +5,8 @@ A grid takes a few statements, which indices answer, and works on whole columns,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
@@ -27,13 +27,7 @@ from bot.results.store.grid.rows import (
     with_earlier,
 )
 from bot.results.store.grid.stored_counts import read_counts
-from bot.results.store.grid.test_runs import (
-    TestAt,
-    TestRun,
-    last_run_before,
-    reasons_of,
-    test_runs,
-)
+from bot.results.store.grid.test_runs import TestAt, TestRun, reasons_of, test_runs
 from bot.results.store.history.explained import FreshFailures, explained_ordinals
 from bot.results.store.history.history import TestHistory
 from bot.results.store.tables import runs, schema
@@ -41,7 +35,7 @@ from bot.results.store.tables.blobs import raw
 from bot.results.store.tables.cells import CellCounts, explained_column, new_failures, renamed_column
 from bot.results.store.tables.combine import Details
 from bot.results.store.tables.failure_texts import TextReader
-from bot.results.store.tables.names import SuiteNames, SuiteRow
+from bot.results.store.tables.names import SuiteRow, all_names, find_ordinal, ordinals_by_name
 from bot.results.store.tables.points import Place, Position, reported_runs, status_columns
 from bot.results.store.tables.rename_pairs import RenamePairs
 
@@ -80,213 +74,191 @@ class Grid:
     older: bool = False
 
 
-class Grids:
-    """Reads grids. Its methods block."""
+def grid_of(connection: sa.Connection, grid_range: GridRange) -> Grid:
+    """Return the grid of a part of a repository's results."""
+    lines = lines_of(connection, grid_range)
+    commits = newest_commits(connection, lines, grid_range)
+    # One more commit was read, only to know whether there are older ones.
+    older, commits = len(commits) > grid_range.limit, commits[: grid_range.limit]
+    if not commits:
+        return Grid(lines, commits, {}, older)
+    listed_targets = set(targets_on_page(grid_range, lines))
+    by_series = {
+        line.series: line
+        for line in lines
+        if line.target.full_name in listed_targets
+        and (grid_range.ordinals is None or line.series in grid_range.ordinals)
+    }
+    # These may include commits that are as old as the last one shown: others are compared with them.
+    rows, previous = rows_at(connection, by_series, commits), rows_before(connection, by_series, commits[-1])
+    points = _points(connection, by_series, rows, previous, grid_range)
+    listed = {sha for _, sha in commits}
+    return Grid(lines, commits, {place: point for place, point in points.items() if place[1] in listed}, older)
 
-    def __init__(self, reading: Callable[[], AbstractContextManager[sa.Connection]], suite_names: SuiteNames) -> None:
-        self._reading = reading
-        self._suite_names = suite_names
 
-    def read(self, grid_range: GridRange) -> Grid:
-        """Return the grid of a part of a repository's results."""
-        with self._reading() as connection:
-            lines = lines_of(connection, grid_range)
-            commits = newest_commits(connection, lines, grid_range)
-            # One more commit was read, only to know whether there are older ones.
-            older, commits = len(commits) > grid_range.limit, commits[: grid_range.limit]
-            if not commits:
-                return Grid(lines, commits, {}, older)
-            listed_targets = set(targets_on_page(grid_range, lines))
-            by_series = {
-                line.series: line
-                for line in lines
-                if line.target.full_name in listed_targets
-                and (grid_range.ordinals is None or line.series in grid_range.ordinals)
-            }
-            # These may include commits that are as old as the last one shown: others are compared with them.
-            rows, previous = rows_at(connection, by_series, commits), rows_before(connection, by_series, commits[-1])
-            points, listed = (
-                self._points(connection, by_series, rows, previous, grid_range),
-                {sha for _, sha in commits},
-            )
-            return Grid(lines, commits, {place: point for place, point in points.items() if place[1] in listed}, older)
+def runs_of_test(
+    connection: sa.Connection,
+    lines: Sequence[GridLine],
+    test: str,
+    traced: Mapping[TargetKey, TestHistory],
+    grid_range: GridRange,
+) -> dict[int, list[TestRun]]:
+    """Return a test in the newest runs of lines of one suite, at most `grid_range.limit` of each, by series.
 
-    def runs_of_test(
-        self,
-        lines: Sequence[GridLine],
-        test: str,
-        traced: Mapping[TargetKey, TestHistory],
-        grid_range: GridRange,
-    ) -> dict[int, list[TestRun]]:
-        """Return a test in the newest runs of lines of one suite, at most `grid_range.limit` of each, by series.
+    `traced` is the history of the test on each target.
+    """
+    by_series = {line.series: line for line in lines}
+    histories = {line.series: traced.get(line.target, ()) for line in lines}
+    return test_runs(connection, by_series, test, histories, grid_range)
 
-        `traced` is the history of the test on each target.
-        """
-        by_series = {line.series: line for line in lines}
-        histories = {line.series: traced.get(line.target, ()) for line in lines}
-        with self._reading() as connection:
-            return test_runs(connection, self._suite_names, by_series, test, histories, grid_range)
 
-    def last_run_before(self, line: GridLine, position: Position) -> Position | None:
-        """Return the newest run of a line before a position that belongs to the series; None if there is none."""
-        with self._reading() as connection:
-            return last_run_before(connection, line.series, position)
+def nightly_commits(connection: sa.Connection, grid_range: GridRange) -> list[Position]:
+    """Return the newest commits of the nightly branch with results in any line, newest first."""
+    return newest_commits(connection, lines_of(connection, grid_range), grid_range)[: grid_range.limit]
 
-    def commits(self, grid_range: GridRange) -> list[Position]:
-        """Return the newest commits of the nightly branch with results in any line, newest first."""
-        with self._reading() as connection:
-            return newest_commits(connection, lines_of(connection, grid_range), grid_range)[: grid_range.limit]
 
-    def names(self, line: GridLine) -> list[str]:
-        """Return all names that tests of a suite have had, by their ordinals."""
-        with self._reading() as connection:
-            return self._suite_names.all(connection, line.row)
+def lines_of_test(connection: sa.Connection, grid_range: GridRange, test: str) -> list[GridLine]:
+    """Return the lines of a part of a repository's results whose suite has a test of this name."""
+    lines = lines_of(connection, grid_range)
+    suites = {line.row.id: line.row for line in lines}
+    suites_with_test = {number for number, row in suites.items() if find_ordinal(connection, row, test) is not None}
+    return [line for line in lines if line.row.id in suites_with_test]
 
-    def lines_of_test(self, grid_range: GridRange, test: str) -> list[GridLine]:
-        """Return the lines of a part of a repository's results whose suite has a test of this name."""
-        with self._reading() as connection:
-            lines = lines_of(connection, grid_range)
-            suites = {line.row.id: line.row for line in lines}
-            suites_with_test = {
-                number for number, row in suites.items() if self._suite_names.ordinal(connection, row, test) is not None
-            }
-            return [line for line in lines if line.row.id in suites_with_test]
 
-    def durations(self, row: SuiteRow, runs_of_test: Mapping[SeriesCommit, TestRun]) -> dict[SeriesCommit, float]:
-        """Return how many seconds a test of a suite took in some runs."""
-        with self._reading() as connection:
-            ordinals = self._suite_names.ordinals(connection, row)
-            ordinal_in_run = {
-                number: ordinal
-                for run in runs_of_test.values()
-                if (ordinal := ordinals.get(run.name)) is not None
-                for number in run.stored
-            }
-            codes = _duration_codes(connection, ordinal_in_run)
-        return {
-            place: duration(codes[timed[-1]]) or 0.0
-            for place, run in runs_of_test.items()
-            # The last of several runs that timed the test counts.
-            if (timed := [number for number in run.stored if codes.get(number)])
-        }
+def test_durations(
+    connection: sa.Connection, row: SuiteRow, runs_of_test: Mapping[SeriesCommit, TestRun]
+) -> dict[SeriesCommit, float]:
+    """Return how many seconds a test of a suite took in some runs."""
+    ordinals = ordinals_by_name(connection, row)
+    ordinal_in_run = {
+        number: ordinal
+        for run in runs_of_test.values()
+        if (ordinal := ordinals.get(run.name)) is not None
+        for number in run.stored
+    }
+    codes = _duration_codes(connection, ordinal_in_run)
+    return {
+        place: duration(codes[timed[-1]]) or 0.0
+        for place, run in runs_of_test.items()
+        # The last of several runs that timed the test counts.
+        if (timed := [number for number in run.stored if codes.get(number)])
+    }
 
-    def details(self, tests: Mapping[int, TestAt]) -> dict[int, Detail]:
-        """Return the details of tests, by series. Tests that simply passed, or were absent, have none."""
-        with self._reading() as connection:
-            reasons = reasons_of(connection, self._suite_names, tests)
-        fetch = TextReader(self._reading).text
-        return {
-            series: Details({tests[series].name: reason}, fetch)[tests[series].name]
-            for series, reason in reasons.items()
-        }
 
-    def _points(
-        self,
-        connection: sa.Connection,
-        by_series: Mapping[int, GridLine],
-        rows: Sequence[sa.RowMapping],
-        previous: dict[int, sa.RowMapping],
-        grid_range: GridRange,
-    ) -> dict[SeriesCommit, GridPoint]:
-        """Return the points of a grid.
+def test_details(connection: sa.Connection, tests: Mapping[int, TestAt]) -> dict[int, Detail]:
+    """Return the details of tests, by series. Tests that simply passed, or were absent, have none."""
+    reasons = reasons_of(connection, tests)
+    fetch = TextReader(lambda: nullcontext(connection)).text
+    return {
+        series: Details({tests[series].name: reason}, fetch)[tests[series].name] for series, reason in reasons.items()
+    }
 
-        `rows` are the rows of its points, and `previous` has the last linked row before them, by series.
-        """
-        counted = {row["id"]: counts for row in rows if (counts := _stored_counts(row, by_series, grid_range))}
-        compared = with_earlier(rows, previous)
-        if grid_range.newest_only:
-            # Later points replace earlier ones of the same series.
-            compared = list(
-                {row["series_id"]: (row, earlier) for row, earlier in compared if not row["infra"]}.values()
-            )
-        read = [(row, earlier) for row, earlier in compared if not grid_range.counts or _needs_columns(row, counted)]
-        columns_of = {_place(row, by_series) for pair in read for row in pair if row is not None}
-        reported = _by_suite(
-            reported_runs(
-                connection, {_place(row, by_series)[:2] for row, _ in compared} | {place[:2] for place in columns_of}
-            )
+
+def _points(
+    connection: sa.Connection,
+    by_series: Mapping[int, GridLine],
+    rows: Sequence[sa.RowMapping],
+    previous: dict[int, sa.RowMapping],
+    grid_range: GridRange,
+) -> dict[SeriesCommit, GridPoint]:
+    """Return the points of a grid.
+
+    `rows` are the rows of its points, and `previous` has the last linked row before them, by series.
+    """
+    counted = {row["id"]: counts for row in rows if (counts := _stored_counts(row, by_series, grid_range))}
+    compared = with_earlier(rows, previous)
+    if grid_range.newest_only:
+        # Later points replace earlier ones of the same series.
+        compared = list({row["series_id"]: (row, earlier) for row, earlier in compared if not row["infra"]}.values())
+    read = [(row, earlier) for row, earlier in compared if not grid_range.counts or _needs_columns(row, counted)]
+    columns_of = {_place(row, by_series) for pair in read for row in pair if row is not None}
+    reported = _by_suite(
+        reported_runs(
+            connection, {_place(row, by_series)[:2] for row, _ in compared} | {place[:2] for place in columns_of}
         )
-        columns = status_columns(
-            connection, {place: runs.stored(reported[place]) for place in columns_of if place in reported}
-        )
-        renames = _renames(connection, by_series, [row["id"] for row, _ in read if row["linked"]])
-        points = dict[SeriesCommit, GridPoint]()
-        fresh = dict[int, list[FreshFailures]]()
-        for row, earlier in compared:
-            line, place = by_series[row["series_id"]], _place(row, by_series)
-            if place not in reported:
-                continue
-            column, previous_column = columns.get(place, b""), None
-            if earlier is not None and not row["infra"] and row["id"] not in counted:
-                earlier_column = columns.get(_place(earlier, by_series), b"")
-                previous_column = self._previous_column(
-                    connection, line, earlier_column, column, renames.get(row["id"], {}), grid_range
+    )
+    columns = status_columns(
+        connection, {place: runs.stored(reported[place]) for place in columns_of if place in reported}
+    )
+    renames = _renames(connection, by_series, [row["id"] for row, _ in read if row["linked"]])
+    points = dict[SeriesCommit, GridPoint]()
+    fresh = dict[int, list[FreshFailures]]()
+    for row, earlier in compared:
+        line, place = by_series[row["series_id"]], _place(row, by_series)
+        if place not in reported:
+            continue
+        column, previous_column = columns.get(place, b""), None
+        if earlier is not None and not row["infra"] and row["id"] not in counted:
+            earlier_column = columns.get(_place(earlier, by_series), b"")
+            previous_column = _previous_column(
+                connection, line, earlier_column, column, renames.get(row["id"], {}), grid_range
+            )
+            if new := _fresh_ordinals(line, previous_column, column, grid_range):
+                # A point that is not linked adds nothing to the series, whose newest column is the earlier one.
+                position = (row["committed_at"], row["sha"])
+                fresh.setdefault(line.series, []).append(
+                    FreshFailures(position, new, column, column if row["linked"] else earlier_column)
                 )
-                if new := _fresh_ordinals(line, previous_column, column, grid_range):
-                    # A point that is not linked adds nothing to the series, whose newest column is the earlier one.
-                    position = (row["committed_at"], row["sha"])
-                    fresh.setdefault(line.series, []).append(
-                        FreshFailures(position, new, column, column if row["linked"] else earlier_column)
-                    )
-            points[line.series, row["sha"]] = GridPoint(
-                reported[place][-1][1],
-                row["complete"],
-                row["infra"],
-                previous_column,
-                column,
-                runs.stored(reported[place]),
-                counted.get(row["id"]),
-            )
-        explained = self._explained(connection, by_series, fresh, grid_range)
-        return {
-            place: replace(point, previous=explained_column(point.previous, explained[place]))
-            if point.previous is not None and explained.get(place)
-            else point
-            for place, point in points.items()
-        }
+        points[line.series, row["sha"]] = GridPoint(
+            reported[place][-1][1],
+            row["complete"],
+            row["infra"],
+            previous_column,
+            column,
+            runs.stored(reported[place]),
+            counted.get(row["id"]),
+        )
+    explained = _explained(connection, by_series, fresh, grid_range)
+    return {
+        place: replace(point, previous=explained_column(point.previous, explained[place]))
+        if point.previous is not None and explained.get(place)
+        else point
+        for place, point in points.items()
+    }
 
-    def _previous_column(
-        self,
-        connection: sa.Connection,
-        line: GridLine,
-        earlier_column: bytes,
-        column: bytes,
-        renames: Mapping[int, int],
-        grid_range: GridRange,
-    ) -> bytes:
-        """Return the column to compare with, in which renamed tests have their present ordinals, as for a check run."""
-        if grid_range.aliases:
-            renames = {**renames, **self._by_alias(connection, line, earlier_column, column, grid_range.aliases)}
-        return renamed_column(earlier_column, renames)
 
-    def _explained(
-        self,
-        connection: sa.Connection,
-        lines: Mapping[int, GridLine],
-        fresh: Mapping[int, Sequence[FreshFailures]],
-        grid_range: GridRange,
-    ) -> dict[SeriesCommit, list[int]]:
-        """Return which new failures are explained, by a quarantine or by the flakiness of their tests."""
-        suites = {series: line.row for series, line in lines.items()}
-        explained = explained_ordinals(connection, self._suite_names, suites, fresh, grid_range.aliases)
-        for series, points in fresh.items():
-            quarantine = grid_range.quarantine(lines[series].target) if grid_range.quarantine else NO_QUARANTINE
-            if quarantine.exact or quarantine.prefixes:
-                name_of = self._suite_names.all(connection, suites[series])
-                for failures in points:
-                    quarantined = [ordinal for ordinal in failures.ordinals if quarantine.of(name_of[ordinal])]
-                    explained.setdefault((series, failures.position[1]), []).extend(quarantined)
-        return explained
+def _previous_column(
+    connection: sa.Connection,
+    line: GridLine,
+    earlier_column: bytes,
+    column: bytes,
+    renames: Mapping[int, int],
+    grid_range: GridRange,
+) -> bytes:
+    """Return the column to compare with, in which renamed tests have their present ordinals, as for a check run."""
+    if grid_range.aliases:
+        renames = {**renames, **_by_alias(connection, line, earlier_column, column, grid_range.aliases)}
+    return renamed_column(earlier_column, renames)
 
-    def _by_alias(
-        self, connection: sa.Connection, line: GridLine, earlier_column: bytes, column: bytes, aliases: Aliases
-    ) -> dict[int, int]:
-        """Return the tests that aliases rename between two columns: the old ordinals by the new ones."""
-        changed = list(differences(earlier_column, column))
-        name_of = self._suite_names.all(connection, line.row)
-        removed = {name_of[ordinal]: ordinal for ordinal in changed if at(column, ordinal) == ABSENT}
-        added = {name_of[ordinal]: ordinal for ordinal in changed if at(earlier_column, ordinal) == ABSENT}
-        return {added[new]: removed[name] for name, new in aliases.pairs(removed, added).items()}
+
+def _explained(
+    connection: sa.Connection,
+    lines: Mapping[int, GridLine],
+    fresh: Mapping[int, Sequence[FreshFailures]],
+    grid_range: GridRange,
+) -> dict[SeriesCommit, list[int]]:
+    """Return which new failures are explained, by a quarantine or by the flakiness of their tests."""
+    suites = {series: line.row for series, line in lines.items()}
+    explained = explained_ordinals(connection, suites, fresh, grid_range.aliases)
+    for series, points in fresh.items():
+        quarantine = grid_range.quarantine(lines[series].target) if grid_range.quarantine else NO_QUARANTINE
+        if quarantine.exact or quarantine.prefixes:
+            name_of = all_names(connection, suites[series])
+            for failures in points:
+                quarantined = [ordinal for ordinal in failures.ordinals if quarantine.of(name_of[ordinal])]
+                explained.setdefault((series, failures.position[1]), []).extend(quarantined)
+    return explained
+
+
+def _by_alias(
+    connection: sa.Connection, line: GridLine, earlier_column: bytes, column: bytes, aliases: Aliases
+) -> dict[int, int]:
+    """Return the tests that aliases rename between two columns: the old ordinals by the new ones."""
+    changed = list(differences(earlier_column, column))
+    name_of = all_names(connection, line.row)
+    removed = {name_of[ordinal]: ordinal for ordinal in changed if at(column, ordinal) == ABSENT}
+    added = {name_of[ordinal]: ordinal for ordinal in changed if at(earlier_column, ordinal) == ABSENT}
+    return {added[new]: removed[name] for name, new in aliases.pairs(removed, added).items()}
 
 
 def _fresh_ordinals(line: GridLine, previous: bytes, column: bytes, grid_range: GridRange) -> list[int]:
@@ -315,8 +287,7 @@ def _needs_columns(row: sa.RowMapping, counted: Collection[int]) -> bool:
 
 
 def _place(row: sa.RowMapping, lines: Mapping[int, GridLine]) -> Place:
-    line = lines[row["series_id"]]
-    return line.target_id, row["sha"], line.suite
+    return lines[row["series_id"]].place_at(row["sha"])
 
 
 def _by_suite(reported: Mapping[tuple[int, str], list[runs.Numbered]]) -> dict[Place, list[runs.Numbered]]:

@@ -19,20 +19,10 @@ QuarantineOf = Callable[[TargetKey], Quarantine]
 
 
 @dataclass(frozen=True, slots=True)
-class GridLine:
-    """One suite on one target. `first` is the time of its first commit on the nightly branch, None for none."""
+class GridLine(SuiteOnTarget):
+    """A suite on a target, and the time of its first commit on the nightly branch, None for none."""
 
-    series: int
-    suite: str
-    row: SuiteRow
-    target: TargetKey
-    target_id: int
     first: float | None
-
-
-def on_target(line: GridLine) -> SuiteOnTarget:
-    """Return the suite on a target that a line shows."""
-    return SuiteOnTarget(line.series, line.suite, line.row, line.target, line.target_id)
 
 
 @dataclass(frozen=True, slots=True)

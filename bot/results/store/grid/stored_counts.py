@@ -1,6 +1,6 @@
 """Store the counts of a point together with its run, so that a grid need not read columns.
 
-The counts are the same that `Grids` would compute from the columns. Only linked points have them. Whether a failure is
+The counts are the same that a grid would compute from the columns. Only linked points have them. Whether a failure is
 new depends on earlier points, so a late run also changes the counts of later points. Aliases and quarantines come from
 app.yaml and are not stored, so the reader applies them.
 
@@ -29,7 +29,6 @@ from bot.results.compare.flaky import WINDOW
 from bot.results.store.history.explained import FreshFailures, explained_ordinals
 from bot.results.store.tables import schema
 from bot.results.store.tables.cells import CellCounts
-from bot.results.store.tables.names import SuiteNames
 from bot.results.store.tables.points import Position
 
 NAMES = ("passed", "failed", "skipped", "flaky")
@@ -70,15 +69,7 @@ def read_counts(row: sa.RowMapping) -> CellCounts | None:
     return None if None in values.values() else CellCounts(**values)
 
 
-def count_new(
-    connection: sa.Connection,
-    suite_names: SuiteNames,
-    series: int,
-    position: Position,
-    newest: int | None,
-    *,
-    renamed: bool,
-) -> None:
+def count_new(connection: sa.Connection, series: int, position: Position, newest: int | None, *, renamed: bool) -> None:
     """Store the number of new failures at the points of a series that a change at a position may affect.
 
     `newest` is the point at the position if it is the last one. With `renamed`, names of tests have changed, so counts
@@ -96,9 +87,7 @@ def count_new(
     for point, ordinal, status in connection.execute(_NEW_FAILURES, {"ids": [*positions]}) if positions else ():
         statuses_at.setdefault(point, {})[ordinal] = status
     fresh_failures = [_failures_at(positions[number], statuses) for number, statuses in statuses_at.items()]
-    explained = explained_ordinals(
-        connection, suite_names, {}, {series: fresh_failures} if fresh_failures else {}, NO_ALIASES
-    )
+    explained = explained_ordinals(connection, {}, {series: fresh_failures} if fresh_failures else {}, NO_ALIASES)
     counts = [
         {"of_id": number, "count": len(statuses_at.get(number, ())) - len(explained.get((series, sha), ()))}
         for number, (_, sha) in positions.items()

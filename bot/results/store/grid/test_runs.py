@@ -23,7 +23,7 @@ from bot.results.store.history.explained import linked_windows
 from bot.results.store.history.history import Segment, TestHistory
 from bot.results.store.tables import runs, schema
 from bot.results.store.tables.combine import reason_of
-from bot.results.store.tables.names import SuiteNames
+from bot.results.store.tables.names import find_ordinal
 from bot.results.store.tables.points import Position, stored_runs
 
 
@@ -58,7 +58,6 @@ class TestRun:
 
 def test_runs(
     connection: sa.Connection,
-    suite_names: SuiteNames,
     lines: Mapping[int, GridLine],
     test: str,
     traced: Mapping[int, TestHistory],
@@ -69,7 +68,7 @@ def test_runs(
     `traced` is the history of the test in each series, which has its outcome in linked runs.
     """
     rows, previous = newest_rows(connection, lines, grid_range.limit)
-    suite = first_of(lines.values()).suite
+    suite = first_of(lines.values()).name
     reported = runs.bare_runs(connection, {(lines[row["series_id"]].target_id, row["sha"], suite) for row in rows})
     unlinked = _read_unlinked(connection, lines, rows, suite, reported)
     runs_of_series: dict[int, list[TestRun]] = {series: [] for series in lines}
@@ -83,7 +82,7 @@ def test_runs(
         status, name = outcomes[series].at((row["committed_at"], row["sha"]))
         # The history of a test has linked points only; at another point, its outcome is read from the columns.
         if row["id"] in unlinked:
-            ordinal = suite_names.ordinal(connection, line.row, name)
+            ordinal = find_ordinal(connection, line.row, name)
             status = ABSENT if ordinal is None else at(unlinked[row["id"]], ordinal)
         if earlier is not None and not row["infra"]:
             previous_status, _ = outcomes[series].at((earlier["committed_at"], earlier["sha"]))
@@ -125,10 +124,10 @@ class TestAt:
     name: str
 
 
-def reasons_of(connection: sa.Connection, suite_names: SuiteNames, tests: Mapping[int, TestAt]) -> dict[int, Reason]:
+def reasons_of(connection: sa.Connection, tests: Mapping[int, TestAt]) -> dict[int, Reason]:
     """Return why tests did not simply pass, by series, each from the last run that has the test."""
-    ordinals = {series: suite_names.ordinal(connection, test.line.row, test.name) for series, test in tests.items()}
-    series_at = {(test.line.target_id, test.sha, test.line.suite): series for series, test in tests.items()}
+    ordinals = {series: find_ordinal(connection, test.line.row, test.name) for series, test in tests.items()}
+    series_at = {test.line.place_at(test.sha): series for series, test in tests.items()}
     order = {
         run.number: (series_at[place], rank)
         for place, place_runs in stored_runs(connection, series_at).items()

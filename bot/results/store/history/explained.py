@@ -19,7 +19,7 @@ from bot.results.compare.flaky import WINDOW, flakiness_of
 from bot.results.store.history.series_names import ChangesOf, all_names_of, changes_since, series_names
 from bot.results.store.history.windows import segments_over
 from bot.results.store.tables import schema
-from bot.results.store.tables.names import SuiteNames, SuiteRow
+from bot.results.store.tables.names import SuiteRow, all_names
 from bot.results.store.tables.points import LinkedPoint, Position
 from bot.results.store.tables.rename_pairs import PointRenames, renames_of
 
@@ -73,7 +73,6 @@ _FLAKY = (
 
 def explained_ordinals(
     connection: sa.Connection,
-    suite_names: SuiteNames,
     suites: Mapping[int, SuiteRow],
     fresh: Mapping[int, Sequence[FreshFailures]],
     aliases: Aliases,
@@ -100,7 +99,7 @@ def explained_ordinals(
         if not aliases:  # an alias may make any test one of the flaky ones
             candidates &= all_names_of(renames[series], flaky[series])
         if candidates:
-            name_of = suite_names.all(connection, suites[series]) if aliases else ()
+            name_of = all_names(connection, suites[series]) if aliases else ()
             series_renames = series_names(connection, series, name_of, aliases, candidates, renames[series])
             spans[series] = {ordinal: list(series_renames.spans(ordinal)) for ordinal in candidates}
     names = {

@@ -7,23 +7,22 @@ from collections.abc import Mapping, Sequence
 import sqlalchemy as sa
 from nightjar_formats.model import SeenTest, TargetKey
 
-from bot.core.aliases import Aliases
+from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.flaky import WINDOW, Flakiness, flakiness_of
 from bot.results.store.history.series_names import series_names
 from bot.results.store.history.windows import TestsInWindow, histories, window_histories
 from bot.results.store.tables import names, runs, schema
-from bot.results.store.tables.names import SuiteNames
+from bot.results.store.tables.names import all_names, find_ordinal, ordinals_by_name
 from bot.results.store.tables.points import SuiteOnTarget, newest_columns, newest_points
 
 
-def of_tests(
+def flakiness_of_tests(
     connection: sa.Connection,
-    suite_names: SuiteNames,
     target: TargetKey,
     suite: str,
     sha: str,
     results: Mapping[str, SeenTest],
-    aliases: Aliases,
+    aliases: Aliases = NO_ALIASES,
 ) -> dict[str, Flakiness]:
     """Return the flakiness of tests of a suite up to a commit, at which they have these results."""
     target_id, row = runs.target_id(connection, target), names.find(connection, target.repository, suite)
@@ -50,8 +49,8 @@ def of_tests(
         return {test: flakiness_of([(0, seen)], 1) for test, seen in results.items()}
     chain = [(row.committed_at, row.sha) for row in window]
     column = runs.statuses(connection, [runs.stored(runs.reported(connection, target_id, chain[-1][1], suite))])[0]
-    name_of = suite_names.all(connection, row)
-    ordinal_of = suite_names.ordinals(connection, row)
+    name_of = all_names(connection, row)
+    ordinal_of = ordinals_by_name(connection, row)
     ordinals = sorted(ordinal_of[test] for test in results if test in ordinal_of)
     renames = series_names(connection, point.series_id, name_of, aliases, ordinals)
     ids = [row.id for row in window]
@@ -65,19 +64,19 @@ def of_tests(
     }
 
 
-def at_newest_runs(
-    connection: sa.Connection, suite_names: SuiteNames, suites: Sequence[SuiteOnTarget], test: str, aliases: Aliases
+def flakiness_at_newest_runs(
+    connection: sa.Connection, suites: Sequence[SuiteOnTarget], test: str, aliases: Aliases = NO_ALIASES
 ) -> dict[int, tuple[str, Flakiness]]:
     """Return the commit of the newest run of each suite that has a test, and how flaky the test is there, by series."""
     windows = newest_points(connection, [suite.series for suite in suites], WINDOW)
     columns = newest_columns(connection, suites)
-    ordinals = {suite.series: suite_names.ordinal(connection, suite.row, test) for suite in suites}
+    ordinals = {suite.series: find_ordinal(connection, suite.row, test) for suite in suites}
     tests_in_windows = [
         TestsInWindow(suite, windows[suite.series], columns[suite.series], [ordinal])
         for suite in suites
         if suite.series in columns and (ordinal := ordinals[suite.series]) is not None
     ]
-    histories = window_histories(connection, suite_names, tests_in_windows, aliases)
+    histories = window_histories(connection, tests_in_windows, aliases)
     return {
         tests.suite.series: (tests.window[-1].sha, flakiness_of(history, len(tests.window)))
         for tests in tests_in_windows

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import sqlalchemy as sa
 from nightjar_formats.columns import STATUS_BYTES, is_flaky, status_of
-from nightjar_formats.model import GOOD
+from nightjar_formats.model import GOOD, TargetKey
 
-from bot.results.compare.health import LOOKBACK, WINDOW, RunFlips
+from bot.results.compare.health import LOOKBACK, WINDOW, RunFlips, SuiteHealth, suite_health
 from bot.results.store.tables.cells import FAILS
 from bot.results.store.tables.points import (
     Place,
@@ -21,6 +21,7 @@ from bot.results.store.tables.points import (
     numbers_of,
     status_columns,
     stored_runs,
+    suites_on_targets,
 )
 
 MOST_BYTES = 16_000_000
@@ -56,6 +57,19 @@ def flips_of_suites(
             shas = [point.sha for point in windows[number]]
             flips_of[number] = list(flips(shas, [columns[place] for place in places[number]]))
     return flips_of
+
+
+def health_of_suites(connection: sa.Connection, target: TargetKey, sha: str = "") -> dict[str, SuiteHealth]:
+    """Return how reliable the results of each suite of a target are at a commit, by default at its newest run."""
+    suites = suites_on_targets(connection, target.repository, target.lab, target.target)
+    flips_of = flips_of_suites(connection, suites, sha)
+    return {suite.name: suite_health(flips_of[suite.series]) for suite in suites if suite.series in flips_of}
+
+
+def unreliable_suites(connection: sa.Connection, target: TargetKey, sha: str = "") -> dict[str, SuiteHealth]:
+    """Return the suites whose results are unreliable at a commit on a target, by default at the newest run."""
+    health_by_suite = health_of_suites(connection, target, sha)
+    return {suite: health for suite, health in health_by_suite.items() if health.unreliable}
 
 
 def _chunks_by_size(

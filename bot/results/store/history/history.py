@@ -12,7 +12,7 @@ from nightjar_formats.model import Status, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.store.tables import names, runs, schema
-from bot.results.store.tables.names import SuiteNames, SuiteRow
+from bot.results.store.tables.names import SuiteRow, all_names, find_ordinal
 from bot.results.store.tables.points import Position
 from bot.results.store.tables.rename_pairs import PointRenames, renames_of
 
@@ -66,23 +66,18 @@ class _Line:
 
 
 def history(
-    connection: sa.Connection,
-    suite_names: SuiteNames,
-    repository: str,
-    suite: str,
-    test_id: str,
-    aliases: Aliases = NO_ALIASES,
+    connection: sa.Connection, repository: str, suite: str, test_id: str, aliases: Aliases = NO_ALIASES
 ) -> dict[TargetKey, TestHistory]:
     """Return how a test ended on every target, under its earlier names too; targets without it are left out.
 
     `aliases` are the names of tests that maintainers renamed.
     """
     row = names.find(connection, repository, suite)
-    ordinal = None if row is None else suite_names.ordinal(connection, row, test_id)
+    ordinal = None if row is None else find_ordinal(connection, row, test_id)
     if row is None or ordinal is None:
         return {}
     lines = _lines(connection, repository, row, ordinal)
-    name_of = suite_names.all(connection, row)
+    name_of = all_names(connection, row)
     _trace(connection, lines, ordinal, _OtherNames(name_of, aliases))
     first_statuses = _first_statuses(connection, lines, suite)
     traced = {line.target: _segments(line, first_statuses[number], name_of) for number, line in lines.items()}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -15,7 +14,7 @@ from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.store.history import history
 from bot.results.store.history.history import Segment, TestHistory
 from bot.results.store.tables import names, runs, schema
-from bot.results.store.tables.names import SuiteNames
+from bot.results.store.tables.names import all_names, find_ordinal
 
 
 class LeftOut(StrEnum):
@@ -43,77 +42,69 @@ class TimelineRun:
     reason: str = ""
 
 
-class Timelines:
-    """Reads timelines of tests. Its methods block."""
+def all_targets(connection: sa.Connection) -> list[TargetKey]:
+    """Return all targets with anything stored."""
+    table = schema.targets
+    statement = sa.select(table).order_by(table.c.repository, table.c.lab, table.c.target)
+    return [TargetKey(row.repository, row.lab, row.target) for row in connection.execute(statement)]
 
-    def __init__(self, reading: Callable[[], AbstractContextManager[sa.Connection]], suite_names: SuiteNames) -> None:
-        self._reading = reading
-        self._suite_names = suite_names
 
-    def targets(self) -> list[TargetKey]:
-        """Return all targets with anything stored."""
-        table = schema.targets
-        statement = sa.select(table).order_by(table.c.repository, table.c.lab, table.c.target)
-        with self._reading() as connection:
-            return [TargetKey(row.repository, row.lab, row.target) for row in connection.execute(statement)]
+def commits_starting_with(connection: sa.Connection, target: TargetKey, beginning: str, limit: int) -> list[str]:
+    """Return commits of a target whose SHA begins like this, those with the newest runs first."""
+    table = schema.runs
+    newest = sa.func.max(table.c.received_at)
+    statement = (
+        sa.select(table.c.sha)
+        .where(table.c.target_id == runs.target_id(connection, target))
+        # `%` and `_` of a mistyped SHA are no wildcards.
+        .where(table.c.sha.startswith(beginning, autoescape=True))
+        .where(runs.in_reported_state)
+        .group_by(table.c.sha)
+        .order_by(newest.desc(), table.c.sha)
+        .limit(limit)
+    )
+    return list(connection.execute(statement).scalars())
 
-    def commits(self, target: TargetKey, beginning: str, limit: int) -> list[str]:
-        """Return commits of a target whose SHA begins like this, those with the newest runs first."""
-        table = schema.runs
-        newest = sa.func.max(table.c.received_at)
-        with self._reading() as connection:
-            statement = (
-                sa.select(table.c.sha)
-                .where(table.c.target_id == runs.target_id(connection, target))
-                # `%` and `_` of a mistyped SHA are no wildcards.
-                .where(table.c.sha.startswith(beginning, autoescape=True))
-                .where(runs.in_reported_state)
-                .group_by(table.c.sha)
-                .order_by(newest.desc(), table.c.sha)
-                .limit(limit)
-            )
-            return list(connection.execute(statement).scalars())
 
-    def suites(self, target: TargetKey) -> list[str]:
-        """Return the suites of a target."""
-        series, suites = schema.series, schema.suites
-        with self._reading() as connection:
-            target_id = runs.target_id(connection, target)
-            if target_id is None:
-                return []
-            statement = sa.select(suites.c.suite).join(series).where(series.c.target_id == target_id)
-            return sorted(connection.execute(statement).scalars())
+def suites_of_target(connection: sa.Connection, target: TargetKey) -> list[str]:
+    """Return the suites of a target."""
+    series, suites = schema.series, schema.suites
+    target_id = runs.target_id(connection, target)
+    if target_id is None:
+        return []
+    statement = sa.select(suites.c.suite).join(series).where(series.c.target_id == target_id)
+    return sorted(connection.execute(statement).scalars())
 
-    def has_test(self, target: TargetKey, suite: str, test_id: str) -> bool:
-        """Return whether any run of a suite, on any target, had a test of this name."""
-        with self._reading() as connection:
-            row = names.find(connection, target.repository, suite)
-            return row is not None and self._suite_names.ordinal(connection, row, test_id) is not None
 
-    def names(self, target: TargetKey, suite: str) -> Sequence[str]:
-        """Return all names that tests of a suite have had, on any target."""
-        with self._reading() as connection:
-            row = names.find(connection, target.repository, suite)
-            return [] if row is None else self._suite_names.all(connection, row)
+def has_test(connection: sa.Connection, target: TargetKey, suite: str, test_id: str) -> bool:
+    """Return whether any run of a suite, on any target, had a test of this name."""
+    row = names.find(connection, target.repository, suite)
+    return row is not None and find_ordinal(connection, row, test_id) is not None
 
-    def of_test(
-        self,
-        target: TargetKey,
-        suite: str,
-        test_id: str,
-        sha: str,
-        aliases: Aliases = NO_ALIASES,
-        traced: Mapping[TargetKey, TestHistory] | None = None,
-    ) -> list[TimelineRun]:
-        """Return a commit and those before it on the nightly branch, newest first; none if the commit has no results.
 
-        `traced` is what `ResultsStore.history` returned for the test; it is read if it is None.
-        """
-        with self._reading() as connection:
-            points = _points(connection, target, suite, sha)
-            if traced is None:
-                traced = history.history(connection, self._suite_names, target.repository, suite, test_id, aliases)
-            return [_run(point, traced.get(target, ()), test_id) for point in points]
+def names_of_suite(connection: sa.Connection, target: TargetKey, suite: str) -> Sequence[str]:
+    """Return all names that tests of a suite have had, on any target."""
+    row = names.find(connection, target.repository, suite)
+    return [] if row is None else all_names(connection, row)
+
+
+def timeline_of_test(
+    connection: sa.Connection,
+    target: TargetKey,
+    suite: str,
+    test_id: str,
+    sha: str,
+    aliases: Aliases = NO_ALIASES,
+    traced: Mapping[TargetKey, TestHistory] | None = None,
+) -> list[TimelineRun]:
+    """Return a commit and those before it on the nightly branch, newest first; none if the commit has no results.
+
+    `traced` is what `history` returned for the test; it is read if it is None.
+    """
+    points = _points(connection, target, suite, sha)
+    if traced is None:
+        traced = history.history(connection, target.repository, suite, test_id, aliases)
+    return [_run(point, traced.get(target, ()), test_id) for point in points]
 
 
 def _series(suite: names.SuiteRow, target_id: int | None) -> sa.Select[tuple[int]]:

@@ -13,7 +13,7 @@ from nightjar_formats.model import SeenTest
 from bot.core.aliases import Aliases
 from bot.results.compare.lasting import Segment
 from bot.results.store.history.series_names import ChangesOf, SeriesNames, changes_of, changes_since, series_names
-from bot.results.store.tables.names import SuiteNames
+from bot.results.store.tables.names import all_names
 from bot.results.store.tables.points import LinkedPoint, Position, SuiteOnTarget
 from bot.results.store.tables.rename_pairs import PointRenames, renames_of
 
@@ -29,7 +29,7 @@ class TestsInWindow:
 
 
 def window_histories(
-    connection: sa.Connection, suite_names: SuiteNames, queries: Iterable[TestsInWindow], aliases: Aliases
+    connection: sa.Connection, queries: Iterable[TestsInWindow], aliases: Aliases
 ) -> dict[int, dict[int, list[Segment]]]:
     """Return the segments of some tests over the newest points of each series, by series and ordinal."""
     tests_in_windows = [tests for tests in queries if tests.window and tests.ordinals]
@@ -40,7 +40,7 @@ def window_histories(
         renames[point.series_id].append(point)
     spans = {}
     for tests in tests_in_windows:
-        series, name_of = tests.suite.series, suite_names.all(connection, tests.suite.row)
+        series, name_of = tests.suite.series, all_names(connection, tests.suite.row)
         names_then = series_names(connection, series, name_of, aliases, tests.ordinals, renames[series])
         spans[series] = {ordinal: list(names_then.spans(ordinal)) for ordinal in tests.ordinals}
     names = {

@@ -12,18 +12,17 @@ from dataclasses import dataclass, replace
 from heapq import nlargest
 
 import sqlalchemy as sa
-from nightjar_formats.columns import ABSENT, FLAKY, at, is_flaky
+from nightjar_formats.columns import ABSENT, FLAKY, STATUS_BYTES, at, is_flaky, is_flip
 from nightjar_formats.model import TargetKey
 
 from bot.core.aliases import Aliases
 from bot.results.compare.flaky import WINDOW, flakiness_of
-from bot.results.store.history.baselines import FLIPS
 from bot.results.store.history.series_names import series_names
 from bot.results.store.history.windows import TestsInWindow, outcomes, window_histories
 from bot.results.store.lists.listed_tests import ListedTests
 from bot.results.store.tables import schema
 from bot.results.store.tables.cells import marked_places
-from bot.results.store.tables.names import SuiteNames
+from bot.results.store.tables.names import all_names
 from bot.results.store.tables.points import (
     LinkedPoint,
     SuiteOnTarget,
@@ -36,6 +35,8 @@ from bot.results.store.tables.points import (
 IS_FLAKY = bytes(byte > FLAKY and is_flaky(byte) for byte in range(256))
 MOST_TESTS = 1_000
 """The most tests that are listed, first the ones with the most proof."""
+# All pairs of status bytes, so that a statement can count flips by the columns of `changes`.
+FLIPS = [(old, new) for old in range(STATUS_BYTES) for new in range(STATUS_BYTES) if is_flip(old, new)]
 LEAST_FLIPS = 3
 """A test without proof is listed if it changed this often between good and bad. A failure that was fixed has two."""
 MOST_PROOFS = 5
@@ -113,26 +114,21 @@ _FlakyCounts = dict[tuple[int, int], tuple[int, int]]
 """By series and ordinal of a test: how often it became flaky, and how often it changed between good and bad."""
 
 
-def flaky_tests(
-    connection: sa.Connection,
-    suite_names: SuiteNames,
-    query: ListedTests,
-    since: float,
-) -> FlakyList:
+def flaky_tests(connection: sa.Connection, query: ListedTests, since: float) -> FlakyList:
     """Return the tests that were flaky in commits made since a moment, in seconds since 1970."""
     suites = {suite.series: suite for suite in suites_on_targets(connection, query.repository, *(query.target or ()))}
     columns = newest_columns(connection, suites.values())
     counts = _candidates(connection, suites, columns, since)
-    candidates = _under_present_names(connection, suite_names, suites, columns, counts, query.aliases)
+    candidates = _under_present_names(connection, suites, columns, counts, query.aliases)
     if query.text:
         candidates = [
             candidate
             for candidate in candidates
-            if query.text in suite_names.all(connection, candidate.suite.row)[candidate.ordinal].lower()
+            if query.text in all_names(connection, candidate.suite.row)[candidate.ordinal].lower()
         ]
     page = candidates[query.start : query.start + query.limit]
     windows = newest_points(connection, {candidate.suite.series for candidate in page}, WINDOW)
-    followed = list(_flaky_tests(connection, suite_names, page, windows, columns, query.aliases))
+    followed = list(_flaky_tests(connection, page, windows, columns, query.aliases))
     targets = {suite.target: suite.target_id for suite in suites.values()}
     return FlakyList(_with_runs(connection, followed, targets), len(candidates), len(columns))
 
@@ -163,7 +159,6 @@ def _candidates(
 
 def _under_present_names(
     connection: sa.Connection,
-    suite_names: SuiteNames,
     suites: Mapping[int, SuiteOnTarget],
     columns: Mapping[int, bytes],
     counts: _FlakyCounts,
@@ -176,7 +171,7 @@ def _under_present_names(
             absent[series].append(ordinal)
     for series, ordinals in absent.items():
         row = suites[series].row
-        renames = series_names(connection, series, suite_names.all(connection, row), aliases, ordinals)
+        renames = series_names(connection, series, all_names(connection, row), aliases, ordinals)
         for ordinal in ordinals:
             proofs, flips = counts.pop((series, ordinal))
             present = renames.now(ordinal, (float("-inf"), ""))
@@ -200,7 +195,6 @@ def _under_present_names(
 
 def _flaky_tests(
     connection: sa.Connection,
-    suite_names: SuiteNames,
     page: Sequence[_Candidate],
     windows: Mapping[int, list[LinkedPoint]],
     columns: Mapping[int, bytes],
@@ -219,11 +213,11 @@ def _flaky_tests(
         )
         for series, candidates in by_series.items()
     ]
-    histories = window_histories(connection, suite_names, tests_in_windows, aliases)
+    histories = window_histories(connection, tests_in_windows, aliases)
     test_of: dict[tuple[int, int], FlakyTest] = {}
     for series, candidates in by_series.items():
         suite, window, history_of = candidates[0].suite, windows.get(series, []), histories.get(series, {})
-        name_of = suite_names.all(connection, suite.row)
+        name_of = all_names(connection, suite.row)
         for candidate in candidates:
             history = history_of.get(candidate.ordinal, [])
             flakiness = flakiness_of(history, len(window))

@@ -5,8 +5,7 @@ All queries are for a period and use indexes: runs of a target by time of arriva
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -74,69 +73,62 @@ class NightlyReports:
     targets: Mapping[TargetKey, Mapping[str, CommitReport]]
 
 
-class LabReports:
-    """Reads the activity of labs. Its methods block."""
+def lab_activity(connection: sa.Connection, repository: str, lab: str, since: float) -> LabActivity:
+    """Return what a lab has sent since a moment, in seconds since 1970."""
+    numbers = _targets(connection, repository, lab)
+    first_commits = _first_commits(connection, repository, numbers)
+    tested, commits = _commits(connection, repository, since)
+    firsts = _first_runs(connection, numbers, since)
+    newest = _newest(connection, numbers.values())
+    targets = {
+        name: TargetActivity(
+            newest=newest.get(number),
+            first=first_commits.get(number),
+            latencies=sorted(first.latency for first in firsts.get(number, ())),
+            commits=commits.get(number, {}),
+            arrived=_last_arrivals(firsts.get(number, ())),
+        )
+        for name, number in numbers.items()
+    }
+    return LabActivity(targets, tested, _unusable(connection, numbers, since))
 
-    def __init__(self, reading: Callable[[], AbstractContextManager[sa.Connection]]) -> None:
-        self._reading = reading
 
-    def of(self, repository: str, lab: str, since: float) -> LabActivity:
-        """Return what a lab has sent since a moment, in seconds since 1970."""
-        with self._reading() as connection:
-            numbers = _targets(connection, repository, lab)
-            first_commits = _first_commits(connection, repository, numbers)
-            tested, commits = _commits(connection, repository, since)
-            firsts = _first_runs(connection, numbers, since)
-            newest = _newest(connection, numbers.values())
-            targets = {
-                name: TargetActivity(
-                    newest=newest.get(number),
-                    first=first_commits.get(number),
-                    latencies=sorted(first.latency for first in firsts.get(number, ())),
-                    commits=commits.get(number, {}),
-                    arrived=_last_arrivals(firsts.get(number, ())),
-                )
-                for name, number in numbers.items()
-            }
-            return LabActivity(targets, tested, _unusable(connection, numbers, since))
-
-    def flips(self, repository: str, lab: str, targets: Collection[str]) -> dict[str, list[RunFlips]]:
-        """Return how many tests flipped back in the newest runs of each suite, all suites of a target in one list."""
-        flips_of: dict[str, list[RunFlips]] = {}
-        if not targets:
-            return flips_of
-        with self._reading() as connection:
-            suites = {
-                suite.series: suite
-                for suite in suites_on_targets(connection, repository, lab)
-                if suite.target.target in targets
-            }
-            for series, flips in health.flips_of_suites(connection, suites.values()).items():
-                flips_of.setdefault(suites[series].target.target, []).extend(flips)
+def lab_flips(
+    connection: sa.Connection, repository: str, lab: str, targets: Collection[str]
+) -> dict[str, list[RunFlips]]:
+    """Return how many tests flipped back in the newest runs of each suite, all suites of a target in one list."""
+    flips_of: dict[str, list[RunFlips]] = {}
+    if not targets:
         return flips_of
+    suites = {
+        suite.series: suite
+        for suite in suites_on_targets(connection, repository, lab)
+        if suite.target.target in targets
+    }
+    for series, flips in health.flips_of_suites(connection, suites.values()).items():
+        flips_of.setdefault(suites[series].target.target, []).extend(flips)
+    return flips_of
 
-    def nightly(self, repository: str, since: float) -> NightlyReports:
-        """Return the results of all targets of a repository since a moment, in seconds since 1970."""
-        table = schema.targets
-        with self._reading() as connection:
-            rows = connection.execute(sa.select(table).filter_by(repository=repository))
-            targets = {row.id: TargetKey(repository, row.lab, row.target) for row in rows}
-            committed, commits = _commits(connection, repository, since)
-            first = _first_commits(
-                connection, repository, {target.full_name: number for number, target in targets.items()}
-            )
-            return NightlyReports(
-                committed,
-                _arrived(connection, list(targets), since),
-                {targets[number]: moment for number, moment in first.items()},
-                {targets[number]: reports for number, reports in commits.items()},
-            )
 
-    def newest(self, target: TargetKey) -> Run | None:
-        """Return the last stored run of a target, or None."""
-        with self._reading() as connection:
-            number = runs.target_id(connection, target)
-            return None if number is None else _newest(connection, [number]).get(number)
+def nightly_reports(connection: sa.Connection, repository: str, since: float) -> NightlyReports:
+    """Return the results of all targets of a repository since a moment, in seconds since 1970."""
+    table = schema.targets
+    rows = connection.execute(sa.select(table).filter_by(repository=repository))
+    targets = {row.id: TargetKey(repository, row.lab, row.target) for row in rows}
+    committed, commits = _commits(connection, repository, since)
+    first = _first_commits(connection, repository, {target.full_name: number for number, target in targets.items()})
+    return NightlyReports(
+        committed,
+        _arrived(connection, list(targets), since),
+        {targets[number]: moment for number, moment in first.items()},
+        {targets[number]: reports for number, reports in commits.items()},
+    )
+
+
+def newest_run(connection: sa.Connection, target: TargetKey) -> Run | None:
+    """Return the last stored run of a target, or None."""
+    number = runs.target_id(connection, target)
+    return None if number is None else _newest(connection, [number]).get(number)
 
 
 def _targets(connection: sa.Connection, repository: str, lab: str) -> dict[str, int]:

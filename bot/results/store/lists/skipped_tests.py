@@ -17,7 +17,7 @@ from bot.results.compare.lasting import Segment
 from bot.results.store.history.windows import TestsInWindow, outcomes, window_histories
 from bot.results.store.lists.listed_tests import ListedTests
 from bot.results.store.tables import runs, schema
-from bot.results.store.tables.names import SuiteNames, SuiteRow
+from bot.results.store.tables.names import SuiteRow, all_names
 from bot.results.store.tables.points import (
     LinkedPoint,
     Place,
@@ -103,7 +103,7 @@ class _Newest:
     column: bytes
 
 
-def skipped_tests(connection: sa.Connection, suite_names: SuiteNames, query: ListedTests, since: float) -> SkippedList:
+def skipped_tests(connection: sa.Connection, query: ListedTests, since: float) -> SkippedList:
     """Return the tests that the newest runs skipped, and the tests that no target has run since a moment."""
     newest, stored = _newest(connection, suites_on_targets(connection, query.repository, *(query.target or ())))
     by_suite = defaultdict[SuiteRow, list[_Newest]](list)
@@ -114,7 +114,7 @@ def skipped_tests(connection: sa.Connection, suite_names: SuiteNames, query: Lis
     skipped: list[_NamedTest] = []
     idle: list[_NamedTest] = []
     for row in sorted(by_suite, key=suite_of.__getitem__):
-        name_of, suite_runs = suite_names.all(connection, row), by_suite[row]
+        name_of, suite_runs = all_names(connection, row), by_suite[row]
         for ordinals, tests in (
             (_marked(_union(run.column.translate(_SKIPPED) for run in suite_runs)), skipped),
             (_idle(connection, suite_runs, since), idle),
@@ -123,7 +123,7 @@ def skipped_tests(connection: sa.Connection, suite_names: SuiteNames, query: Lis
             tests += sorted(test for test in named if not query.text or query.text in test.name.lower())
     page = skipped[query.start : query.start + query.limit]
     return SkippedList(
-        _with_history(connection, suite_names, query, page, by_suite, stored),
+        _with_history(connection, query, page, by_suite, stored),
         len(skipped),
         [_idle_test(test, by_suite[test.row], since) for test in idle[: query.limit]],
         len(idle),
@@ -209,7 +209,6 @@ def _idle_test(test: _NamedTest, suite_runs: Sequence[_Newest], since: float) ->
 
 def _with_history(
     connection: sa.Connection,
-    suite_names: SuiteNames,
     query: ListedTests,
     page: Sequence[_NamedTest],
     by_suite: Mapping[SuiteRow, list[_Newest]],
@@ -230,7 +229,7 @@ def _with_history(
         TestsInWindow(run.suite, windows[series], run.column, skipped_ordinals[series])
         for series, run in shown_runs.items()
     ]
-    histories = window_histories(connection, suite_names, tests, query.aliases)
+    histories = window_histories(connection, tests, query.aliases)
     runs_of = {series: [run.number for run in stored[run.place]] for series, run in shown_runs.items()}
     reasons = _reasons(connection, runs_of, skipped_ordinals)
     skipped_on = defaultdict[tuple[SuiteRow, int], list[SkippedOn]](list)
@@ -245,10 +244,7 @@ def _with_history(
                     runs_on[row, ordinal].append(run.suite.target)
     return [
         SkippedTest(
-            test.suite,
-            test.name,
-            tuple(skipped_on[test.row, test.ordinal]),
-            tuple(runs_on[test.row, test.ordinal]),
+            test.suite, test.name, tuple(skipped_on[test.row, test.ordinal]), tuple(runs_on[test.row, test.ordinal])
         )
         for test in page
     ]

@@ -20,7 +20,7 @@ from bot.results.store.history.windows import TestsInWindow, window_histories
 from bot.results.store.lists.listed_tests import ListedTests
 from bot.results.store.tables import runs, schema
 from bot.results.store.tables.blobs import raw
-from bot.results.store.tables.names import SuiteNames
+from bot.results.store.tables.names import all_names
 from bot.results.store.tables.points import (
     LinkedPoint,
     Place,
@@ -88,7 +88,7 @@ class _Timed:
     seconds: float
 
 
-def durations_of(connection: sa.Connection, suite_names: SuiteNames, query: ListedTests) -> Durations:
+def durations_of(connection: sa.Connection, query: ListedTests) -> Durations:
     """Return how long the tests of a target take."""
     suites = suites_on_targets(connection, query.repository, *(query.target or ()))
     points = newest_points(connection, {suite.series for suite in suites}, GOOD_RUNS)
@@ -102,14 +102,14 @@ def durations_of(connection: sa.Connection, suite_names: SuiteNames, query: List
         # The cut-offs count all tests, whereas the list below may be filtered by a text.
         for combination, mean in means.items():
             tests_by_mean[mean] += times[combination]
-        slowest += _slowest(connection, suite_names, suite, combinations, means, query.text)
+        slowest += _slowest(connection, suite, combinations, means, query.text)
     ordered = nsmallest(MOST_TESTS, slowest, key=lambda test: (-test.seconds, test.suite.name, test.ordinal))
     page = ordered[query.start : query.start + query.limit]
     return Durations(
         tests_by_mean.total(),
         sum(mean * count for mean, count in tests_by_mean.items()),
         [_cut_off(tests_by_mean, seconds) for seconds in CUT_OFFS],
-        _with_failures(connection, suite_names, page, query),
+        _with_failures(connection, page, query),
         len(ordered),
         max((len(suite_points) for suite_points in points.values()), default=0),
     )
@@ -168,7 +168,6 @@ def _mean(combination: Combination) -> float | None:
 
 def _slowest(
     connection: sa.Connection,
-    suite_names: SuiteNames,
     suite: SuiteOnTarget,
     combinations: Sequence[Combination],
     means: dict[Combination, float],
@@ -178,7 +177,7 @@ def _slowest(
     if not means:
         return []
     if text:
-        name_of = suite_names.all(connection, suite.row)
+        name_of = all_names(connection, suite.row)
         ordinals = [ordinal for ordinal in range(len(combinations)) if text in name_of[ordinal].lower()]
     else:
         ordinals = list(range(len(combinations)))
@@ -204,9 +203,7 @@ def _cut_off(tests_by_mean: Counter[float], seconds: int) -> CutOff:
     return CutOff(seconds, sum(above.values()), sum(mean * count for mean, count in above.items()))
 
 
-def _with_failures(
-    connection: sa.Connection, suite_names: SuiteNames, page: Sequence[_Timed], query: ListedTests
-) -> list[SlowTest]:
+def _with_failures(connection: sa.Connection, page: Sequence[_Timed], query: ListedTests) -> list[SlowTest]:
     """Add to the tests of a page how many of their last runs failed."""
     suites = {test.suite.series: test.suite for test in page}
     columns = newest_columns(connection, suites.values())
@@ -220,12 +217,12 @@ def _with_failures(
         )
         for series, suite in suites.items()
     ]
-    histories = window_histories(connection, suite_names, tests, query.aliases)
+    histories = window_histories(connection, tests, query.aliases)
     slow_tests = []
     for test in page:
         series = test.suite.series
         flakiness = flakiness_of(histories.get(series, {}).get(test.ordinal, []), len(windows.get(series, [])))
-        name = suite_names.all(connection, test.suite.row)[test.ordinal]
+        name = all_names(connection, test.suite.row)[test.ordinal]
         slow_tests.append(
             SlowTest(
                 test.suite.name, name, test.seconds, flakiness.failed + flakiness.row, flakiness.runs + flakiness.row

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bot.results.compare.ancestors import Relation
-from bot.results.store.tables import schema
+from bot.results.store.tables import revisions, schema
 
 
 def relations(connection: sa.Connection, repository: str, shas: Collection[str]) -> list[Relation]:
@@ -42,3 +42,4 @@ def learn(connection: sa.Connection, repository: str, learned: Sequence[Relation
     ]
     if rows:
         connection.execute(statement, rows)
+        revisions.grow(connection, repository)

@@ -16,6 +16,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from bot.engine.database import NO_FOLDER, NOT_OPENED, Database, DatabaseError
 from bot.engine.sql.portable import TOO_NEW
 from bot.engine.sqlite.connector import BUSY_TIMEOUT, SqliteConnector, create_privately
+from bot.results.store.tables.names import NameCache
 
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
 VERSION_TABLE = "nightjar_results_version"
@@ -41,6 +42,7 @@ class ResultsDatabase:
         self._writing: sa.Engine
         self.name = database.name
         self._path: Path | None = None
+        options = {NameCache.OPTION: NameCache()}
         if isinstance(database.connector, SqliteConnector):
             path = database.connector.path
             self._path = path
@@ -48,6 +50,7 @@ class ResultsDatabase:
                 URL.create("sqlite", database=str(path)),
                 pool_size=CONNECTIONS,
                 connect_args={"timeout": BUSY_TIMEOUT},
+                execution_options=options,
             )
             sa.event.listen(self._reading, "connect", _prepare)
             sa.event.listen(self._reading, "begin", _begin)
@@ -61,6 +64,7 @@ class ResultsDatabase:
                 # A connection may have died unnoticed since its last use, for example when PostgreSQL restarted:
                 # https://docs.sqlalchemy.org/en/20/core/pooling.html#disconnect-handling-pessimistic
                 pool_pre_ping=True,
+                execution_options=options,
             )
             # By default, each statement of a transaction sees what was committed before that statement:
             # https://www.postgresql.org/docs/current/transaction-iso.html

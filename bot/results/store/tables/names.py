@@ -63,11 +63,6 @@ def blocks(connection: sa.Connection, suite: SuiteRow, start: int = 0) -> dict[i
     return {row.first: row.names for row in connection.execute(statement.order_by(table.c.first))}
 
 
-def read_all(connection: sa.Connection, suite: SuiteRow) -> list[str]:
-    """Return all names of a suite."""
-    return list(read_names(blocks(connection, suite).values()))
-
-
 def add(connection: sa.Connection, suite: SuiteRow, new_count: int, block: bytes) -> SuiteRow:
     """Add a block of `new_count` names that the suite lacks. Raises `TooMuch` if the suite would have too many."""
     if not new_count:
@@ -101,78 +96,92 @@ class NamesAtMoment:
             self.ordinals = {**earlier.ordinals, **dict(zip(new, range(start, start + len(new)), strict=True))}
 
 
-class SuiteNames:
-    """A cache of the names of the most recently used suites, for any number of threads.
+class NameCache:
+    """The names of the suites that a process used most recently, for any number of threads.
 
-    Names are only added, so a process reads each name of a cached suite once.
+    `ResultsDatabase` gives each connection the cache of its database. Names are only added, so a process reads each
+    name of a cached suite once.
     """
 
+    OPTION = "nightjar_names"
+
     def __init__(self) -> None:
-        self._suites: LRUCache[int, NamesAtMoment] = LRUCache(
+        self.suites: LRUCache[int, NamesAtMoment] = LRUCache(
             MAX_CACHED_NAMES, getsizeof=lambda names: len(names.ordered)
         )
-        self._placed: LRUCache[tuple[int, bytes], Placement] = LRUCache(MAX_CACHED_PLACES, getsizeof=len)
-        self._lock = threading.Lock()
+        self.placed: LRUCache[tuple[int, bytes], Placement] = LRUCache(MAX_CACHED_PLACES, getsizeof=len)
+        self.lock = threading.Lock()
 
-    def all(self, connection: sa.Connection, suite: SuiteRow) -> list[str]:
-        """Return all names of a suite, by their ordinals. Callers must not change them."""
-        return self._committed(connection, suite).ordered
 
-    def uncommitted(self, connection: sa.Connection, suite: SuiteRow) -> list[str]:
-        """Return all names of a suite, in a transaction that may have added some, and may be rolled back."""
-        # Not cached: after a rollback, another run may give these ordinals to other names.
-        return self._read(connection, suite).ordered
+def _cache_of(connection: sa.Connection) -> NameCache:
+    cache: NameCache = connection.get_execution_options()[NameCache.OPTION]
+    return cache
 
-    def ordinals(self, connection: sa.Connection, suite: SuiteRow) -> Mapping[str, int]:
-        """Return the ordinals of all names of a suite."""
-        return self._committed(connection, suite).ordinals
 
-    def ordinal(self, connection: sa.Connection, suite: SuiteRow, name: str) -> int | None:
-        """Return the ordinal of a name; None if the suite lacks it."""
-        return self.ordinals(connection, suite).get(name)
+def all_names(connection: sa.Connection, suite: SuiteRow) -> list[str]:
+    """Return all names of a suite, by their ordinals. Callers must not change them."""
+    return _committed(connection, suite).ordered
 
-    def placed(
-        self, connection: sa.Connection, suite: SuiteRow, blobs: Collection[bytes]
-    ) -> Placement | list[int | None]:
-        """Return the ordinals of a run's names, which `blobs` have: a list, with None where the suite lacks a name.
 
-        Most runs of a target have the names of the run before, in the same order. Their digest finds the ordinals.
-        """
-        key = suite.id, hashlib.sha256(b"".join(blobs)).digest()
-        with self._lock:
-            cached = self._placed.get(key)
-        if cached is not None:
-            return cached
-        ordinals = list(map(self.ordinals(connection, suite).get, read_names(blobs)))
-        if None in ordinals:
-            return ordinals
-        placement = Placement(cast("list[int]", ordinals))
-        with self._lock:
-            # The cache raises ValueError for a value that is larger than itself.
-            if len(placement) <= MAX_CACHED_PLACES:
-                self._placed[key] = placement
-        return placement
+def uncommitted_names(connection: sa.Connection, suite: SuiteRow) -> list[str]:
+    """Return all names of a suite, in a transaction that may have added some, and may be rolled back."""
+    # Not cached: after a rollback, another run may give these ordinals to other names.
+    return _read(connection, suite).ordered
 
-    def _committed(self, connection: sa.Connection, suite: SuiteRow) -> NamesAtMoment:
-        """Return the names of a suite, and cache them. The transaction must not have added any."""
-        names = self._read(connection, suite)
-        with self._lock:
-            cached = self._suites.get(suite.id)
-            # The cache raises ValueError for a value that is larger than itself.
-            if suite.names <= MAX_CACHED_NAMES and (cached is None or len(cached.ordered) < suite.names):
-                if cached is not None:
-                    names.copy_ordinals(cached)
-                self._suites[suite.id] = names
-        return names
 
-    def _read(self, connection: sa.Connection, suite: SuiteRow) -> NamesAtMoment:
-        with self._lock:
-            cached = self._suites.get(suite.id)
-        if cached is None:
-            return NamesAtMoment(read_all(connection, suite))
-        count = len(cached.ordered)
-        if count == suite.names:
-            return cached
-        if count > suite.names:  # this transaction began before others added names
-            return NamesAtMoment(cached.ordered[: suite.names])
-        return NamesAtMoment([*cached.ordered, *read_names(blocks(connection, suite, count).values())])
+def ordinals_by_name(connection: sa.Connection, suite: SuiteRow) -> Mapping[str, int]:
+    """Return the ordinals of all names of a suite."""
+    return _committed(connection, suite).ordinals
+
+
+def find_ordinal(connection: sa.Connection, suite: SuiteRow, name: str) -> int | None:
+    """Return the ordinal of a name; None if the suite lacks it."""
+    return ordinals_by_name(connection, suite).get(name)
+
+
+def place_names(connection: sa.Connection, suite: SuiteRow, blobs: Collection[bytes]) -> Placement | list[int | None]:
+    """Return the ordinals of a run's names, which `blobs` have: a list, with None where the suite lacks a name.
+
+    Most runs of a target have the names of the run before, in the same order. Their digest finds the ordinals.
+    """
+    cache, key = _cache_of(connection), (suite.id, hashlib.sha256(b"".join(blobs)).digest())
+    with cache.lock:
+        cached = cache.placed.get(key)
+    if cached is not None:
+        return cached
+    ordinals = list(map(ordinals_by_name(connection, suite).get, read_names(blobs)))
+    if None in ordinals:
+        return ordinals
+    placement = Placement(cast("list[int]", ordinals))
+    with cache.lock:
+        # The cache raises ValueError for a value that is larger than itself.
+        if len(placement) <= MAX_CACHED_PLACES:
+            cache.placed[key] = placement
+    return placement
+
+
+def _committed(connection: sa.Connection, suite: SuiteRow) -> NamesAtMoment:
+    """Return the names of a suite, and cache them. The transaction must not have added any."""
+    cache, names = _cache_of(connection), _read(connection, suite)
+    with cache.lock:
+        cached = cache.suites.get(suite.id)
+        # The cache raises ValueError for a value that is larger than itself.
+        if suite.names <= MAX_CACHED_NAMES and (cached is None or len(cached.ordered) < suite.names):
+            if cached is not None:
+                names.copy_ordinals(cached)
+            cache.suites[suite.id] = names
+    return names
+
+
+def _read(connection: sa.Connection, suite: SuiteRow) -> NamesAtMoment:
+    cache = _cache_of(connection)
+    with cache.lock:
+        cached = cache.suites.get(suite.id)
+    if cached is None:
+        return NamesAtMoment(list(read_names(blocks(connection, suite).values())))
+    count = len(cached.ordered)
+    if count == suite.names:
+        return cached
+    if count > suite.names:  # this transaction began before others added names
+        return NamesAtMoment(cached.ordered[: suite.names])
+    return NamesAtMoment([*cached.ordered, *read_names(blocks(connection, suite, count).values())])

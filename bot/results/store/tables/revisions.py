@@ -5,8 +5,7 @@ It grows in the transaction of the change, so whatever is read after a revision 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -29,15 +28,8 @@ def grow(connection: sa.Connection, repository: str) -> None:
     connection.execute(_RAISE[connection.dialect.name], {"of": repository.lower()})
 
 
-class Revisions:
-    """Reads revisions. Its methods block."""
-
-    def __init__(self, reading: Callable[[], AbstractContextManager[sa.Connection]]) -> None:
-        self._reading = reading
-
-    def of(self, repositories: Sequence[str]) -> list[int]:
-        """Return the revision of each repository, 0 if it has no results. Letter case does not matter."""
-        names = [repository.lower() for repository in repositories]
-        with self._reading() as connection:
-            revision_of = {row.repository: row.revision for row in connection.execute(_FIND, {"repositories": names})}
-        return [revision_of.get(name, 0) for name in names]
+def revisions_of(connection: sa.Connection, repositories: Sequence[str]) -> list[int]:
+    """Return the revision of each repository, 0 if it has no results. Letter case does not matter."""
+    names = [repository.lower() for repository in repositories]
+    revision_of = {row.repository: row.revision for row in connection.execute(_FIND, {"repositories": names})}
+    return [revision_of.get(name, 0) for name in names]

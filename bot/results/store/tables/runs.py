@@ -183,11 +183,7 @@ _NAMES_IN_ANY_CASE = sa.select(schema.targets.c.repository).where(
     schema.targets.c.target == sa.bindparam("target"),
 )
 in_reported_state = schema.unindexed_state.in_([state.value for state in REPORTED])
-_IS_REPORTED = (
-    in_reported_state,
-    schema.runs.c.suite.is_not(None),
-    schema.runs.c.committed_at.is_not(None),
-)
+_IS_REPORTED = (in_reported_state, schema.runs.c.suite.is_not(None), schema.runs.c.committed_at.is_not(None))
 # Two lists instead of pairs: a statement with pairs takes longer to make than to answer, and without statistics, SQLite
 # prefers to read every run with one of these states. Callers drop the other combinations.
 _AT_PLACES = (

@@ -83,10 +83,7 @@ def _touching(insert: postgresql.Insert | sqlite.Insert) -> postgresql.Insert | 
     return insert.on_conflict_do_update(index_elements=[table.c.target_id, table.c.sha], set_=values)
 
 
-_TOUCH = {
-    "postgresql": _touching(postgresql.insert(schema.checks)),
-    "sqlite": _touching(sqlite.insert(schema.checks)),
-}
+_TOUCH = {"postgresql": _touching(postgresql.insert(schema.checks)), "sqlite": _touching(sqlite.insert(schema.checks))}
 
 
 def touch(connection: sa.Connection, target_id: int, shas: Iterable[str], moment: float) -> None:
@@ -97,7 +94,21 @@ def touch(connection: sa.Connection, target_id: int, shas: Iterable[str], moment
         connection.execute(_TOUCH[connection.dialect.name], rows)
 
 
-def announced(connection: sa.Connection, target_id: int, pending: PendingCheck) -> None:
+def touch_check(connection: sa.Connection, target: TargetKey, sha: str, moment: float) -> None:
+    """Mark the check run of a commit as pending, although its results are the same."""
+    target_id = runs.target_id(connection, target)
+    if target_id is not None:
+        touch(connection, target_id, [sha], moment)
+
+
+def repositories_with_open_checks(connection: sa.Connection) -> set[str]:
+    """Return the repositories with check runs that are pending, or of which more results are expected."""
+    targets = schema.targets
+    statement = sa.select(targets.c.repository).select_from(schema.checks.join(targets)).where(schema.OPEN)
+    return set(connection.scalars(statement.distinct()))
+
+
+def announced(connection: sa.Connection, pending: PendingCheck) -> None:
     """Store that a check run is being written for a revision."""
     table = schema.checks
     # If results have changed since, whether more are expected is decided again. A slower replica that stores an older
@@ -106,7 +117,7 @@ def announced(connection: sa.Connection, target_id: int, pending: PendingCheck) 
     is_over = sa.case((is_newest, sa.or_(table.c.over, sa.literal(pending.over))), else_=False)
     connection.execute(
         table.update()
-        .filter_by(target_id=target_id, sha=pending.sha)
+        .filter_by(target_id=runs.target_id(connection, pending.target), sha=pending.sha)
         .where(table.c.announced <= pending.revision)
         .values(announced=pending.revision, over=is_over)
     )
@@ -144,7 +155,7 @@ def scheduled_checks(
     ]
 
 
-def complete_check(connection: sa.Connection, target_id: int, sha: str) -> PendingCheck | None:
+def complete_check(connection: sa.Connection, target: TargetKey, sha: str) -> PendingCheck | None:
     """Return the check run of a commit if it is pending and need not wait for more results.
 
     That is so if all of its suites are complete, and it has every suite of the newest earlier commit on the nightly
@@ -153,6 +164,9 @@ def complete_check(connection: sa.Connection, target_id: int, sha: str) -> Pendi
     This applies only before the first check run is written. Results that arrive later wait until no more arrive, or
     each of hundreds of runs would cause a write (docs/decisions/when-a-check-run-is-written.md).
     """
+    target_id = runs.target_id(connection, target)
+    if target_id is None:
+        return None
     conditions = (schema.checks.c.target_id == target_id, schema.checks.c.sha == sha, schema.OPEN)
     for check in _select(connection, *conditions):
         if check.announced:
@@ -207,8 +221,9 @@ def _arrived(
     return {sha: points for sha, points in points_of.items() if sha not in incomplete}, awaited
 
 
-def is_pending(connection: sa.Connection, target_id: int, sha: str) -> bool:
+def is_pending(connection: sa.Connection, target: TargetKey, sha: str) -> bool:
     """Return whether the check run of a commit is pending, or waits for more results."""
+    target_id = runs.target_id(connection, target)
     conditions = (schema.checks.c.target_id == target_id, schema.checks.c.sha == sha, schema.OPEN)
     return bool(_select(connection, *conditions))
 

@@ -19,7 +19,7 @@ from bot.results.compare.searching import Renames
 from bot.results.store.grid import stored_counts
 from bot.results.store.tables import runs, schema
 from bot.results.store.tables.cells import count_cell
-from bot.results.store.tables.names import SuiteNames, SuiteRow
+from bot.results.store.tables.names import SuiteRow, uncommitted_names
 from bot.results.store.tables.rename_pairs import pairs_blob
 
 
@@ -31,7 +31,6 @@ class Series:
     suite: SuiteRow
     suite_name: str
     target_id: int
-    suite_names: SuiteNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +80,13 @@ _NEW_RENAMES = schema.renames.insert()
 _NEW_CHANGES = "INSERT INTO nightjar_changes (series_id, ordinal, point_id, before, after) VALUES (?, ?, ?, ?, ?)"
 
 
-def find(
-    connection: sa.Connection, suite_names: SuiteNames, suite: SuiteRow, suite_name: str, target_id: int
-) -> Series:
+def find(connection: sa.Connection, suite: SuiteRow, suite_name: str, target_id: int) -> Series:
     """Return the series of a suite on a target; create it if it is missing."""
     values = {"suite_id": suite.id, "target_id": target_id}
     series_id = connection.execute(_FIND, values).scalar()
     if series_id is None:
         series_id = connection.execute(schema.series.insert().values(values).returning(schema.series.c.id)).scalar_one()
-    return Series(series_id, suite, suite_name, target_id, suite_names)
+    return Series(series_id, suite, suite_name, target_id)
 
 
 def place(connection: sa.Connection, series: Series, facts: Facts, statuses: bytes, find_renames: Renames) -> bool:
@@ -127,9 +124,7 @@ def place(connection: sa.Connection, series: Series, facts: Facts, statuses: byt
         renamed |= _compare(connection, series, point, successor, find_renames, columns)
     if facts.linked or (row is not None and row["linked"]):
         newest = number if facts.linked and successor is None else None
-        stored_counts.count_new(
-            connection, series.suite_names, series.id, (facts.committed_at, facts.sha), newest, renamed=renamed
-        )
+        stored_counts.count_new(connection, series.id, (facts.committed_at, facts.sha), newest, renamed=renamed)
     return changed
 
 
@@ -219,7 +214,7 @@ def _renamed(
     # A rename needs a test that was removed and one that was added.
     if all(old[ordinal] for ordinal in changed) or all(new[ordinal] for ordinal in changed):
         return {}
-    name_of = series.suite_names.uncommitted(connection, series.suite)
+    name_of = uncommitted_names(connection, series.suite)
     removed = [ordinal for ordinal in changed if not new[ordinal]]
     added = [ordinal for ordinal in changed if not old[ordinal]]
     # The search sorts names, so the result does not depend on their ordinals.

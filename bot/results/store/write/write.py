@@ -14,11 +14,11 @@ from nightjar_formats.model import SeenTest
 from bot.results.store.tables import blobs, names, runs, schema
 from bot.results.store.tables.blobs import LaidOut, Placement, RunColumns
 from bot.results.store.tables.combine import has_evidence, verdicts
-from bot.results.store.tables.names import MAX_CACHED_NAMES, SuiteNames, SuiteRow
+from bot.results.store.tables.names import MAX_CACHED_NAMES, SuiteRow, place_names, uncommitted_names
 from bot.results.store.write.series import Facts, Series
 
 
-def lay_out(connection: sa.Connection, suite_names: SuiteNames, suite: SuiteRow, columns: Columns) -> LaidOut:
+def lay_out(connection: sa.Connection, suite: SuiteRow, columns: Columns) -> LaidOut:
     """Put a run into the order of the names that its suite has now; new names follow them."""
     # The first cases are the usual ones, and look up no names: a new suite, and the same tests in the same order.
     if not suite.names:
@@ -26,7 +26,7 @@ def lay_out(connection: sa.Connection, suite_names: SuiteNames, suite: SuiteRow,
     if suite.names == len(columns) and list(names.blocks(connection, suite).values()) == columns.names:
         return blobs.lay_out_in_order(columns, is_new=False)
     if suite.names <= MAX_CACHED_NAMES:
-        placed = suite_names.placed(connection, suite, columns.names)
+        placed = place_names(connection, suite, columns.names)
         if isinstance(placed, Placement):
             return placed.lay_out(columns)
         return blobs.lay_out(columns, lambda: zip(placed, columns.tests, strict=True), suite.names)
@@ -83,7 +83,7 @@ def point_facts(
     infra = ""
     # An incomplete point stays outside the series anyway. Most complete ones have evidence, which is faster to see.
     if complete and not has_evidence(columns):
-        seen, _ = verdicts(series.suite_names.uncommitted(connection, series.suite), columns)
+        seen, _ = verdicts(uncommitted_names(connection, series.suite), columns)
         infra = find_infra(seen)
     facts = Facts(sha, admission.committed_at, admission.pull_request, admission.mainline, complete, infra)
     return facts, merged([run.statuses for run in columns])

@@ -14,7 +14,7 @@ from typing import BinaryIO
 from nightjar_formats.limits import NotXml
 from nightjar_formats.patterns.possessive import possessive
 from nightjar_formats.readers import texts
-from nightjar_formats.readers.decoding.utf_8 import BOM, NONCHARACTERS, UTF16_BOMS, Utf8
+from nightjar_formats.readers.decoding.utf_8 import BOM, NONCHARACTERS, Utf8
 from nightjar_formats.readers.repairs import Repair, Repairs
 
 HEAD_BYTES = 1 << 16
@@ -65,10 +65,7 @@ class XmlText:
         return b""
 
     def _with_encoding(self, head: bytes) -> bytes:
-        """Detect the encoding from the first bytes of the file; return them without the byte order mark of UTF-16."""
-        if wide := _wide(head):
-            self._text.decode = codecs.getincrementaldecoder(wide)("replace").decode
-            return head[2:] if head.startswith(UTF16_BOMS) else head
+        """Detect the encoding that the declaration names; return the first bytes of the file."""
         declared = _DECLARED.match(head, _begin_of(head))
         if declared is None or head.startswith(BOM):
             return head
@@ -122,15 +119,6 @@ def _filled(stream: BinaryIO, size: int) -> bytes:
         pieces.append(piece)
         length += len(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-def _wide(head: bytes) -> str:
-    """Return the kind of UTF-16 of a file, from its byte order mark or its first two characters; else ""."""
-    if head.startswith(codecs.BOM_UTF16_LE) or (head[1:2] == head[3:4] == b"\0" and head[:1] in b"<" + _BLANK):
-        return "utf-16-le"
-    if head.startswith(codecs.BOM_UTF16_BE) or (head[:1] == head[2:3] == b"\0" and head[1:2] in b"<" + _BLANK):
-        return "utf-16-be"
-    return ""
 
 
 def _begin_of(head: bytes) -> int:

@@ -12,16 +12,15 @@ from nightjar_formats.columns import duration
 from bot.results.state import RunState
 from bot.results.store.tables import blobs, names, runs, schema
 from bot.results.store.tables.combine import Details, Fetch, verdicts
+from bot.results.store.tables.failure_texts import TextReader
 from bot.results.store.tables.rename_pairs import renames_of
 
 
-def of(connection: sa.Connection, repository: str, fetch: Fetch) -> dict[str, object]:
-    """Return a repository as JSON: runs with their tests, points with their changes, and the commits with checks.
-
-    `fetch` returns the text of a failure by its number.
-    """
+def snapshot_of(connection: sa.Connection, repository: str) -> dict[str, object]:
+    """Return a repository as JSON: runs with their tests, points with their changes, and the commits with checks."""
+    fetch = TextReader(connection.engine.begin).text
     suites = {
-        row.suite: (row.id, names.read_all(connection, names.SuiteRow(row.id, row.names)))
+        row.suite: (row.id, names.all_names(connection, names.SuiteRow(row.id, row.names)))
         for row in connection.execute(sa.select(schema.suites).filter_by(repository=repository))
     }
     return {

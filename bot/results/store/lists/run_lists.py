@@ -1,0 +1,178 @@
+"""Find runs: one by its folder, lists of them, those that wait for files, and how many there are of whom."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import sqlalchemy as sa
+from nightjar_formats.model import RunKey, TargetKey
+
+from bot.results.state import Admission, Run, RunState
+from bot.results.store.tables import runs, schema
+
+NEWEST = 100
+
+
+def _target_ids(connection: sa.Connection, repository: str | None, lab: str | None, target: str | None) -> list[int]:
+    """Return the IDs of targets; None matches all. The letter case of the repository does not matter."""
+    table = schema.targets
+    name = repository.lower() if repository else None
+    filters = {sa.func.lower(table.c.repository): name, table.c.lab: lab, table.c.target: target}
+    statement = sa.select(table.c.id).where(
+        *(column == value for column, value in filters.items() if value is not None)
+    )
+    return list(connection.execute(statement).scalars())
+
+
+def find_run(connection: sa.Connection, key: RunKey) -> Run | None:
+    """Return a run; None if nothing is stored about it."""
+    numbered_run = runs.find(connection, key)
+    return None if numbered_run is None else numbered_run[1]
+
+
+def list_runs(
+    connection: sa.Connection,
+    repository: str | None = None,
+    *,
+    lab: str | None = None,
+    target: str | None = None,
+    sha: str | None = None,
+    state: RunState | None = None,
+    last_listed: RunKey | None = None,
+    limit: int = NEWEST,
+) -> list[Run]:
+    """Return runs, newest first; `last_listed` is the last one of the page before.
+
+    Raises LookupError if `last_listed` is not stored.
+
+    Filters that are None match anything. The repository may be in any letter case: a run whose folder writes it
+    otherwise than app.yaml is refused, and listed under its own name.
+    """
+    table = schema.runs
+    sort_key = (table.c.received_at, table.c.id)
+    statement = runs.select().order_by(*(column.desc() for column in sort_key)).limit(limit)
+    anywhere = not (repository or lab or target or sha)
+    if state is not None:
+        statement = statement.where((table.c.state if anywhere else schema.unindexed_state) == state.value)
+    if last_listed is not None:
+        last = runs.find(connection, last_listed, any_case=True)
+        if last is None:
+            raise LookupError(last_listed.folder)
+        statement = statement.where(sa.tuple_(*sort_key) < sa.tuple_(last[1].received_at, last[0]))
+    # One statement with the index of states; below, one for each target with the indices of targets.
+    if state is not None and anywhere:
+        return [runs.read(row) for row in connection.execute(statement).mappings()]
+    # Indices have the runs of a target in their order, and the runs of a commit.
+    if sha is not None:
+        statement = statement.where(table.c.sha == sha)
+    rows = [
+        row
+        for number in _target_ids(connection, repository, lab, target)
+        for row in connection.execute(statement.where(table.c.target_id == number)).mappings()
+    ]
+    rows.sort(key=lambda row: (row["received_at"], row["id"]), reverse=True)
+    return [runs.read(row) for row in rows[:limit]]
+
+
+def commits_since(connection: sa.Connection, repository: str, moment: float) -> set[tuple[TargetKey, str]]:
+    """Return the targets and commits with a run that arrived since a moment, in seconds since 1970."""
+    table, targets = schema.runs, schema.targets
+    statement = (
+        sa.select(targets.c.lab, targets.c.target, table.c.sha)
+        .select_from(targets.join(table))
+        .where(targets.c.repository == repository, table.c.received_at >= moment)
+        .distinct()
+    )
+    return {(TargetKey(repository, row.lab, row.target), row.sha) for row in connection.execute(statement)}
+
+
+def commits_with_runs(connection: sa.Connection, target: TargetKey, shas: Collection[str]) -> set[str]:
+    """Return those of the commits with a run on the target, in any state."""
+    table = schema.runs
+    number = runs.target_id(connection, target)
+    if number is None:
+        return set()
+    statement = sa.select(table.c.sha).where(table.c.target_id == number).distinct()
+    return {
+        sha
+        for chunk in schema.in_chunks(list(shas))
+        for sha in connection.scalars(statement.where(table.c.sha.in_(chunk)))
+    }
+
+
+def waiting_runs(connection: sa.Connection, repository: str) -> list[Run]:
+    """Return the runs of a repository that wait for their files, oldest first."""
+    table = schema.runs
+    statement = runs.select().where(table.c.state == RunState.WAITING.value, schema.targets.c.repository == repository)
+    oldest_first = statement.order_by(table.c.received_at, table.c.id)
+    return [runs.read(row) for row in connection.execute(oldest_first).mappings()]
+
+
+def waiting_counts(connection: sa.Connection) -> dict[str, int]:
+    """Return how many runs of each repository wait for their files; repositories without one are left out."""
+    table, targets = schema.runs, schema.targets
+    statement = (
+        sa.select(targets.c.repository, sa.func.count().label("runs"))
+        .select_from(table.join(targets))
+        .where(table.c.state == RunState.WAITING.value)
+        .group_by(targets.c.repository)
+    )
+    return {row.repository: row.runs for row in connection.execute(statement)}
+
+
+def newest_arrivals(connection: sa.Connection, *repositories: str) -> dict[TargetKey, float]:
+    """Return when the newest stored run of each target of these repositories arrived, in seconds since 1970."""
+    table, targets = schema.runs, schema.targets
+    # One subquery per target stops at its last run in the index `nightjar_runs_received`.
+    last_received = (
+        sa.select(table.c.received_at)
+        .where(table.c.target_id == targets.c.id, schema.unindexed_state == RunState.STORED.value)
+        .order_by(table.c.received_at.desc())
+        .limit(1)
+        .correlate(targets)
+        .scalar_subquery()
+    )
+    columns = (targets.c.repository, targets.c.lab, targets.c.target, last_received.label("received_at"))
+    rows = [
+        row
+        for chunk in schema.in_chunks(repositories)
+        for row in connection.execute(sa.select(*columns).where(targets.c.repository.in_(chunk)))
+    ]
+    return {
+        TargetKey(row.repository, row.lab, row.target): row.received_at for row in rows if row.received_at is not None
+    }
+
+
+def targets_of_commit(connection: sa.Connection, repository: str, sha: str) -> list[TargetKey]:
+    """Return the targets with anything stored about a commit."""
+    table, targets_table = schema.runs, schema.targets
+    statement = (
+        sa.select(targets_table.c.lab, targets_table.c.target)
+        .select_from(table.join(targets_table))
+        .where(targets_table.c.repository == repository, table.c.sha == sha)
+        .where(runs.in_reported_state)
+        .distinct()
+    )
+    return sorted(TargetKey(repository, row.lab, row.target) for row in connection.execute(statement))
+
+
+def lab_usage(connection: sa.Connection, repository: str, lab: str, since: float) -> tuple[int, int]:
+    """Return how many runs of a lab arrived since a moment, and the bytes of the ingested files."""
+    table, targets = schema.runs, schema.targets
+    # A refused run counts too, but without its bytes: its files were not ingested.
+    ingested = table.c.state != RunState.REFUSED.value
+    statement = (
+        sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(sa.case((ingested, table.c.bytes), else_=0)), 0))
+        .select_from(table.join(targets))
+        .where(targets.c.repository == repository, targets.c.lab == lab, table.c.received_at >= since)
+    )
+    count, size = connection.execute(statement).one()
+    return int(count), int(size)
+
+
+def admission_of_commit(connection: sa.Connection, repository: str, sha: str) -> Admission | None:
+    """Return the admission of a commit for which a run of any lab was ingested, or None."""
+    statement = runs.select().where(
+        schema.targets.c.repository == repository, schema.runs.c.sha == sha, runs.in_reported_state
+    )
+    return runs.admission(runs.read(row) for row in connection.execute(statement).mappings())
