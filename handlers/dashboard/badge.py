@@ -9,12 +9,12 @@ import sqlalchemy as sa
 from markupsafe import Markup
 from nightjar_formats.model import TARGET_NAME, TargetKey
 
+from bot.results.compare.target_health import TargetHealth, TargetReport
 from bot.results.store.failures.failures import newest_runs
-from bot.results.store.lists.lab_reports import newest_run
+from bot.results.store.lists.lab_reports import newest_run, unusable_targets
 from bot.web.openapi import Parameter
 from bot.web.page_files import PageFile
 from handlers.dashboard import texts
-from handlers.dashboard.cells import STALE_SECONDS
 from handlers.dashboard.lab import LAB_PART
 from handlers.dashboard.settings import results_of
 
@@ -100,11 +100,9 @@ def draw_badge(connection: sa.Connection, target_key: TargetKey, moment: float) 
     label = target_key.full_name
     newest = newest_run(connection, target_key)
     runs = newest_runs(connection, target_key)
-    if newest is None or not runs:
-        return svg_badge(label, texts.BADGE_NO_RESULTS, BadgeColor.UNKNOWN)
-    # Before the failures: old results say nothing about the target as it is now, green ones least of all.
-    if moment - newest.received_at > STALE_SECONDS:
-        return svg_badge(label, texts.BADGE_STALE, BadgeColor.UNKNOWN)
-    if failing := sum(run.failing for run in runs):
+    infra = unusable_targets(connection, target_key.repository).get(target_key, "")
+    failing = sum(run.failing for run in runs)
+    health = TargetReport(newest.received_at if newest else None, infra, len(runs), failing).health(moment)
+    if health is TargetHealth.FAILING:
         return svg_badge(label, texts.BADGE_FAILING.format(count=failing), BadgeColor.BAD)
-    return svg_badge(label, texts.BADGE_GREEN, BadgeColor.GOOD)
+    return svg_badge(label, health.value, BadgeColor.GOOD if health is TargetHealth.PASSING else BadgeColor.UNKNOWN)

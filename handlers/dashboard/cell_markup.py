@@ -18,6 +18,7 @@ from handlers.dashboard.cells import CellState, GridCell
 SHAPES = {
     CellState.NEW: ("new", "▲"),
     CellState.STILL: ("still", "■"),
+    CellState.UNJUDGED: ("unjudged", "□"),
     CellState.FLAKY: ("flaky", "◆"),
     CellState.PASS: ("pass", "✓"),
     CellState.SKIPPED: ("skipped", "⤼"),

@@ -10,16 +10,11 @@ from nightjar_formats.columns import FLAKY, STATUS_BITS, status_of
 from nightjar_formats.model import BAD, Status
 from pydantic import BaseModel, Field
 
+from bot.results.compare.target_health import STALE_SECONDS
 from bot.results.store.grid.grid import GridPoint
 from bot.results.store.grid.rows import GridLine
 from bot.results.store.tables.cells import CellCounts
 from handlers.dashboard import texts
-
-STALE_SECONDS = 36 * 3600.0
-"""Seconds that a lab has to test a commit, 36 hours.
-
-A result that has not arrived by then is missing, and a target whose newest result is older has missed a nightly run.
-"""
 
 
 class CellState(StrEnum):
@@ -27,6 +22,8 @@ class CellState(StrEnum):
 
     NEW = "new-failure"
     STILL = "still-failing"
+    UNJUDGED = "failing-uncompared"
+    """It fails, and there is no earlier run to compare with: nobody knows whether that is new."""
     FLAKY = "flaky"
     PASS = "passed"  # noqa: S105 (a status)
     SKIPPED = "skipped"
@@ -40,8 +37,17 @@ class CellState(StrEnum):
     """No result was expected."""
 
 
+FAILING = (CellState.NEW, CellState.STILL, CellState.UNJUDGED)
 COUNTED = ("passed", "failed", "new", "flaky", "skipped")
-WORST_FIRST = (CellState.NEW, CellState.INFRA, CellState.PART, CellState.STILL, CellState.FLAKY, CellState.PASS)
+WORST_FIRST = (
+    CellState.NEW,
+    CellState.INFRA,
+    CellState.PART,
+    CellState.STILL,
+    CellState.UNJUDGED,
+    CellState.FLAKY,
+    CellState.PASS,
+)
 """The order in which a state wins where one cell joins several suites."""
 
 
@@ -68,6 +74,7 @@ class GridCell(BaseModel, extra="forbid"):
         numbers = {
             CellState.NEW: self.new,
             CellState.STILL: self.failed,
+            CellState.UNJUDGED: self.failed,
             CellState.FLAKY: self.flaky,
             CellState.PASS: self.passed,
             CellState.SKIPPED: self.skipped,
@@ -80,7 +87,7 @@ def counted_cell(point: GridPoint, counts: CellCounts) -> GridCell:
     run_id = point.run.key.run_id
     if point.infra:
         return GridCell(state=CellState.INFRA, run_id=run_id, reason=point.infra)
-    state = CellState.PART if not point.complete else _state(counts)
+    state = CellState.PART if not point.complete else _state(counts, has_baseline=point.has_baseline)
     # A new failure is certain however much of the run is still missing.
     if counts.new:
         state = CellState.NEW
@@ -88,9 +95,9 @@ def counted_cell(point: GridPoint, counts: CellCounts) -> GridCell:
     return GridCell(state=state, run_id=run_id, **numbers)
 
 
-def _state(counts: CellCounts) -> CellState:
+def _state(counts: CellCounts, *, has_baseline: bool) -> CellState:
     if counts.failed:
-        return CellState.STILL
+        return CellState.STILL if has_baseline else CellState.UNJUDGED
     if counts.flaky:
         return CellState.FLAKY
     if counts.passed:
@@ -107,7 +114,7 @@ def test_cell(run_id: str, infra: str, earlier: int | None, current: int, *, com
     if infra:
         return GridCell(state=CellState.INFRA, run_id=run_id, reason=infra)
     state = state_of_test(earlier, current, complete=complete)
-    bad = state in (CellState.NEW, CellState.STILL)
+    bad = state in FAILING
     return GridCell(
         state=state,
         passed=int(state in (CellState.PASS, CellState.FLAKY)),
@@ -124,7 +131,9 @@ def state_of_test(earlier: int | None, current: int, *, complete: bool) -> CellS
     if not current & STATUS_BITS:
         return CellState.ABSENT if complete else CellState.PART
     if status_of(current) in BAD:
-        return CellState.NEW if earlier is not None and status_of(earlier) not in BAD else CellState.STILL
+        if earlier is None:
+            return CellState.UNJUDGED
+        return CellState.STILL if status_of(earlier) in BAD else CellState.NEW
     if current & FLAKY:
         return CellState.FLAKY
     return CellState.SKIPPED if status_of(current) is Status.SKIPPED else CellState.PASS

@@ -26,7 +26,7 @@ class ChartPoint(BaseModel, extra="forbid"):
 
 
 class DurationChart(BaseModel, extra="forbid"):
-    """A chart: its points, newest first, and the durations in seconds that the page names beside it."""
+    """A chart: its points, oldest first, and the durations in seconds that the page names beside it."""
 
     width: int
     height: int
@@ -45,7 +45,7 @@ class DurationChart(BaseModel, extra="forbid"):
 
 
 def duration_chart(durations: Sequence[tuple[str, float | None, bool]]) -> DurationChart | None:
-    """Return the chart of commits, each with its seconds and whether the test failed; keep their order.
+    """Return the chart of commits, each with its seconds and whether the test failed; they are given oldest first.
 
     Returns None if fewer than two commits have a duration, or if all durations are 0.
     """

@@ -106,15 +106,19 @@ class HistoryOnTarget(BaseModel, extra="forbid"):
         return {commit.sha: commit.cell.run_id for commit in self.runs if commit.cell.run_id}
 
     def strip(self, repository: str) -> Markup:
-        """Return its cells as HTML, newest first."""
-        cells = ((commit.sha, commit.cell) for commit in self.runs)
+        """Return its cells as HTML, oldest first: time runs from left to right, as in the chart below them."""
+        cells = ((commit.sha, commit.cell) for commit in reversed(self.runs))
         return strip_of_cells(repository, f"{self.lab}/{self.target}", cells)
 
     @property
     def chart(self) -> DurationChart | None:
         """Return the chart of its duration by commit; None if there is too little to draw."""
         return duration_chart(
-            [(commit.sha, commit.seconds, commit.cell.failed > 0) for commit in self.runs if commit.seconds is not None]
+            [
+                (commit.sha, commit.seconds, commit.cell.failed > 0)
+                for commit in reversed(self.runs)
+                if commit.seconds is not None
+            ]
         )
 
 

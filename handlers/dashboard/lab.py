@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from pydantic import BaseModel, Field
 
 from bot.github.pull_heads import repository_id_of
+from bot.results.compare.target_health import STALE_SECONDS, is_stale
 from bot.results.settings.targets import EVERY_PUSH, NIGHTLY_ONLY
 from bot.results.state import Run, RunState
 from bot.results.store.lists.lab_reports import lab_activity, lab_flips
@@ -17,7 +18,6 @@ from bot.results.store.lists.run_lists import lab_usage
 from bot.web.csv_tables import CsvTable
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
-from handlers.dashboard.cells import STALE_SECONDS
 from handlers.dashboard.content import Content, content_of_results
 from handlers.dashboard.percentiles import percentile
 from handlers.dashboard.promotion import Promotion, promotion_of
@@ -69,16 +69,18 @@ class DegradedState(BaseModel, extra="forbid"):
 
 
 class LabTarget(BaseModel, extra="forbid"):
-    """The uploads of a target in the last 30 days; `newest` is its last result, however old."""
+    """The uploads of a target in the last 30 days; `newest` is its last nightly run, however old."""
 
     target: str
     tier: int = Field(description="The tier that counts now; 3 accepts no requests.")
     degraded: DegradedState | None = Field(description="Why the tier is one more than in app.yaml; null if it is not.")
     newest: LabRun | None
-    stale: bool = Field(description="Whether the last result is more than 36 hours old, or there is none.")
+    stale: bool = Field(description="Whether the last nightly run arrived more than 36 hours ago, or never.")
     results: int = Field(description="Results of a suite at a commit of the nightly branch.")
-    seconds_p50: float | None = Field(description="Median time from the commit to the first result of a suite.")
-    seconds_p90: float | None = Field(description="90th percentile of that time.")
+    seconds_p50: float | None = Field(
+        description="Median time from the commit to the first result of a suite; null below five results."
+    )
+    seconds_p90: float | None = Field(description="90th percentile of that time; null below five results.")
     infra: int = Field(description="Unusable results.")
     infra_of: int = Field(description="All results, including incomplete ones.")
     missing: int = Field(description="Nightly commits without any result, 36 hours after they were committed.")
@@ -238,7 +240,7 @@ def _target(
         tier=effective_tier(tier, degraded),
         degraded=_degraded_state(degraded) if degraded and tier < NIGHTLY_ONLY else None,
         newest=_run(newest) if newest else None,
-        stale=newest is None or moment - newest.received_at > STALE_SECONDS,
+        stale=is_stale(newest.received_at if newest else None, moment),
         results=len(latencies),
         seconds_p50=percentile(latencies, 0.5),
         seconds_p90=percentile(latencies, 0.9),

@@ -12,12 +12,13 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from bot.core.aliases import Aliases
 from bot.core.errors import TryAgain
+from bot.results.compare.target_health import TargetHealth, TargetReport, is_stale
 from bot.results.store.failures.failing_now import stored_failures, targets_now
+from bot.results.store.lists.lab_reports import unusable_targets
 from bot.results.store.lists.run_lists import newest_arrivals
 from bot.results.store.tables.revisions import revisions_of
 from bot.web.csv_tables import Cell, CsvTable
 from bot.web.page_routes import Page, PageRequest
-from handlers.dashboard.cells import STALE_SECONDS
 from handlers.dashboard.content import Content
 from handlers.dashboard.wiring import DashboardParts
 from handlers.last_good.route import LastGoods
@@ -49,8 +50,10 @@ class TargetOverview(BaseModel, extra="forbid"):
 
     lab: str
     target: str
-    received_at: datetime | None = Field(description="When the newest stored run arrived.")
-    stale: bool = Field(description="Whether the newest run arrived more than 36 hours ago, or never.")
+    state: TargetHealth = Field(description="What the nightly runs say about the code now.")
+    received_at: datetime | None = Field(description="When the newest stored nightly run arrived.")
+    stale: bool = Field(description="Whether the newest nightly run arrived more than 36 hours ago, or never.")
+    infra: str = Field(description="Why the newest nightly run has no usable results; empty if it has some.")
     sha: str | None = Field(description="The newest commit with complete results.")
     suites: int = Field(description="How many suites have complete results of any nightly commit.")
     failing: int = Field(description="How many tests fail in the newest nightly run of each suite.")
@@ -153,7 +156,7 @@ def overview_page(parts: DashboardParts) -> Page:
                     takes_results=settings.of(LAB_RESULTS) is not None,
                     targets=listed,
                     more_targets=len(targets) - len(listed),
-                    nightly=_nightly(nightly) if nightly else None,
+                    nightly=branch_of_nightly(nightly) if nightly else None,
                     last_good=_last_good(last_good) if last_good else None,
                 )
             )
@@ -225,36 +228,44 @@ def target_overviews(
         failed = stored_failures(connection, repository)
         listed = set(sorted(targets, key=lambda target: -failed.get(target, 0))[:most])
         targets = [target for target in targets if target in listed]
-    newest = newest_arrivals(connection, repository)
+    newest = newest_arrivals(connection, repository, on_nightly=True)
+    unusable = unusable_targets(connection, repository)
     states = targets_now(connection, repository, MOST_FAILING, aliases, set(targets))
     overviews, room = [], MOST_FAILURES
     for target in targets:
-        overviews.append(_target(target, newest.get(target), states.get(target), moment, room))
+        overviews.append(
+            _target(target, newest.get(target), unusable.get(target, ""), states.get(target), moment, room)
+        )
         room -= len(overviews[-1].failures)
     return overviews
 
 
 def _target(
-    target: TargetKey, received: float | None, state: TargetNow | None, moment: float, most_failures: int
+    target: TargetKey, received: float | None, infra: str, now: TargetNow | None, moment: float, most_failures: int
 ) -> TargetOverview:
+    report = TargetReport(received, infra, now.suites if now else 0, now.failing if now else 0)
     return TargetOverview(
         lab=target.lab,
         target=target.target,
         received_at=datetime.fromtimestamp(received, UTC) if received is not None else None,
-        stale=received is None or moment - received > STALE_SECONDS,
-        sha=state.sha if state else None,
-        suites=state.suites if state else 0,
-        failing=state.failing if state else 0,
+        state=report.health(moment),
+        stale=is_stale(received, moment),
+        infra=report.infra,
+        sha=now.sha if now else None,
+        suites=report.suites,
+        failing=report.failing,
         failures=[
             FailingNow(suite=failure.suite, test=failure.test, since=failure.since)
-            for failure in (state.failures[:most_failures] if state else ())
+            for failure in (now.failures[:most_failures] if now else ())
         ],
     )
 
 
-def _nightly(record: Mapping[str, Any]) -> BranchOverview:
-    skipped: Sequence[object] = record["why_not_newer"]
-    return _branch(record, len(skipped), None)
+def branch_of_nightly(record: Mapping[str, Any]) -> BranchOverview:
+    """Return what the page says about the nightly branch; `record` is a `TrackingState`."""
+    # The commit that was chosen is the last one of the scan.
+    newer = [commit for commit in record["why_not_newer"] if commit["sha"] != record["sha"]]
+    return _branch(record, len(newer), None)
 
 
 def _last_good(record: Mapping[str, Any]) -> BranchOverview:
@@ -275,7 +286,7 @@ def _branch(record: Mapping[str, Any], behind: int | None, hours: float | None) 
 
 
 def _table(page: OverviewPage) -> CsvTable:
-    columns = ("received_at", "stale", "sha", "suites", "failing")
+    columns = ("state", "received_at", "stale", "infra", "sha", "suites", "failing")
     branches = ("nightly_sha", "nightly_behind", "last_good_sha", "last_good_behind")
     return CsvTable(("repository", "target", *columns, *branches), _rows(page, columns))
 

@@ -23,7 +23,7 @@ class Promotion(BaseModel, extra="forbid"):
     tier: int = Field(description="The tier that the target could move to.")
     days: int | None = Field(description="How many days ago its first nightly commit was made.")
     seconds_p90: float | None = Field(
-        description="90th percentile of the time from when labs could test a commit to the last of its results."
+        description="90th percentile of the time until a commit that labs could test had all results; null below five."
     )
     unsteady: int = Field(
         description="Results in which a test changed back within five runs: a false alarm, or one soon repaired."
@@ -64,7 +64,7 @@ def promotion_of(
     )
     return Promotion(
         tier=tier - 1,
-        days=None if evidence.age is None else int(evidence.age // DAY),
+        days=None if evidence.age is None else max(0, int(evidence.age // DAY)),
         seconds_p90=evidence.seconds,
         unsteady=evidence.unsteady,
         unsteady_of=evidence.unsteady_of,

@@ -28,7 +28,16 @@ from bot.results.store.tables.cells import (
     seen_tests,
 )
 from bot.results.store.tables.names import SuiteRow
-from handlers.dashboard.cells import CellState, GridCell, counted_cell, joined_cell, no_cell, state_of_test, test_cell
+from handlers.dashboard.cells import (
+    FAILING,
+    CellState,
+    GridCell,
+    counted_cell,
+    joined_cell,
+    no_cell,
+    state_of_test,
+    test_cell,
+)
 
 MOST_ROWS = 100
 """The most rows that a page lists for a suite, or for a search; the page counts the rest."""
@@ -37,7 +46,7 @@ MOST_CACHED_TESTS = 1_000_000
 INSIDE = "::"
 """Separates a file from its classes and tests in a test's ID, as in pytest's."""
 MATCHES = {
-    "failing": (CellState.NEW, CellState.STILL),
+    "failing": FAILING,
     "new-failure": (CellState.NEW,),
     "still-failing": (CellState.STILL,),
     "flaky": (CellState.FLAKY,),

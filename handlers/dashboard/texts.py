@@ -9,12 +9,14 @@ CELL_WORDS = {
     "absent": "not part of the run",
     "not-run": "not run",
     "incomplete": "incomplete",
+    "failing-uncompared": "nothing to compare with",
 }
-"""What a cell without counts says."""
+"""What a cell says before its counts, or without any."""
 LEGEND = {
     "passed": "passed",
     "new-failure": "new failures",
     "still-failing": "still failing",
+    "failing-uncompared": "failing, nothing to compare with",
     "flaky": "flaky",
     "skipped": "skipped",
     "infra": "no usable results",
@@ -105,7 +107,6 @@ EVENTS = {
 
 # -- badges and the feed of regressions --
 
-BADGE_NO_RESULTS, BADGE_STALE, BADGE_GREEN = "no results", "stale", "passing"
 BADGE_FAILING = "{count:,} failing"
 FEED_TITLE = "Regressions in {repository}"
 FEED_AUTHOR = "Nightjar"

@@ -10,7 +10,7 @@ from nightjar_formats.columns.collect import collect
 
 from bot.core.page_paths import history_path, lab_path, run_path, view_path
 from bot.results.store.store import ResultsStore
-from tests.handlers.dashboard.nightly_runs import HEXAGON, Sent, operators, runtime, sha
+from tests.handlers.dashboard.nightly_runs import HEXAGON, NIGHTLY_RUNS, Sent, operators, runtime, sha
 from tests.handlers.dashboard.site import DashboardSite, dashboard_site
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -28,7 +28,7 @@ def first_run(store: ResultsStore) -> None:
 
 def green_runs(store: ResultsStore) -> None:
     """Store nightly runs without any failure."""
-    for number in range(GREEN_RUNS):
+    for number in range(NIGHTLY_RUNS - GREEN_RUNS, NIGHTLY_RUNS):
         _put(store, Sent(number, HEXAGON, "runtime", tuple(runtime())))
 
 

@@ -77,12 +77,16 @@ async def test_other_labs_and_private_ones_are_not_found(site: DashboardSite, pa
     ("values", "share", "expected"),
     [
         ([], 0.5, None),
-        ([3.0], 0.9, 3.0),
-        ([1.0, 2.0, 3.0, 4.0], 0.5, 2.0),
+        ([3.0], 0.9, None),
+        ([1.0, 2.0, 3.0, 4.0], 0.5, None),
+        ([1.0, 2.0, 3.0, 4.0, 5.0], 0.5, 3.0),
+        ([1.0, 2.0, 3.0, 4.0, 5.0], 0.0, 1.0),
         ([float(n) for n in range(1, 11)], 0.9, 9.0),
     ],
 )
-async def test_a_percentile_is_one_of_the_values(values: list[float], share: float, expected: float | None) -> None:
+async def test_a_percentile_is_one_of_five_or_more_values(
+    values: list[float], share: float, expected: float | None
+) -> None:
     assert percentile(values, share) == expected
 
 

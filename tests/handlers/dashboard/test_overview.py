@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from handlers.dashboard.overview import branch_of_nightly
 from tests.handlers.dashboard.site import DashboardSite
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -29,3 +30,10 @@ async def test_a_private_repository_is_not_named(site: DashboardSite) -> None:
     _, _, page = await site.get("/")
     assert "secret" not in page
     assert "secret" not in str(await site.json("/api/v1/repos"))
+
+
+async def test_a_branch_is_behind_by_the_commits_that_are_newer_than_its_own() -> None:
+    scanned = [{"sha": "c" * 40}, {"sha": "b" * 40}]
+    record = {"branch": "nightly", "sha": "b" * 40, "moved_at": "", "trouble": "", "why": "", "why_not_newer": scanned}
+    assert branch_of_nightly(record).behind == 1
+    assert branch_of_nightly({**record, "sha": "a" * 40}).behind == 2

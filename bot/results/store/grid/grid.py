@@ -51,12 +51,14 @@ class GridPoint:
     tests under their present names. `previous` is None if there is no such commit. A test whose failure is
     explained, by a quarantine or by its flakiness, has failed before. `infra` says why the run has no usable results.
 
-    A point with `counts`, which only a grid of counts has, has no columns.
+    A point with `counts`, which only a grid of counts has, has no columns, so `has_baseline` says whether there is a
+    commit to compare with.
     """
 
     run: Run
     complete: bool
     infra: str
+    has_baseline: bool
     previous: bytes | None
     column: bytes
     stored: Sequence[int] = ()
@@ -203,6 +205,7 @@ def _points(
             reported[place][-1][1],
             row["complete"],
             row["infra"],
+            earlier is not None,
             previous_column,
             column,
             runs.stored(reported[place]),

@@ -16,7 +16,7 @@ from bot.results.compare.health import RunFlips
 from bot.results.state import Run, RunState
 from bot.results.store.history import health
 from bot.results.store.tables import runs, schema
-from bot.results.store.tables.points import first_on_nightly, suites_on_targets
+from bot.results.store.tables.points import first_on_nightly, select_suites_on_targets, suites_on_targets
 
 MOST_UNUSABLE = 20
 """The most refused and incomplete uploads that are listed."""
@@ -126,9 +126,39 @@ def nightly_reports(connection: sa.Connection, repository: str, since: float) ->
 
 
 def newest_run(connection: sa.Connection, target: TargetKey) -> Run | None:
-    """Return the last stored run of a target, or None."""
+    """Return the last stored run of a target on the nightly branch, or None."""
     number = runs.target_id(connection, target)
     return None if number is None else _newest(connection, [number]).get(number)
+
+
+def unusable_targets(connection: sa.Connection, repository: str) -> dict[TargetKey, str]:
+    """Return the targets whose newest nightly commit has no usable results of any suite, and why."""
+    series, points, newer = schema.series, schema.points, schema.points.alias()
+    newest = (
+        sa.select(newer.c.id)
+        .where(newer.c.series_id == series.c.id, newer.c.mainline)
+        .order_by(newer.c.committed_at.desc(), newer.c.sha.desc())
+        .limit(1)
+        .correlate(series)
+        .scalar_subquery()
+    )
+    statement = (
+        select_suites_on_targets(repository)
+        .add_columns(points.c.committed_at, points.c.sha, points.c.infra)
+        .join(points, points.c.id == newest)
+    )
+    newest_of = dict[TargetKey, list[tuple[float, str, str]]]()
+    for row in connection.execute(statement):
+        newest_of.setdefault(TargetKey(repository, row.lab, row.target), []).append(
+            (row.committed_at, row.sha, row.infra)
+        )
+    unusable = dict[TargetKey, str]()
+    for target, commits in newest_of.items():
+        last = max(position for *position, _ in commits)
+        reasons = [infra for *position, infra in commits if position == last]
+        if all(reasons):
+            unusable[target] = reasons[0]
+    return unusable
 
 
 def _targets(connection: sa.Connection, repository: str, lab: str) -> dict[str, int]:
@@ -220,13 +250,13 @@ def _arrived(connection: sa.Connection, numbers: Sequence[int], since: float) ->
 
 
 def _newest(connection: sa.Connection, numbers: Collection[int]) -> dict[int, Run]:
-    """Return the last stored run of each of some targets."""
+    """Return the last stored run on the nightly branch of each of some targets."""
     table, targets = schema.runs, schema.targets
     # One subquery per target stops at its last run in the index `nightjar_runs_received`; a maximum by group would read
     # all runs.
     last = (
         sa.select(table.c.id)
-        .where(table.c.target_id == targets.c.id, schema.unindexed_state == RunState.STORED.value)
+        .where(table.c.target_id == targets.c.id, schema.unindexed_state == RunState.STORED.value, table.c.mainline)
         .order_by(table.c.received_at.desc(), table.c.id.desc())
         .limit(1)
         .correlate(targets)

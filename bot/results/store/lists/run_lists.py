@@ -120,13 +120,17 @@ def waiting_counts(connection: sa.Connection) -> dict[str, int]:
     return {row.repository: row.runs for row in connection.execute(statement)}
 
 
-def newest_arrivals(connection: sa.Connection, *repositories: str) -> dict[TargetKey, float]:
-    """Return when the newest stored run of each target of these repositories arrived, in seconds since 1970."""
+def newest_arrivals(connection: sa.Connection, *repositories: str, on_nightly: bool = False) -> dict[TargetKey, float]:
+    """Return when the newest stored run of each target of these repositories arrived, in seconds since 1970.
+
+    With `on_nightly`, runs of pull requests do not count: they would hide that nightly runs are missing.
+    """
     table, targets = schema.runs, schema.targets
     # One subquery per target stops at its last run in the index `nightjar_runs_received`.
     last_received = (
         sa.select(table.c.received_at)
         .where(table.c.target_id == targets.c.id, schema.unindexed_state == RunState.STORED.value)
+        .where(table.c.mainline if on_nightly else sa.true())
         .order_by(table.c.received_at.desc())
         .limit(1)
         .correlate(targets)

@@ -1,0 +1,123 @@
+"""A target's state is that of its nightly runs, and every page says the same."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+import pytest_asyncio
+from hypothesis import given
+from hypothesis import strategies as st
+from nightjar_formats.columns.collect import collect
+
+from bot.core.page_paths import badge_path, lab_path, view_path
+from bot.results.compare.target_health import STALE_SECONDS, TargetHealth, TargetReport
+from bot.results.state import Admission
+from bot.results.store.store import ResultsStore
+from tests.handlers.dashboard.nightly_runs import (
+    ADRENO,
+    BOARD,
+    HEXAGON,
+    NOW,
+    TIMEOUT,
+    Sent,
+    Target,
+    committed_at,
+    operators,
+    runtime,
+    sha,
+)
+from tests.handlers.dashboard.site import DashboardSite, dashboard_site
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+HERE = "octocat/compiler"
+TESTS, OTHER_TESTS = tuple(runtime()), tuple(operators()[:6])
+OLD, NEWEST = 9, 13
+
+
+def one_of_each(store: ResultsStore) -> None:
+    """Store a target that missed its nightly runs, one whose device did not answer, and one that began with a failure.
+
+    The first one's lab still tests pull requests.
+    """
+    _put(store, Sent(OLD, ADRENO, "runtime", TESTS))
+    _put(store, Sent(NEWEST, ADRENO, "runtime", TESTS, run_id="pull"), pull_request=42)
+    _put(store, Sent(12, HEXAGON, "runtime", TESTS))
+    _put(store, Sent(NEWEST, HEXAGON, "runtime", TESTS, failed=dict.fromkeys(TESTS, TIMEOUT)))
+    _put(store, Sent(NEWEST, BOARD, "operators", OTHER_TESTS, failed={OTHER_TESTS[0]: "AssertionError: 1 != 2"}))
+
+
+def _put(store: ResultsStore, sent: Sent, pull_request: int | None = None) -> None:
+    admission = Admission(committed_at(sent.number), pull_request is None, pull_request)
+    key = sent.run.key if pull_request is None else replace(sent.run.key, sha=sha(99))
+    run = replace(sent.run, key=key, admission=admission)
+    store.put(run, collect(sent.cases(), lambda case: (case.nodeid, case.path)))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def states(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[DashboardSite]:
+    """Return the dashboard of those three targets."""
+    async with dashboard_site(tmp_path_factory.mktemp("states"), filled=one_of_each) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("target", "state", "badge"),
+    [
+        (ADRENO, TargetHealth.STALE, "stale"),
+        (HEXAGON, TargetHealth.UNUSABLE, "no usable results"),
+        (BOARD, TargetHealth.FAILING, "1 failing"),
+    ],
+)
+async def test_overview_and_badge_say_the_same(
+    states: DashboardSite, target: Target, state: TargetHealth, badge: str
+) -> None:
+    _, answered = await states.json("/api/v1/repos")
+    (listed,) = [
+        candidate
+        for repository in answered["repositories"]
+        if repository["repository"] == HERE
+        for candidate in repository["targets"]
+        if (candidate["lab"], candidate["target"]) == target
+    ]
+    assert listed["state"] == state
+    assert badge in (await states.get(badge_path(HERE, "/".join(target))))[2]
+
+
+async def test_a_pull_requests_run_does_not_hide_missing_nightly_runs(states: DashboardSite) -> None:
+    _, _, page = await states.get("/")
+    assert "stale, over 36 h" in page
+    assert "unknown since" in page
+    lab = (await states.json(f"/api/v1/repos/{HERE}/labs/{ADRENO[0]}"))[1]
+    (adreno,) = [target for target in lab["targets"] if target["target"] == ADRENO[1]]
+    assert (adreno["stale"], adreno["newest"]["sha"]) == (True, sha(OLD))
+    assert "stale, over 36 h" in (await states.get(lab_path(HERE, ADRENO[0])))[2]
+
+
+async def test_a_lab_problem_is_not_green(states: DashboardSite) -> None:
+    _, _, page = await states.get("/")
+    assert "⊘ no usable results" in page
+    assert "✓ none" not in page
+    assert "No test fails in the newest nightly runs" not in page
+
+
+async def test_failures_of_a_first_run_are_not_still_failing(states: DashboardSite) -> None:
+    _, grid = await states.json(f"/api/v1/repos/{HERE}/grid?target={'/'.join(BOARD)}")
+    assert grid["rows"][0]["cells"][0]["state"] == "failing-uncompared"
+    _, found = await states.json(f"/api/v1/repos/{HERE}/grid?status=failing")
+    assert [row["name"] for row in found["rows"]] == [OTHER_TESTS[0]]
+    assert (await states.json(f"/api/v1/repos/{HERE}/grid?status=still-failing"))[1]["rows"] == []
+    assert "nothing to compare with" in (await states.get(view_path(HERE)))[2]
+
+
+MOMENTS = st.one_of(st.none(), st.floats(min_value=0, max_value=NOW))
+
+
+@given(MOMENTS, st.sampled_from(["", "the device did not answer"]), st.integers(0, 3), st.integers(0, 3))
+async def test_only_recent_usable_results_without_failures_pass(
+    received_at: float | None, infra: str, suites: int, failing: int
+) -> None:
+    health = TargetReport(received_at, infra, suites, failing).health(NOW)
+    good = received_at is not None and NOW - received_at <= STALE_SECONDS and suites and not infra and not failing
+    assert (health is TargetHealth.PASSING) == bool(good)
