@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handlers.merge.config import NOTHING_REQUIRED
+from handlers.merge.texts import NOTHING_REQUIRED
 from tests.settings import repository_config
 
 
