@@ -51,16 +51,22 @@ class SetStatus:
 async def ensure_status(
     context: EffectContext, sha: str, name: str, state: str, description: str, target_url: str = ""
 ) -> Applied:
-    """Write a status if the newest one differs: GitHub accepts only 1,000 for a commit and context."""
+    """Write a status if the newest one differs: GitHub accepts only 1,000 for a commit and context.
+
+    A status without a page is the same as one with a page: a push and its pull request report one decision under two
+    locks, and only the pull request has a page. If both write before either reads, GitHub gets the same status twice,
+    and shows the newest.
+    """
     url_vars = {"repo": context.repository.full_name, "sha": sha}
     page = commit_on_github(sha, checks=True)
     # Truncate before comparing: otherwise a long text would always differ from GitHub's text.
-    expected = (state, truncate(three_byte(description), DESCRIPTION_LIMIT), target_url)
+    expected = (state, truncate(three_byte(description), DESCRIPTION_LIMIT))
     statuses = context.github.getiter("/repos/{+repo}/commits/{sha}/status", url_vars=url_vars, iterable_key="statuses")
     async for item in statuses:
         status = Payload(item)
         if status.string("context") == name:
-            if (status.string("state"), status.text("description"), status.text("target_url")) == expected:
+            is_same = (status.string("state"), status.text("description")) == expected
+            if is_same and target_url in ("", status.text("target_url")):
                 return Applied(texts.STATUS_SAME.format(name=name), changed=False, page=page)
             # The combined status has only the newest of each context.
             # https://docs.github.com/en/rest/commits/statuses#get-the-combined-status-for-a-specific-reference

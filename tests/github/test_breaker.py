@@ -48,3 +48,12 @@ def test_failures_with_answers_in_between_are_no_outage() -> None:
         breaker.fail(100.0)
         breaker.succeed()
     assert not breaker.is_open
+
+
+def test_after_an_answer_the_next_outage_begins_with_the_first_pause() -> None:
+    breaker = away()
+    assert breaker.may_ask(100.0 + FIRST_PAUSE)
+    breaker.succeed()
+    for _ in range(FAILURES):
+        breaker.fail(200.0)
+    assert (breaker.pause, breaker.next_probe) == (FIRST_PAUSE, 200.0 + FIRST_PAUSE)

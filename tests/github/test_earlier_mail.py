@@ -285,6 +285,8 @@ def test_what_stands_above_the_header_of_an_earlier_mail_counts(header: str, spa
         "No dia 25/11/2026, às 10:00, octocat escreveu:",
         "---- 在 星期三, 2026-11-25 10:00:00 octocat 撰写 ----",
         "---- Le mer., 25 nov. 2026 10:00:00 +0100 octocat a écrit ----",
+        "Excerpts from octocat's message of November 25, 2026 10:00 am:",
+        "Ar 25 Tach 2026 10:00, ysgrifennodd octocat:",
         "From: octocat\nDate: Wed, Nov 25, 2026 10:00 AM",
         "________________________________\nFrom: octocat",
         "\N{LEFT-TO-RIGHT MARK}From\N{ZERO WIDTH SPACE}: octocat\nDate: today",

@@ -30,6 +30,7 @@ from bot.github.check_runs import Action, Annotation, CheckContent
 from bot.news.effects import PostMessage, PostNews
 from bot.news.message import News
 from bot.news.message import NewsItem as NewsItem
+from bot.plan.codec import Codec
 from bot.plan.effect import Effect
 from handlers.cc_reviewers.effects import ReportReviewers, RequestReviewers
 from handlers.device_tests.effects import ApproveDeviceJobs, CancelDeviceJobs, NoteShownStep, SubmitDeviceJob
@@ -136,3 +137,15 @@ def test_no_effect_has_a_field_with_a_reserved_name() -> None:
 def test_an_unknown_kind_or_version_is_refused_by_its_name() -> None:
     with pytest.raises(UnknownEffect, match="this version has no effect 'MergeEverything'; replay the delivery with"):
         CODEC.decode({"kind": "MergeEverything", "number": 7})
+
+
+def test_an_encoded_effect_has_only_values_of_json() -> None:
+    for effect in EFFECTS:
+        encoded = CODEC.encode(effect)
+        assert json.loads(json.dumps(encoded)) == encoded
+
+
+def test_the_kinds_are_known_by_their_names_which_no_two_may_share() -> None:
+    assert Codec([Reply, React]).kinds == {"Reply", "React"}
+    with pytest.raises(ValueError, match="two kinds of effects are named Reply"):
+        Codec([Reply, React, Reply])

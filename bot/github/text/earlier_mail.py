@@ -72,7 +72,7 @@ _VERBS = (
     "написав/написала/напісаў/піша/написа/написао/пише/napsal/napsala/píše/napísal/napísala/napisao/napisala/piše/"
     "napisal/pisal/skrev/skriver/skrifaði/kirjoitti/kirjutas/rakstīja/raksta/rašė/parašė/írta/írt/scris/scrie/yazdı/"
     "yazdi/yazmış/έγραψε/כתב/כתבה/מאת/كتب/كتبت/كتابة/نوشت/نوشته/viết/menulis/escrit/escriure/escrigué/missatge de/"
-    "idatzi/sumulat/isinulat"
+    "idatzi/sumulat/isinulat/ysgrifennodd/excerpts from"
 )
 _VERBS_WITHOUT_SPACES = (
     "写道/寫道/写到/寫到/写了/寫了/撰写/撰寫/写信/来信/來信/書きました/書いた/書き込みました/のメール/のメッセージ/"

@@ -46,7 +46,7 @@ FORMATS: Mapping[str, Reader] = {
     "ktap": _of_bytes(ktap.read),
 }
 """The reader of each format, by the format's name in manifests."""
-ALIASES = {"xunit": "xunit-net", "nunit": "nunit3", "gotest": "go-test-json"}
+ALIASES = {"xunit": "xunit-net", "nunit": "nunit3", "gotest": "go-test-json", "libtest": "libtest-json"}
 """Further names of formats in manifests, each with the format's own name."""
 KNOWN = ", ".join(FORMATS)
 HEAD_BYTES = 1 << 14

@@ -181,7 +181,7 @@ _TEXTS = (
     _text(
         "the log of Automake",
         "send the .log files of the TAP tests",
-        r"(?:PASS|FAIL|XFAIL|XPASS|SKIP|ERROR): \S+\.\w+ \d",
+        r"(?:PASS|FAIL|XFAIL|XPASS|SKIP|ERROR): \S+(?:\.\w+ \d| \d+ - \S)",
         r"# TOTAL: +\d+",
     ),
     _text(

@@ -192,6 +192,11 @@ def test_githubs_payloads_are_read(body: str | None) -> None:
         ),
         (MentionedPeople(("a", "b"), ("x",)), MentionedPeople(("B",), ("y",)), MentionedPeople(("a", "b"), ("x",))),
         (MentionedPeople(("a",), ("x",)), MentionedPeople(), MentionedPeople(("a",), ("x",))),
+        (
+            MentionedPeople((), (), "Why."),
+            MentionedPeople(("a",), ("x",), "Another reason."),
+            MentionedPeople(("a",), ("x",), "Why."),
+        ),
     ],
 )
 def test_mentioned_people_stay_and_nobody_is_mentioned_twice(
@@ -215,6 +220,12 @@ def test_the_number_of_mentions_in_a_conversation_is_limited() -> None:
         (
             MentionedPeople(("a", "b", "o/t"), ("adreno", "x|y")),
             "**Teams:** cc @a, @b and @o/t, for `adreno`, <code>x\\|y</code>.",
+        ),
+        (MentionedPeople(), ""),
+        (MentionedPeople(failure="Why."), "**Teams:** I couldn't mention the subscribers. Why."),
+        (
+            MentionedPeople(("a",), ("hexagon",), "Why."),
+            "**Teams:** cc @a, for `hexagon`.\n\n**Teams:** I couldn't mention the subscribers. Why.",
         ),
     ],
 )

@@ -12,7 +12,9 @@ from nightjar_formats.columns.collect import collect
 from nightjar_formats.limits import MAX_CASES
 from nightjar_formats.model import Case
 from nightjar_formats.readers import junit, read_runs
-from nightjar_formats.readers.junit.case_runs import CaseRun
+from nightjar_formats.readers.junit import plain
+from nightjar_formats.readers.junit.case_runs import CaseRun, one_by_one
+from nightjar_formats.readers.junit.document import Part, SuiteElement, cases
 from nightjar_formats.refused import Refused
 from nightjar_formats.runs.identity import Resolver
 
@@ -70,6 +72,8 @@ PIECES = (
     "<system-out><![CDATA[ ",
     ' <testcase classname="a" name="in text"/> ]]></system-out>',
     '<testsuite name="inner">',
+    '<testsuite name="inner" file="b.py">',
+    '<testsuite name="pytest">',
     "</testsuite>",
     "<properties>",
     "</properties>",
@@ -81,9 +85,9 @@ documents = st.tuples(st.sampled_from(("pytest", "kernel", "AllTests")), st.list
 
 
 def document_of(suite: str, pieces: Sequence[str]) -> bytes:
-    cases = "".join(pieces)
-    opened = cases.count('<testsuite name="inner">') - cases.count("</testsuite>") + 1
-    return f'<testsuites>\n<testsuite name="{suite}">{cases}{"</testsuite>" * opened}</testsuites>\n'.encode()
+    inside = "".join(pieces)
+    opened = inside.count("<testsuite ") - inside.count("</testsuite>") + 1
+    return f'<testsuites>\n<testsuite name="{suite}">{inside}{"</testsuite>" * opened}</testsuites>\n'.encode()
 
 
 def by_expat_alone(document: bytes) -> bytes:
@@ -109,11 +113,25 @@ def runs_of(document: bytes) -> list[CaseRun]:
 def test_cases_read_in_runs_equal_those_of_expat(made: tuple[str, list[str]]) -> None:
     document = document_of(*made)
     assert not runs_of_expat(document)
-    cases, refusal = outcome(document)
+    read_cases, refusal = outcome(document)
     by_expat, refusal_by_expat = outcome(by_expat_alone(document))
     assert refusal == refusal_by_expat
     if not refusal:  # otherwise cases of the chunk may be missing, and none of them is stored
-        assert cases == by_expat
+        assert read_cases == by_expat
+
+
+def test_suites_share_the_templates_of_their_cases_unless_they_name_files() -> None:
+    calls: list[str] = []
+
+    def make(attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElement) -> Case:
+        calls.append(suite.path)
+        return plain.case(attributes, parts, suite)
+
+    suites = [f'<testsuite name="{number}">{PIECES[4]}{SKIPPED}</testsuite>' for number in range(50)]
+    suites.append(f'<testsuite name="50" file="b.py">{PIECES[4]}</testsuite>')
+    read_cases = [*one_by_one(cases(BytesIO(f"<testsuites>{''.join(suites)}</testsuites>".encode()), lambda _: make))]
+    assert len(read_cases) == 101
+    assert calls == ["0", "0", "50"]
 
 
 def runs_of_expat(document: bytes) -> list[CaseRun]:

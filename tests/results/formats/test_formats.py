@@ -156,6 +156,7 @@ def test_the_refusal_of_unknown_content_names_the_formats(head: bytes) -> None:
         ("xunit", "dotnet/xunit-v3.xml"),
         ("nunit", "dotnet/nunit-3.xml"),
         ("gotest", "go/kinds-1.27.jsonl"),
+        ("libtest", "rust/kinds-1.95.jsonl"),
     ],
 )
 def test_each_further_name_of_a_format_reads_like_the_formats_own(alias: str, path: str) -> None:

@@ -68,6 +68,7 @@ TEXT = {
     "lit": ("-- Testing: 3 tests, 2 workers --\nPASS: TVM :: a.ll (1 of 3)\n", "--xunit-xml-output"),
     "meson": ("1/2 dma        OK              0.01s\n2/2 irq   FAIL   0.02s   exit status 1\n", "testlog.junit.xml"),
     "automake": ("PASS: dma.tap 1 - copies\n# TOTAL: 1\n", ".log files"),
+    "automake, a test without an ending": ("FAIL: dma 1 - copies\nPASS: dma 2 - moves\n", ".log files"),
     "robot": ("Copies    | PASS |\n------\n", "robot --xunit"),
     "bazel": ("//dma:test    PASSED in 0.1s\n", "bazel-testlogs"),
     "subunit": ("test: a\nsuccess: a\n", "subunit2junitxml"),
