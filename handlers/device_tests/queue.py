@@ -124,12 +124,27 @@ def in_order(jobs: Iterable[DeviceJob], served: LastServed) -> list[DeviceJob]:
     return sorted(queued, key=rank)
 
 
-def place_in_queue(job: DeviceJob, open_jobs: Sequence[DeviceJob], served: LastServed) -> int:
-    """Return how many jobs of the same target are before a queued one, including running jobs."""
-    jobs_of_target = [open_job for open_job in open_jobs if open_job.target == job.target]
-    running = sum(target_job.state is DeviceJobState.LEASED for target_job in jobs_of_target)
-    ids = [queued_job.id for queued_job in in_order(jobs_of_target, served)]
-    return running + (ids.index(job.id) if job.id in ids else len(ids))
+@dataclass(frozen=True, slots=True)
+class QueuedJobs:
+    """The queued jobs that a person has for a target: how many, and how many of them are older than a given job."""
+
+    repository_id: int
+    person: int
+    jobs: int
+    earlier: int
+
+
+def jobs_before(job: DeviceJob, queued: Iterable[QueuedJobs], served: LastServed) -> int:
+    """Return how many of the queued jobs of its target are before a job, in the order of `in_order`."""
+
+    def rank(repository_id: int, person: int) -> tuple[float, float]:
+        return served.repositories.get(repository_id, 0.0), served.people.get((repository_id, person), 0.0)
+
+    own_rank, count = rank(job.repository_id, job.requested_by.id), 0
+    for jobs in queued:
+        rank_of_person = rank(jobs.repository_id, jobs.person)
+        count += jobs.jobs if rank_of_person < own_rank else jobs.earlier if rank_of_person == own_rank else 0
+    return count
 
 
 def expected_wait(place: int, slots: int, durations: Sequence[float], timeout: float) -> float:

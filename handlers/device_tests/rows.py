@@ -154,8 +154,30 @@ NEXT_OF_QUEUES: LiteralString = f"""
               ordered.pull_queued_at, ordered.pull_request, ordered.requested_at DESC, ordered.id LIMIT 1)
 """  # noqa: S608  # constants
 QUEUED_TARGETS: LiteralString = f"{_QUEUED_TARGETS}) SELECT name FROM queued_target WHERE name IS NOT NULL"  # noqa: S608
+# The queued jobs of a target are counted in the index `nightjar_device_jobs_queue`, which has all of these columns.
+JOBS_BEFORE: LiteralString = """
+SELECT person.id AS person, person.jobs, person.earlier,
+       (SELECT job.repository_id FROM nightjar_device_jobs AS job
+         WHERE job.lab = %(lab)s AND job.target = %(target)s AND job.repository = person.repository
+           AND job.state = 'queued' LIMIT 1) AS repository_id
+  FROM (SELECT repository, requested_by_id AS id, count(*) AS jobs,
+               count(*) FILTER (WHERE (pull_queued_at, pull_request, -requested_at, id) < (
+                   SELECT own.pull_queued_at, own.pull_request, -own.requested_at, own.id
+                     FROM nightjar_device_jobs AS own WHERE own.id = %(id)s)) AS earlier
+          FROM nightjar_device_jobs WHERE lab = %(lab)s AND target = %(target)s AND state = 'queued'
+         GROUP BY repository, requested_by_id) AS person
+UNION ALL
+SELECT NULL, count(*), 0, NULL FROM nightjar_device_jobs
+ WHERE lab = %(lab)s AND target = %(target)s AND slot >= 0
+"""
 # Every target is at least ''. With this condition SQLite uses the index of open jobs, not the index of all jobs.
 OF_LAB: LiteralString = _SELECT + " WHERE lab = %(lab)s AND target >= '' AND state IN ('queued', 'leased')"
+# A job that is queued, or queued again, gets an expiry a day later, so the ones queued last expire last.
+QUEUED_LATELY: LiteralString = (
+    _SELECT
+    + " WHERE expires_at > 0 AND expires_at > %(after)s AND state = 'queued' AND lab = ANY(%(labs)s)"
+    + " ORDER BY expires_at"
+)
 OVERDUE: LiteralString = _SELECT + " WHERE expires_at > 0 AND expires_at <= %(now)s ORDER BY expires_at LIMIT %(most)s"
 OPEN_TARGETS: LiteralString = """
 WITH RECURSIVE open_target (name) AS (

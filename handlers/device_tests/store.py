@@ -23,11 +23,20 @@ from bot.core.parts import PartKey
 from handlers.device_tests import texts, transitions
 from handlers.device_tests.bell import JobBell
 from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd, ShownStep, Someone
-from handlers.device_tests.queue import LastServed, LimitsOf, PickedJob, QueueOfRepository, next_queues
+from handlers.device_tests.queue import (
+    LastServed,
+    LimitsOf,
+    PickedJob,
+    QueuedJobs,
+    QueueOfRepository,
+    jobs_before,
+    next_queues,
+)
 from handlers.device_tests.rows import (
     BY_ID,
     DURATIONS,
     INSERT,
+    JOBS_BEFORE,
     NEEDS_SWEEP,
     NEXT_OF_QUEUES,
     OF_LAB,
@@ -35,6 +44,7 @@ from handlers.device_tests.rows import (
     OPEN_OF_TARGET,
     OPEN_TARGETS,
     OVERDUE,
+    QUEUED_LATELY,
     QUEUED_TARGETS,
     QUEUES,
     REMOVE_OLD,
@@ -230,6 +240,12 @@ class JobStore:
         """Return the jobs of a lab that are queued or leased."""
         return [job_of_row(row) for row in await self._connector.execute_query_all_async(OF_LAB, lab=lab)]
 
+    async def queued_lately(self, labs: Iterable[str], after: float) -> list[DeviceJob]:
+        """Return the queued jobs of labs that expire after a moment; these are the ones that were queued last."""
+        values = {"labs": list(labs), "after": after}
+        rows = await self._connector.execute_query_all_async(QUEUED_LATELY, **values)
+        return [job_of_row(row) for row in rows]
+
     async def open_targets(self) -> list[TargetKey]:
         """Return the targets with jobs that have not ended."""
         rows = await self._connector.execute_query_all_async(OPEN_TARGETS)
@@ -271,6 +287,14 @@ class JobStore:
             people[repository, row["requested_by_id"]] = served_at
             repositories[repository] = max(served_at, repositories.get(repository, 0.0))
         return LastServed(repositories, people)
+
+    async def tests_before(self, job: DeviceJob) -> int:
+        """Return how many tests of its target run or wait before a queued job."""
+        values = {"lab": job.lab, "target": job.target, "id": job.id}
+        rows: list[dict[str, Any]] = await self._connector.execute_query_all_async(JOBS_BEFORE, **values)
+        running = sum(int(row["jobs"]) for row in rows if row["person"] is None)
+        queued = [QueuedJobs(**row) for row in rows if row["person"] is not None]
+        return running + jobs_before(job, queued, await self.served(job.lab))
 
     async def requests(self, repository_id: int, lab: str, target: str, person: int, since: float) -> JobRequests:
         """Count the jobs of a target that were requested since a moment, however they ended."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from handlers.device_tests.model import DeviceJobState
-from handlers.device_tests.queue import QueuePlace, expected_wait, place_in_queue
+from handlers.device_tests.queue import QueuePlace, expected_wait
 from handlers.device_tests.targets import find_request_target
 
 if TYPE_CHECKING:
@@ -19,6 +19,6 @@ async def queue_place(store: JobStore, config: RepositoryConfig, job: DeviceJob)
     target = find_request_target(config, job.lab, job.target)
     if job.state is not DeviceJobState.QUEUED or target is None:
         return None
-    tests_before = place_in_queue(job, await store.of_lab(job.lab), await store.served(job.lab))
+    tests_before = await store.tests_before(job)
     durations = await store.durations(job.lab, job.target)
     return QueuePlace(tests_before, expected_wait(tests_before, target.limits.slots, durations, target.limits.timeout))

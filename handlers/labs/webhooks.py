@@ -25,7 +25,7 @@ from bot.engine.internal import InternalEvent, announce
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, Effect, EffectContext
 from bot.plan.handler import Context, Plan, Router
-from handlers.device_tests.model import DeviceJob, DeviceJobState
+from handlers.device_tests.model import DeviceJob
 from handlers.device_tests.store import JOBS, JobStore
 from handlers.labs import texts
 from handlers.labs.calls import LAB_CALLS
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 TICK = "* * * * * */5"
 """When `tick` runs; the last field counts seconds."""
+MARGIN = 600.0
+"""Seconds by which the clocks of two processes may differ when they queue jobs."""
 TIMEOUT = aiohttp.ClientTimeout(total=15, sock_connect=5)
 SHORTEST_SECRET = 16
 # Signed as GitHub signs its webhooks:
@@ -77,6 +79,9 @@ class LabWebhooks:
         self._config = config
         self._store = store
         self._accept = accept
+        self._last_expiry = 0.0
+        self._announced: set[WaitingJob] = set()
+        """The jobs that the last tick has read."""
         labs = [item for settings in config.configured.entries.values() for item in labs_of(settings).items()]
         self.notified = frozenset(name for name, lab in labs if lab.webhook or lab.workflow)
         """The labs that are notified of jobs of at least one repository, by a webhook or by a workflow that starts."""
@@ -96,16 +101,23 @@ class LabWebhooks:
         return self._secrets[name].encode()
 
     async def tick(self) -> str:
-        """Announce the jobs that wait for these labs, once for each attempt; return how many, for the log."""
-        announced = 0
-        for lab in self.notified:
-            for job in await self._store.of_lab(lab):
-                settings = self.lab_of(job.repository, lab)
-                is_notified = settings is not None and bool(settings.webhook or settings.workflow)
-                if job.state is DeviceJobState.QUEUED and is_notified:
-                    repository = Repository(job.repository_id, job.repository, None)
-                    waiting = WaitingJob(lab, job.id, job.attempt + 1)
-                    announced += await announce(self._accept, JOB_WAITS, repository, waiting)
+        """Announce the jobs that wait for these labs, once for each attempt; return how many, for the log.
+
+        It reads only the jobs that were queued since the last tick of this process. Another process may have announced
+        them, so their deliveries have the same GUID.
+        """
+        announced, waiting_jobs = 0, set[WaitingJob]()
+        last_expiry = self._last_expiry
+        for job in await self._store.queued_lately(self.notified, last_expiry - MARGIN):
+            settings = self.lab_of(job.repository, job.lab)
+            waiting = WaitingJob(job.lab, job.id, job.attempt + 1)
+            waiting_jobs.add(waiting)
+            if settings is not None and (settings.webhook or settings.workflow) and waiting not in self._announced:
+                repository = Repository(job.repository_id, job.repository, None)
+                announced += await announce(self._accept, JOB_WAITS, repository, waiting)
+            last_expiry = max(last_expiry, job.expires_at)
+        # Only now: after an error, the next tick repeats this one.
+        self._last_expiry, self._announced = last_expiry, waiting_jobs
         return texts.JOBS_ANNOUNCED.format(count=announced)
 
 

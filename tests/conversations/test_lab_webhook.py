@@ -96,6 +96,26 @@ async def test_each_queued_job_is_announced_once_per_attempt(
         assert 'nightjar_lab_calls_total{call="webhook",lab="example-lab",outcome="sent"} 2.0' in lab.metrics()
 
 
+async def test_a_job_that_waits_costs_nothing_at_the_next_ticks(
+    tmp_path: Path, aws_world: World, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAB_SECRET", SECRET)
+    extra = webhook(listener.url, allow_private=True)
+    async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world, extra=extra) as lab:
+        webhooks, announced = lab.town.bot.services.part(LAB_WEBHOOKS), list[object]()
+        accept = webhooks._accept
+
+        async def counted(*arguments: Any, **options: Any) -> bool:
+            announced.append(arguments)
+            return await accept(*arguments, **options)
+
+        monkeypatch.setattr(webhooks, "_accept", counted)
+        await lab.asked_for()
+        for _ in range(3):
+            await webhooks.tick()
+        assert len(announced) == 1
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 async def test_a_private_address_or_name_is_refused_and_recorded(
     tmp_path: Path, aws_world: World, listener: Listener, monkeypatch: pytest.MonkeyPatch, host: str

@@ -18,7 +18,7 @@ from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 
 from bot.engine.jobs.once import NewJob, defer_once
-from bot.engine.jobs.steps import FETCH
+from bot.engine.jobs.steps import FETCH, PARK
 from bot.engine.upkeep import remove_old, requeue_all, requeue_stalled
 from bot.engine.worker.manager import QuietJob
 
@@ -28,6 +28,8 @@ WEIGHTS = {
     "once": 8,
     "fetch": 20,
     "fetch_several": 8,
+    "park": 8,
+    "raise_priority": 3,
     "finish": 18,
     "retry": 8,
     "cancel": 4,
@@ -48,6 +50,16 @@ QUEUES = ("a", "b")
 LOCKS = (None, "l1", "l2", "l3")
 TASKS = ("t", "u")
 LATER = timedelta(days=1)
+# Nothing would free such a job.
+FORGOTTEN = """
+SELECT job.id FROM procrastinate_jobs AS job
+ WHERE job.status = 'todo' AND job.nightjar_parked
+   AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs AS other
+                    WHERE other.lock = job.lock AND other.id <> job.id AND (other.status = 'doing' OR (
+                          other.status = 'todo' AND (other.priority > job.priority OR (
+                          other.priority = job.priority AND other.id < job.id)))))
+"""
+RAISE = "UPDATE procrastinate_jobs SET priority = priority + 1 WHERE id = %(id)s AND status = 'todo'"
 Answer = tuple[str, object]
 
 
@@ -73,6 +85,8 @@ class Twins:
         self.steps += 1
         operation: Callable[[], Awaitable[None]] = getattr(self, f"_{name}")
         await operation()
+        for connector in self.connectors:
+            assert await connector.execute_query_all_async(FORGOTTEN) == [], (self.steps, name)
 
     async def finish(self) -> None:
         """Compare all jobs and their notes."""
@@ -186,6 +200,20 @@ class Twins:
         on_sqlite.sort(key=lambda job: (-job.priority, cast(int, job.id)))  # as the manager does
         self._compare_jobs(list(on_postgres), list(on_sqlite))
         self.doing |= {cast(int, job.id) for job in on_postgres}
+
+    async def _park(self) -> None:
+        window = self.random.randint(1, 8)
+        on_postgres, on_sqlite = [
+            {row["id"] for row in await connector.execute_query_all_async(PARK, window=window)}
+            for connector in self.connectors
+        ]
+        assert {self.twin_of[cast(int, job_id)] for job_id in on_postgres} == on_sqlite, self.steps
+
+    async def _raise_priority(self) -> None:
+        if (job_id := self._random_job_id(0.0)) is None:
+            return
+        for side, connector in enumerate(self.connectors):
+            await connector.execute_query_async(RAISE, id=self._paired(job_id, side))
 
     def _compare_jobs(self, on_postgres: list[Job | None], on_sqlite: list[Job | None]) -> None:
         assert [self._comparable(job, 0) for job in on_postgres] == [self._comparable(job, 1) for job in on_sqlite], (

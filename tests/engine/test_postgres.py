@@ -36,12 +36,12 @@ class Listener:
     """Count the notifications that a worker would get."""
 
     def __init__(self, database: Database) -> None:
-        self.heard = 0
+        self.heard, self.last = 0, ""
         self.task = asyncio.create_task(database.connector.listen_notify(self.hear, ["procrastinate_any_queue_v1"]))
 
     async def hear(self, *, channel: str, payload: str) -> None:
-        del channel, payload
-        self.heard += 1
+        del channel
+        self.heard, self.last = self.heard + 1, payload
 
     async def ready(self, connection: psycopg.AsyncConnection) -> None:
         async def message() -> bool:

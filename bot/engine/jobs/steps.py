@@ -1,6 +1,7 @@
 """The statements that begin and end jobs. `bot.engine.sqlite.steps` has their counterparts for SQLite.
 
 - `FETCH` gives several jobs to a worker at once, each under another lock.
+- `PARK` puts jobs aside that wait behind another of their lock, so that a fetch reads them no more.
 - A job ends, or goes back to the queue, in the statement that stores its note: either both are stored or neither is.
   Only the worker that holds a job ends it, so one that was frozen while others took the job over changes neither.
 """
@@ -17,6 +18,9 @@ ANY_QUEUE = "procrastinate_any_queue_v1"
 
 # A notified worker of Procrastinate fetches any job; the ID must be present, but is not used.
 WAKE = json.dumps({"type": "job_inserted", "job_id": 0})
+
+SCANNED = "scanned"
+"""The column of fetched jobs with the number of waiting jobs that the fetch has read."""
 
 NOTIFICATIONS = "notifications"
 """The column of fetched jobs with the number of notifications before the fetch, if the database counts them."""
@@ -35,15 +39,16 @@ WINDOW = 4
 FETCH: LiteralString = """
 WITH head AS (
     SELECT id FROM procrastinate_jobs
-     WHERE status = 'todo' AND (scheduled_at IS NULL OR scheduled_at <= now())
+     WHERE status = 'todo' AND NOT nightjar_parked AND (scheduled_at IS NULL OR scheduled_at <= now())
      ORDER BY priority DESC, id LIMIT %(window)s
 ), free AS (
     SELECT job.id, job.priority, job.attempts FROM procrastinate_jobs AS job
      WHERE job.id IN (SELECT id FROM head) AND job.status = 'todo'
-       AND NOT EXISTS (
-           SELECT 1 FROM procrastinate_jobs AS other
-            WHERE other.lock = job.lock AND (other.status = 'doing' OR (other.status = 'todo' AND (
-                  other.priority > job.priority OR (other.priority = job.priority AND other.id < job.id)))))
+       AND (job.lock IS NULL OR (
+           NOT EXISTS (SELECT 1 FROM procrastinate_jobs AS other WHERE other.lock = job.lock AND other.status = 'doing')
+           AND job.id = (SELECT other.id FROM procrastinate_jobs AS other
+                          WHERE other.lock = job.lock AND other.status = 'todo'
+                          ORDER BY other.priority DESC, other.id LIMIT 1)))
      ORDER BY job.priority DESC, job.id LIMIT %(most)s
        FOR UPDATE OF job SKIP LOCKED
 ), first AS (
@@ -60,6 +65,34 @@ SELECT fetched.*, (SELECT count(*) FROM head) AS scanned,
            OR (SELECT count(*) FROM free) > (SELECT count(*) FROM fetched) AS more
   FROM (VALUES (1)) AS one LEFT JOIN fetched ON TRUE
  ORDER BY fetched.priority DESC, fetched.id
+"""
+# A parked job is read again only when it becomes the first of its lock: the transaction that ends, removes or moves the
+# job before it does that (`nightjar_released` in the schema). Both rows are locked, so that this transaction comes
+# before or after: before, it sees the parked job; after, the row of the job before it has changed, and is left out. The
+# statement waits for no row, so it has no part in a deadlock.
+PARK: LiteralString = """
+WITH head AS (
+    SELECT id, lock, priority FROM procrastinate_jobs
+     WHERE status = 'todo' AND NOT nightjar_parked AND (scheduled_at IS NULL OR scheduled_at <= now())
+     ORDER BY priority DESC, id LIMIT %(window)s
+), pair AS (
+    SELECT head.id, head.priority, other.id AS other_id, other.status AS other_status, other.priority AS other_priority
+      FROM head CROSS JOIN LATERAL (
+          (SELECT id, status, priority FROM procrastinate_jobs WHERE lock = head.lock AND status = 'doing')
+          UNION ALL
+          (SELECT id, status, priority FROM procrastinate_jobs WHERE lock = head.lock AND status = 'todo'
+            ORDER BY priority DESC, id LIMIT 1)
+          LIMIT 1) AS other
+     WHERE head.id <> other.id
+), held AS (
+    SELECT job.id FROM pair
+      JOIN procrastinate_jobs AS job ON job.id = pair.id
+      JOIN procrastinate_jobs AS other ON other.id = pair.other_id
+     WHERE job.status = 'todo' AND job.priority = pair.priority
+       AND other.status = pair.other_status AND other.priority = pair.other_priority
+       FOR UPDATE OF job, other SKIP LOCKED
+)
+UPDATE procrastinate_jobs AS job SET nightjar_parked = TRUE FROM held WHERE job.id = held.id RETURNING job.id
 """
 RETURN_UNBEGUN: LiteralString = """
 UPDATE procrastinate_jobs SET status = 'todo', worker_id = NULL

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import select
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, LiteralString, TypeVar
+from weakref import WeakSet
 
 import procrastinate
 import psycopg
-from procrastinate import connector, schema, sql
+from procrastinate import connector, schema
 from procrastinate.exceptions import ConnectorException, UniqueViolation
 from procrastinate.manager import QUEUEING_LOCK_CONSTRAINT
 from procrastinate.sync_psycopg_connector import wrap_exceptions
@@ -29,8 +32,9 @@ from bot.engine.jobs.inbox import (
     unique_deliveries,
     values_of_store,
 )
-from bot.engine.jobs.steps import ANY_QUEUE, FETCH, WAKE
+from bot.engine.jobs.steps import ANY_QUEUE, FETCH, SCANNED, WAKE
 from bot.engine.outage import is_outage
+from bot.engine.postgres.announcer import Announcer
 from bot.engine.postgres.batches import Batcher
 from bot.engine.postgres.schema import BEFORE_MOVE, LOCK_ID, VERSIONS
 from bot.engine.sql import encoding
@@ -67,13 +71,16 @@ OLD_BODIES: LiteralString = (
     "SELECT id FROM procrastinate_jobs WHERE task_name = 'deliver' AND id > %s ORDER BY id LIMIT %s"
 )
 OLD_BODY: LiteralString = "SELECT lock, args FROM procrastinate_jobs WHERE id = %s FOR UPDATE"
-_FETCH = sql.queries["fetch_job"]
+NOTIFY: LiteralString = "SELECT pg_notify(%(channel)s, %(payload)s)"
+MAY_RUN = "NJ001"
+"""The code of the message by which a trigger says that jobs may run (`bot.engine.postgres.schema.ANNOUNCED`)."""
 _LIMIT_STATEMENTS: LiteralString = (
     "SELECT set_config('statement_timeout', %s, false) WHERE current_setting('statement_timeout') = '0'"
 )
 
 
 Result = TypeVar("Result")
+Configure = Callable[[psycopg.AsyncConnection], Awaitable[None]]
 
 
 async def _configure(connection: psycopg.AsyncConnection) -> None:
@@ -86,12 +93,35 @@ async def _configure(connection: psycopg.AsyncConnection) -> None:
 
 
 class _Pool(AsyncConnectionPool[psycopg.AsyncConnection]):
-    """A pool that never loses a cancellation.
+    """A pool that says which transactions let jobs run, and never loses a cancellation.
+
+    It calls `announce` when a connection comes back on which the server has sent the message `MAY_RUN`: by then, the
+    transaction has ended.
 
     psycopg's pool waits with `asyncio.wait_for`. Up to Python 3.11 that function ignores a cancellation that arrives
     together with its result (https://github.com/python/cpython/issues/86296). A cancelled loop would then run for ever,
     and its caller would hang.
     """
+
+    def __init__(self, announce: Callable[[], None], configure: Configure, **arguments: Any) -> None:
+        async def configure_listening(connection: psycopg.AsyncConnection) -> None:
+            connection.add_notice_handler(lambda message: self._hear(connection, message))
+            await configure(connection)
+
+        super().__init__(**{**arguments, "check": _check}, configure=configure_listening)
+        self._announce = announce
+        self._announcing = WeakSet[psycopg.AsyncConnection]()
+
+    def _hear(self, connection: psycopg.AsyncConnection, message: psycopg.errors.Diagnostic) -> None:
+        if message.sqlstate == MAY_RUN:
+            self._announcing.add(connection)
+
+    async def putconn(self, connection: psycopg.AsyncConnection) -> None:
+        """Take a connection back, whatever became of its transaction."""
+        if connection in self._announcing:
+            self._announcing.discard(connection)
+            self._announce()
+        await super().putconn(connection)
 
     async def getconn(self, timeout: float | None = None) -> psycopg.AsyncConnection:  # noqa: ASYNC109  # as the pool has it
         """Return a connection, unless this task was cancelled meanwhile."""
@@ -116,16 +146,12 @@ async def _check(connection: psycopg.AsyncConnection) -> None:
         await _Pool.check_connection(connection)
 
 
-def _pool(**arguments: Any) -> _Pool:
-    return _Pool(**{**arguments, "check": _check})
-
-
 class PostgresConnector(procrastinate.PsycopgConnector):
     """Answer Procrastinate and our own SQL from PostgreSQL.
 
     In addition to Procrastinate's connector: it stores any text unchanged (`bot.engine.sql.encoding`); a duplicate
-    `once:` key raises the same UniqueViolation whether the first job waits or has ended; no notification is lost
-    between two fetches.
+    `once:` key raises the same UniqueViolation whether the first job waits or has ended; workers are notified after a
+    commit (`bot.engine.postgres.announcer`), and no notification is lost between two fetches.
     """
 
     def __init__(self, database_url: str) -> None:
@@ -138,12 +164,15 @@ class PostgresConnector(procrastinate.PsycopgConnector):
             timeout=PATIENCE,
             reconnect_timeout=RECONNECT_FOR,
             configure=_configure,
-            pool_factory=_pool,
+            pool_factory=partial(_Pool, self._announce),
         )
         self._deliveries = Batcher[Values, list[Row]](self._store, is_outage, PATIENCE)
         self._listeners: list[connector.Notify] = []
         self._notification_count = 0
-        self._waking: set[asyncio.Task[None]] = set()
+        self._waking: asyncio.Task[None] | None = None
+        # With a name of ours, so that this process can leave out its own notifications.
+        self._payload = json.dumps({"type": "job_inserted", "job_id": 0, "process": uuid.uuid4().hex})
+        self._others = Announcer(self._notify_others)
 
     async def execute_query_async(self, query: LiteralString, **arguments: Any) -> None:
         """Run a query for its effect."""
@@ -203,24 +232,41 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         count_before = self._notification_count
         try:
             rows = await super().execute_query_all_async(FETCH, **arguments)
-            if rows[0]["id"] is None and rows[0]["scanned"] == arguments["window"]:
-                # A job that can run may wait behind those that cannot.
-                rows = await super().execute_query_all_async(_FETCH, queues=None, worker_id=arguments["worker_id"])
         except ConnectorException as error:
             if not _is_refused(error):
                 raise
             # Another job may be free, so make the worker fetch again: -1 differs from every count.
-            rows, count_before = [{"id": None}], -1
+            rows, count_before = [{"id": None, SCANNED: 0, "more": True}], -1
+        if count_before == self._notification_count and rows[0]["more"] is False:
+            self._others.withdraw()
         if rows[0]["id"] is None and count_before != self._notification_count:
-            waking = asyncio.create_task(self._wake())  # runs once the worker sleeps
-            self._waking.add(waking)
-            waking.add_done_callback(self._waking.discard)
+            self._wake_soon()
         return [_original(row) for row in rows]
+
+    def _announce(self) -> None:
+        """Wake the worker of this process, and soon those of the others."""
+        self._notification_count += 1
+        self._wake_soon()
+        self._others.announce()
+
+    async def _notify_others(self) -> None:
+        await super().execute_query_async(NOTIFY, channel=ANY_QUEUE, payload=self._payload)
+
+    async def close_async(self) -> None:
+        """Tell the others what they have not been told yet, then disconnect."""
+        if self._async_pool is not None:
+            await self._others.finish()
+        await super().close_async()
 
     @property
     def notification_count(self) -> int | None:
         """How many notifications have arrived, None while nobody listens."""
         return self._notification_count if self._listeners else None
+
+    def _wake_soon(self) -> None:
+        """Wake the worker once it sleeps."""
+        if self._listeners and (self._waking is None or self._waking.done()):
+            self._waking = asyncio.create_task(self._wake())
 
     async def _wake(self) -> None:
         for listener in tuple(self._listeners):
@@ -230,6 +276,8 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         """Call back for every notification on these channels, until cancelled."""
 
         async def hear(*, channel: str, payload: str) -> None:
+            if payload == self._payload:
+                return
             self._notification_count += 1
             await on_notification(channel=channel, payload=payload)
 

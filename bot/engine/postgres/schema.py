@@ -2,7 +2,7 @@
 
 # A worker sleeps until a notification says that there is a new job. Procrastinate notifies when a job is inserted, but
 # not when a job becomes free to run because its lock was released or it returned to the queue. Without this trigger,
-# successive jobs of one lock would start one polling interval apart.
+# successive jobs of one lock would start one polling interval apart. `ANNOUNCED` replaces it.
 WAKE = """
 CREATE FUNCTION nightjar_wake() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
@@ -185,6 +185,57 @@ CREATE TRIGGER nightjar_device_jobs_changed AFTER UPDATE OF state ON nightjar_de
 `pull_queued_at` of a queued job is when the first of the queued jobs of its pull request and lab was queued.
 """
 
+ANNOUNCED = """
+DROP TRIGGER procrastinate_jobs_notify_queue_job_inserted_v1 ON procrastinate_jobs;
+DROP TRIGGER nightjar_wake_changed ON procrastinate_jobs;
+DROP TRIGGER nightjar_wake_deleted ON procrastinate_jobs;
+DROP FUNCTION nightjar_wake();
+ALTER TABLE procrastinate_jobs ADD COLUMN nightjar_parked boolean NOT NULL DEFAULT FALSE;
+CREATE INDEX nightjar_ready ON procrastinate_jobs (priority DESC, id) WHERE status = 'todo' AND NOT nightjar_parked;
+CREATE FUNCTION nightjar_inserted() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT 1 FROM inserted WHERE status = 'todo') THEN
+        RAISE INFO 'jobs may run' USING ERRCODE = 'NJ001';
+    END IF;
+    RETURN NULL;
+END;
+$$;
+CREATE FUNCTION nightjar_released() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    first_id bigint;
+    was_parked boolean;
+BEGIN
+    IF OLD.lock IS NOT NULL THEN
+        SELECT id, nightjar_parked INTO first_id, was_parked FROM procrastinate_jobs
+         WHERE lock = OLD.lock AND status = 'todo' ORDER BY priority DESC, id LIMIT 1;
+        IF was_parked THEN
+            UPDATE procrastinate_jobs SET nightjar_parked = FALSE WHERE id = first_id;
+        END IF;
+    END IF;
+    IF was_parked OR (TG_OP = 'DELETE' AND first_id IS NOT NULL)
+       OR (TG_OP = 'UPDATE' AND OLD.status <> NEW.status AND (NEW.status = 'todo' OR first_id IS NOT NULL)) THEN
+        RAISE INFO 'jobs may run' USING ERRCODE = 'NJ001';
+    END IF;
+    RETURN NULL;
+END;
+$$;
+CREATE TRIGGER nightjar_inserted AFTER INSERT ON procrastinate_jobs
+    REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION nightjar_inserted();
+CREATE TRIGGER nightjar_released_changed AFTER UPDATE OF status, priority ON procrastinate_jobs FOR EACH ROW
+    WHEN (NEW.status <> 'doing' AND (NEW.status = 'todo' OR NEW.lock IS NOT NULL)
+          AND (OLD.status <> NEW.status OR (OLD.priority <> NEW.priority AND NEW.lock IS NOT NULL)))
+    EXECUTE FUNCTION nightjar_released();
+CREATE TRIGGER nightjar_released_deleted AFTER DELETE ON procrastinate_jobs FOR EACH ROW
+    WHEN (OLD.status IN ('todo', 'doing') AND OLD.lock IS NOT NULL)
+    EXECUTE FUNCTION nightjar_released();
+"""
+"""Tells the client, in a message on its own connection, that jobs may run once it has committed.
+
+The client notifies the other processes (`bot/engine/postgres/announcer.py`): a NOTIFY in the transaction that writes
+would make all commits of the server wait for each other. A job is parked while another of its lock goes first
+(docs/decisions/parked-jobs.md).
+"""
+
 VERSIONS = (
     WAKE + FORGET_WORKER + LIVE_LOCKS + OURS,
     BY_LOCK,
@@ -194,6 +245,7 @@ VERSIONS = (
     INBOX_FILLED,
     PLANNED_AT_ONCE,
     DEVICE_QUEUE,
+    ANNOUNCED,
 )
 """The steps that bring our part of the schema from each version to the next. A released step never changes."""
 

@@ -163,8 +163,8 @@ class SqliteConnector(connector.BaseAsyncConnector):
 
     def _fetch_noticing(self, connection: sqlite3.Connection, arguments: dict[str, object]) -> list[Row]:
         """Return the fetched jobs, each with the number of notifications before the fetch, published or not."""
-        jobs = STEPS[FETCH](connection, **arguments)
-        return [{**row, NOTIFICATIONS: self._notification_count} for row in jobs or [{"id": None}]]
+        rows = STEPS[FETCH](connection, **arguments)
+        return [{**row, NOTIFICATIONS: self._notification_count} for row in rows]
 
     async def _run(self, query: str, arguments: dict[str, object], *, has_rows: bool) -> list[Row]:
         if query == _SCHEMA:

@@ -242,6 +242,27 @@ END;
 `pull_queued_at` of a queued job is when the first of the queued jobs of its pull request and lab was queued.
 """
 
+PARKED = """
+ALTER TABLE procrastinate_jobs ADD COLUMN nightjar_parked INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX nightjar_ready ON procrastinate_jobs (priority DESC, id, lock, scheduled_at, status, nightjar_parked)
+    WHERE status = 'todo' AND NOT nightjar_parked;
+CREATE TRIGGER nightjar_released_changed AFTER UPDATE OF status, priority ON procrastinate_jobs
+WHEN OLD.lock IS NOT NULL AND NEW.status <> 'doing' AND (OLD.status <> NEW.status OR OLD.priority <> NEW.priority)
+BEGIN
+    UPDATE procrastinate_jobs SET nightjar_parked = 0
+     WHERE nightjar_parked AND id = (SELECT id FROM procrastinate_jobs WHERE lock = OLD.lock AND status = 'todo'
+                                      ORDER BY priority DESC, id LIMIT 1);
+END;
+CREATE TRIGGER nightjar_released_deleted AFTER DELETE ON procrastinate_jobs
+WHEN OLD.lock IS NOT NULL AND OLD.status IN ('todo', 'doing')
+BEGIN
+    UPDATE procrastinate_jobs SET nightjar_parked = 0
+     WHERE nightjar_parked AND id = (SELECT id FROM procrastinate_jobs WHERE lock = OLD.lock AND status = 'todo'
+                                      ORDER BY priority DESC, id LIMIT 1);
+END;
+"""
+"""A job is parked while another of its lock goes first (docs/decisions/parked-jobs.md)."""
+
 VERSIONS = (
     TABLES + INDICES + EVENT_TRIGGERS + OURS,
     BY_LOCK,
@@ -251,6 +272,7 @@ VERSIONS = (
     INBOX_FILLED,
     PLANNED_AT_ONCE,
     DEVICE_QUEUE,
+    PARKED,
 )
 """The steps that bring the schema from each version to the next; the first makes it. A released step never changes."""
 
@@ -263,12 +285,14 @@ BEGIN
     SELECT nightjar_wake(NEW.queue_name, 'job_inserted', NEW.id);
 END;
 CREATE TEMP TRIGGER wake_changed AFTER UPDATE OF status ON main.procrastinate_jobs
-WHEN OLD.status <> NEW.status AND NEW.status <> 'doing' AND (NEW.status = 'todo' OR NEW.lock IS NOT NULL)
+WHEN OLD.status <> NEW.status AND NEW.status <> 'doing' AND (NEW.status = 'todo' OR EXISTS (
+    SELECT 1 FROM main.procrastinate_jobs WHERE lock = NEW.lock AND status = 'todo'))
 BEGIN
     SELECT nightjar_wake(NEW.queue_name, 'job_inserted', NEW.id);
 END;
 CREATE TEMP TRIGGER wake_deleted AFTER DELETE ON main.procrastinate_jobs
-WHEN OLD.status IN ('todo', 'doing') AND OLD.lock IS NOT NULL
+WHEN OLD.status IN ('todo', 'doing') AND EXISTS (
+    SELECT 1 FROM main.procrastinate_jobs WHERE lock = OLD.lock AND status = 'todo')
 BEGIN
     SELECT nightjar_wake(OLD.queue_name, 'job_inserted', OLD.id);
 END;

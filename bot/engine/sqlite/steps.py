@@ -8,17 +8,32 @@ from collections.abc import Callable
 from functools import partial
 
 from bot.engine.jobs.notes import WRITE
-from bot.engine.jobs.steps import FETCH, FINISH, FINISH_NOTED, RETRY, RETRY_NOTED
+from bot.engine.jobs.steps import FETCH, FINISH, FINISH_NOTED, PARK, RETRY, RETRY_NOTED, SCANNED
 from bot.engine.sql import portable
 from bot.engine.sql.portable import Row
-from bot.engine.sqlite.queries import COLUMNS, fetch_job
+from bot.engine.sqlite.queries import COLUMNS
 
 LOCKS = "SELECT lock FROM procrastinate_jobs WHERE status = 'doing' AND lock IS NOT NULL"
 # In the order of the index, so the first job of a lock is the one that may run. INDEXED BY is an error if that changes.
 WAITING = """
 SELECT id, lock, scheduled_at IS NULL OR scheduled_at <= (SELECT now())
-  FROM procrastinate_jobs INDEXED BY procrastinate_jobs_priority_idx_v1
- WHERE status = 'todo' ORDER BY priority DESC, id LIMIT ?
+  FROM procrastinate_jobs INDEXED BY nightjar_ready
+ WHERE status = 'todo' AND NOT nightjar_parked ORDER BY priority DESC, id
+"""
+# `bot.engine.jobs.steps.PARK`, without its row locks: nothing else is written meanwhile.
+PARK_JOBS = """
+UPDATE procrastinate_jobs SET nightjar_parked = 1 WHERE id IN (
+    SELECT job.id
+      FROM (SELECT id, lock FROM procrastinate_jobs INDEXED BY nightjar_ready
+             WHERE status = 'todo' AND NOT nightjar_parked
+               AND (scheduled_at IS NULL OR scheduled_at <= (SELECT now()))
+             ORDER BY priority DESC, id LIMIT ?) AS job
+     WHERE job.lock IS NOT NULL AND (
+           EXISTS (SELECT 1 FROM procrastinate_jobs AS other WHERE other.lock = job.lock AND other.status = 'doing')
+           OR job.id <> (SELECT other.id FROM procrastinate_jobs AS other
+                          WHERE other.lock = job.lock AND other.status = 'todo'
+                          ORDER BY other.priority DESC, other.id LIMIT 1)))
+RETURNING id
 """
 ATTEMPTS = "SELECT id, attempts FROM procrastinate_jobs WHERE id IN (SELECT value FROM json_each(?))"
 BEGIN = f"""
@@ -34,19 +49,17 @@ def fetch_jobs(connection: sqlite3.Connection, *, worker_id: int, most: int, win
     locks = {lock for (lock,) in cursor.execute(LOCKS)}
     free: list[int] = []
     scanned = 0
-    for job_id, lock, may_run in cursor.execute(WAITING, (window,)):
-        scanned += 1
-        if lock in locks:
-            continue
-        if lock is not None:
-            locks.add(lock)
-        if may_run:
-            free.append(job_id)
-            if len(free) == most:
-                break
+    for job_id, lock, may_run in cursor.execute(WAITING):
+        scanned += may_run
+        if lock not in locks:
+            if lock is not None:
+                locks.add(lock)
+            if may_run:
+                free.append(job_id)
+        if len(free) == most or scanned == window:
+            break
     if not free:
-        # A job that can run may wait behind those that cannot.
-        return fetch_job(connection, queues=None, worker_id=worker_id) if scanned == window else []
+        return [{"id": None, SCANNED: scanned}]
     fetched = free
     if len(free) > 1:
         # A job that was tried before is fetched alone, as by `bot.engine.jobs.steps.FETCH`.
@@ -55,6 +68,11 @@ def fetch_jobs(connection: sqlite3.Connection, *, worker_id: int, most: int, win
     may_have_more = scanned == window or len(free) == most or len(free) > len(fetched)
     rows = connection.execute(BEGIN, (worker_id, json.dumps(fetched))).fetchall()
     return [{**row, "more": may_have_more} for row in rows]
+
+
+def park_jobs(connection: sqlite3.Connection, *, window: int) -> list[Row]:
+    """Park the first waiting jobs that another of their lock goes before; return them."""
+    return connection.execute(PARK_JOBS, (window,)).fetchall()
 
 
 def end_noted(
@@ -70,6 +88,7 @@ def end_noted(
 
 STEPS: dict[str, Callable[..., list[Row]]] = {
     FETCH: fetch_jobs,
+    PARK: park_jobs,
     FINISH_NOTED: partial(end_noted, statement=FINISH),
     RETRY_NOTED: partial(end_noted, statement=RETRY),
 }

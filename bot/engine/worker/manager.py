@@ -28,7 +28,18 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.manager import JobManager
 
 from bot.engine.jobs.notes import Note
-from bot.engine.jobs.steps import FETCH, FINISH, FINISH_NOTED, NOTIFICATIONS, RETRY, RETRY_NOTED, RETURN_UNBEGUN, WINDOW
+from bot.engine.jobs.steps import (
+    FETCH,
+    FINISH,
+    FINISH_NOTED,
+    NOTIFICATIONS,
+    PARK,
+    RETRY,
+    RETRY_NOTED,
+    RETURN_UNBEGUN,
+    SCANNED,
+    WINDOW,
+)
 from bot.engine.outage import is_outage
 from bot.engine.retry import unnoted_wait
 from bot.engine.worker.guard import Guard
@@ -46,7 +57,7 @@ NEXT_SCHEDULED: LiteralString = """
 SELECT count(*) AS waiting, count(scheduled_at) AS scheduled,
        min(date_part('epoch', scheduled_at)) - date_part('epoch', now()) AS seconds
   FROM (SELECT scheduled_at FROM procrastinate_jobs
-         WHERE status = 'todo' ORDER BY priority DESC, id LIMIT %(most)s) AS job
+         WHERE status = 'todo' AND NOT nightjar_parked ORDER BY priority DESC, id LIMIT %(most)s) AS job
 """
 
 NOT_FETCHED = "job {job}: only jobs that the engine's worker fetched can run"
@@ -161,9 +172,7 @@ class EngineJobManager(JobManager):
                 return None
             most = await self._intake.room(self._begun, self._concurrency)
             count_before = self._notification_count()
-            rows = await self.connector.execute_query_all_async(
-                FETCH, worker_id=worker_id, most=most, window=WINDOW * most
-            )
+            rows = await self._fetch(worker_id, most)
             jobs = [cast("QuietJob", QuietJob.from_row(row)) for row in rows if row["id"] is not None]
             if jobs and not any(row.get("more", True) for row in rows):
                 # SQLite also counts the notifications before its own fetch, such as that of the end of the last job.
@@ -177,6 +186,16 @@ class EngineJobManager(JobManager):
         job = self._fetched.popleft()
         self._begun.add(cast("int", job.id))
         return job
+
+    async def _fetch(self, worker_id: int, most: int) -> list[dict[str, Any]]:
+        """Fetch jobs; park those that cannot run as long as they fill the window, because others may wait behind."""
+        values, window = {"worker_id": worker_id, "most": most}, WINDOW * most
+        while True:
+            rows = await self.connector.execute_query_all_async(FETCH, **values, window=window)
+            if rows[0]["id"] is not None or rows[0][SCANNED] < window:
+                return rows
+            if not await self.connector.execute_query_all_async(PARK, window=window):
+                return rows
 
     async def _can_fetch(self) -> bool:
         """Return whether a job may run, after a fetch that found none; else set the pause until the next check."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
@@ -15,9 +15,10 @@ from procrastinate.connector import BaseAsyncConnector
 from bot.engine.database import Database
 from bot.engine.sql.portable import translate
 from handlers.device_tests import rows
-from handlers.device_tests.model import DeviceJob, JobEnd, Someone
-from handlers.device_tests.queue import TargetLimits
+from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd, Someone
+from handlers.device_tests.queue import LastServed, TargetLimits, in_order
 from handlers.device_tests.store import ONE_DAY, JobStore
+from tests.counted import counted
 from tests.devices.picking import pick_job
 from tests.handlers.device_tests.cases import HOUR, NOW, new_job, queued
 from tests.postgres import PostgresServer  # noqa: F401  (its fixtures)
@@ -71,7 +72,9 @@ async def test_the_database_finds_the_same_job_as_sorting_the_queue(database: Da
                 await store.submit(job, approval_needed=False)
             case 3 | 4:
                 targets = chance.sample(TARGETS, chance.randrange(1, 4))
-                expected = pick_job(await store.of_lab(LAB), targets, limits_of, await store.served(LAB))
+                open_jobs, served = await store.of_lab(LAB), await store.served(LAB)
+                await _check_places(store, open_jobs, served)
+                expected = pick_job(open_jobs, targets, limits_of, served)
                 claimed = await store.claim(LAB, targets, limits_of)
                 found = claimed and (claimed.job.id, claimed.job.slot)
                 assert found == (expected and (expected.job.id, expected.slot))
@@ -85,10 +88,19 @@ async def test_the_database_finds_the_same_job_as_sorting_the_queue(database: Da
                     await store.cancel(job, JobEnd.BY_PERSON, also_running=True)
 
 
+async def _check_places(store: JobStore, open_jobs: Sequence[DeviceJob], served: LastServed) -> None:
+    """Check the place of each queued job against the order of the whole queue."""
+    queue = in_order(open_jobs, served)
+    for target in TARGETS:
+        running = sum((job.target, job.state) == (target, DeviceJobState.LEASED) for job in open_jobs)
+        of_target = [job for job in queue if job.target == target]
+        assert [await store.tests_before(job) for job in of_target] == [running + n for n in range(len(of_target))]
+
+
 @pytest.mark.parametrize("people", [1, PEOPLE])
 async def test_a_claim_reads_as_few_rows_of_a_long_queue_as_of_a_short_one(database: Database, people: int) -> None:
     store = JobStore(database.connector, lambda: NOW)
-    counts = []
+    counts, places = [], list[int]()
     for first, last in ((0, FEW), (FEW, MANY)):
         for start in range(first, last, TOGETHER):
             jobs = [_queued(number, people) for number in range(start, start + TOGETHER)]
@@ -97,6 +109,9 @@ async def test_a_claim_reads_as_few_rows_of_a_long_queue_as_of_a_short_one(datab
             )
         if not database.embedded:
             await database.connector.execute_query_async("ANALYZE nightjar_device_jobs")
+        with counted(database.connector) as work:
+            assert await store.tests_before(_queued(last - 1, people)) >= last // people - 1
+        places.append(work.rows)
         counts.append(
             [
                 await rows_read(database.connector, statement, values)
@@ -118,6 +133,7 @@ async def test_a_claim_reads_as_few_rows_of_a_long_queue_as_of_a_short_one(datab
             ]
         )
     short, long = counts
+    assert places[0] == places[1] == people + 1
     assert all(after <= 2 * before + 20 for before, after in zip(short, long, strict=True)), (short, long)
     assert (await store.claim(LAB, TARGETS, limits_of)) is not None
 

@@ -6,7 +6,7 @@ import pytest
 
 from handlers.device_tests import transitions
 from handlers.device_tests.model import DeviceJob
-from handlers.device_tests.queue import LastServed, expected_wait, place_in_queue
+from handlers.device_tests.queue import LastServed, expected_wait
 from tests.devices.picking import pick_job
 from tests.handlers.device_tests.cases import HUBOT, MONA, NOW, OCTOCAT, OTHER_SHA, leased, limits, queued
 
@@ -77,13 +77,6 @@ def test_jobs_that_wait_for_approval_or_have_ended_are_not_handed_out() -> None:
     waiting = transitions.submitted(queued(), approval_needed=True)
     done = transitions.complete(leased(), "operators", NOW)
     assert pick_job([waiting, done], ALL, limits(), NONE_SERVED) is None
-
-
-def test_a_place_in_the_queue_counts_running_and_earlier_jobs() -> None:
-    first, second = queued("first", requested_at=NOW), queued("second", pull_request=43, requested_at=NOW + 1)
-    elsewhere = queued("elsewhere", target="adreno", requested_at=NOW - 1)
-    jobs = [leased("running"), second, first, elsewhere]
-    assert [place_in_queue(job, jobs, NONE_SERVED) for job in (first, second)] == [1, 2]
 
 
 @pytest.mark.parametrize(
