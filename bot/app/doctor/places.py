@@ -46,9 +46,9 @@ FRONT_PAGE = "{server}/api/json?tree=mode"
 async def check_buckets(config: Config, aws: Aws) -> list[Finding]:
     """List one key of each bucket in app.yaml, and read each queue; advise a queue for buckets with many objects."""
     results = [results for keys in config.configured.entries.values() if (results := keys.of(LAB_RESULTS)) is not None]
-    places = {(one.bucket, one.prefix) for one in results}
+    places = {(one.bucket, one.prefix) for one in results if one.bucket}
     queues = sorted({one.queue for one in results if one.queue})
-    without_queue = {(one.bucket, one.prefix) for one in results if one.queue is None}
+    without_queue = {(one.bucket, one.prefix) for one in results if one.bucket and one.queue is None}
     crowded: set[str] = set()
 
     async def check_place(name: str, prefix: str) -> None:
