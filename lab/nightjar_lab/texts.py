@@ -53,9 +53,6 @@ TOO_LARGE_TOGETHER = "the result files have more than {most} bytes together"
 RESULT_CHANGED = "the result file {name} changed after the test had ended"
 FOLDER_REPLACED = "the test replaced the agent's folder {folder}"
 UPLOAD_FAILED = "could not upload the results: {reason}"
-NO_PERMISSION = (
-    "the bot gave no permission to upload, and the agent has no --upload-command; set presigned_uploads in app.yaml"
-)
 BAD_MANIFEST = "the bot would refuse the manifest that the agent's settings lead to: {reason}"
 DISK = "the lab's disk failed: {reason}"
 DISK_WAS_FULL = "the lab's disk was full during the test (exit status {status}), so its results are not uploaded"
@@ -126,6 +123,7 @@ BOT_REFUSES = "the bot at {url} refuses: {reason}"
 BOT_AWAY = "could not reach the bot at {url} ({reason}); check NIGHTJAR_URL and the network, then try again"
 
 # What the bot says about a run
+NOT_ADMITTED = "the bot would refuse the results: {reason}"
 UNKNOWN_TO_BOT = "cannot upload for {repository}: {reason}; nothing was uploaded"
 NOT_STORED = "the bot did not store the run ({state}): {reason}"
 NOT_READ = "the bot has not stored or refused the run after {seconds:g} s; ask later: {url}"
