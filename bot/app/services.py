@@ -7,7 +7,6 @@ import functools
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -16,7 +15,7 @@ from bot.app.features import ALL_FEATURES, TITLES
 from bot.app.help_commands import list_commands_of
 from bot.aws.bucket import STORE_FOLDER, Bucket, Store
 from bot.aws.client import AWS, Aws
-from bot.aws.store_folder import StoreFolder
+from bot.aws.store_folder import StoreFolder, store_folder_of
 from bot.ci.jenkins_builds import JENKINS, JenkinsBuilds
 from bot.config.environment import SETTINGS, Settings
 from bot.core.parts import PartMap
@@ -72,8 +71,7 @@ def stores(aws: Aws, engine: Engine, now: Callable[[], float]) -> Callable[[str]
 
     @functools.cache
     def folder() -> StoreFolder:
-        database = Path(engine.database.name)
-        return StoreFolder(database.with_name(f"{database.stem}-results"), clock=now)
+        return StoreFolder(store_folder_of(engine.database.name), clock=now)
 
     return lambda name: folder() if name == STORE_FOLDER else Bucket(aws, name)
 

@@ -36,6 +36,12 @@ ABANDONED_DAYS = 2
 """Days after which files without a manifest are removed: an upload may be resumed for one day."""
 
 
+def store_folder_of(database: str) -> Path:
+    """Return the folder beside a SQLite database: `nightjar-results` for `nightjar.db`."""
+    path = Path(database)
+    return path.with_name(f"{path.stem}-results")
+
+
 class StoreFolder(LocalFolder):
     """A folder that one server at a time writes, like the SQLite file beside it. `clock` is in seconds since 1970.
 

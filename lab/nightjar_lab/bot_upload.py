@@ -7,7 +7,7 @@ second upload under the same run ID continues the first.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from io import BytesIO
 from typing import Any, BinaryIO, TypeVar
 
@@ -100,16 +100,18 @@ class BotStore:
 
 
 def check_admission(
-    bot: BotClient, repository: str, targets: list[str], sha: str | None, pull_request: int | None
-) -> None:
+    bot: BotClient, repository: str, targets: Sequence[str], sha: str | None, pull_request: int | None
+) -> bool:
     """Raise `UserError` unless the bot would accept runs of a lab, so that this shows before hours of tests.
 
-    Without `sha`, only names are checked. A bot that is older than this question accepts everything.
+    Without `sha`, only names are checked. Returns False if the bot is older than this question.
     """
     try:
-        answer = bot.admission({"repository": repository, "targets": targets, "sha": sha, "pull_request": pull_request})
+        answer = bot.admission(
+            {"repository": repository, "targets": list(targets), "sha": sha, "pull_request": pull_request}
+        )
     except NotFound:
-        return
+        return False
     except (BotRefused, LostLease) as error:
         raise UserError(texts.BOT_REFUSES.format(url=bot.url, reason=error)) from None
     except BotUnavailable as error:
@@ -118,3 +120,4 @@ def check_admission(
         reasons = answer.body.get("reasons")
         reason = "; ".join(map(str, reasons)) if isinstance(reasons, list) else texts.NOT_THE_BOT
         raise UserError(texts.NOT_ADMITTED.format(reason=reason))
+    return True

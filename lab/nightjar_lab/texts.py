@@ -138,9 +138,13 @@ IS_SET = "is set"
 SETTING_MISSING = "a setting that it needs is missing"
 NEEDED_REPOSITORY = "is not set; set it to the repository that you test, as in octocat/compiler"
 NEEDED_LAB = "is not set; set it to the lab's name in app.yaml"
-NEEDED_BUCKET = "is not set; set it to the bucket that the maintainers named"
+NEEDED_BUCKET = (
+    "is not set; set NIGHTJAR_URL and NIGHTJAR_LAB_TOKEN to upload through the bot, or set it to the bucket that the "
+    "maintainers named"
+)
+THROUGH_BOT = "is not set: uploads go through the bot"
 USEFUL_URL = "is not set; without the bot's address, nothing verifies uploads; ask the maintainers for it"
-USEFUL_TOKEN = "is not set; only requested tests (nightjar-lab agent) need it"  # noqa: S105
+USEFUL_TOKEN = "is not set; requested tests (nightjar-lab agent) and uploads without a bucket need it"  # noqa: S105
 NEEDS_TOKEN = "we need a token to check them; set NIGHTJAR_LAB_TOKEN"  # noqa: S105
 NO_URL = "NIGHTJAR_URL is not set"
 DISK_FREE = "{free:,} MB are free in {folder}"
@@ -161,6 +165,8 @@ TOKEN_REFUSED = (
     "token create {lab}"
 )
 TARGETS_KNOWN = "app.yaml has {targets}"
+COMMIT_ADMITTED = "the bot accepts runs of {targets} for {sha}"
+OLD_BOT = "not checked: this bot cannot say before a run whether it accepts it"
 NO_TARGET_GIVEN = "none given; name them with --target to check them"
 CREDENTIALS_FOUND = "found AWS credentials"
 MAY_WRITE = "these credentials may upload to {bucket}; nothing was stored"
