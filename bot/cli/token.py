@@ -14,8 +14,8 @@ import click
 from nightjar_formats.terminal import escape_controls
 from nightjar_lab.cli.options import TARGET
 
+from bot.app.lab_lines import MAIN, app_yaml_lines, first_run_commands
 from bot.app.load import load_config
-from bot.cli.lab_lines import app_yaml_lines, first_run_commands
 from bot.cli.support import (
     AS_WRITTEN,
     REPOSITORY,
@@ -59,7 +59,6 @@ NEVER = "never"
 DAY = 86_400
 LONGEST_DAYS = 3_650
 LONGEST_NOTE = 100
-MAIN = "main"
 LOCAL_URL = "http://127.0.0.1:8080"
 """Where a server listens that has no `public_url` yet."""
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from nightjar_lab.cli.options import TARGET as TARGET_TYPE
 
+from bot.app.lab_lines import app_yaml_lines
 from bot.app.load import parse_config
-from bot.cli.lab_lines import app_yaml_lines
 from handlers.results.config import LAB_RESULTS
 from tests.conversations.town import REPOSITORY, town
 from tests.lab.agent_rack import git

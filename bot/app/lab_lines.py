@@ -5,9 +5,15 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Sequence
+from io import StringIO
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap
 
 from bot.core.patterns import Pattern
 
+MAIN = "main"
+"""The branch that labs test without a nightly branch, unless the operator changes it."""
 _PLAIN = Pattern(r"[A-Za-z][A-Za-z0-9_-]*")
 _WORDS_OF_YAML = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
 
@@ -29,6 +35,28 @@ def app_yaml_lines(
             f"        {_scalar(lab)}: {{targets: [{names}]}}",
         ]
     )
+
+
+def with_lab(text: str, repository: str, lab: str, targets: Sequence[str]) -> str:
+    """Return a valid app.yaml with one more lab, or with other targets of it; comments stay.
+
+    Raises KeyError for a repository that it does not name.
+    """
+    yaml = YAML()
+    yaml.width = 4096
+    document = yaml.load(text)
+    entry = document["repositories"][repository]
+    if entry is None:
+        entry = document["repositories"][repository] = CommentedMap()
+    branch = None if "nightly" in entry else MAIN
+    lines = yaml.load(app_yaml_lines(repository, lab, targets, branch=branch))["repositories"][repository]["results"]
+    if entry.get("results") is None:
+        entry["results"] = lines
+    else:
+        entry["results"]["labs"][lab] = lines["labs"][lab]
+    changed = StringIO()
+    yaml.dump(document, changed)
+    return changed.getvalue()
 
 
 def first_run_commands(url: str, token: str, repository: str, lab: str, target: str) -> tuple[str, ...]:
