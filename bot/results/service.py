@@ -18,7 +18,7 @@ from bot.core.parts import PartKey
 from bot.results.compare.diff import is_cheap
 
 if TYPE_CHECKING:
-    from bot.aws.bucket import Bucket
+    from bot.aws.bucket import Store
     from bot.core.untrusted.pool import Pool
     from bot.core.untrusted.queue import Owner
     from bot.results.ingest.files import FileLists
@@ -39,7 +39,7 @@ class RunBlocking(Protocol):
 
 
 class ResultsService:
-    """The results of labs. `name_of` returns a repository's name as app.yaml has it; `source_for` opens a bucket."""
+    """The results of labs. `name_of` returns a repository's name as app.yaml has it; `source_for` opens a store."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class ResultsService:
         store: ResultsStore,
         files: FileLists,
         pool: Pool,
-        source_for: Callable[[str], Bucket],
+        source_for: Callable[[str], Store],
     ) -> None:
         self.store = store
         self.pool = pool
@@ -110,9 +110,9 @@ class ResultsService:
 
         Raises `TryAgain` while the bucket is unavailable, `UserError` where it may not be written.
         """
-        bucket, key = self.source_for(results.bucket), f"{results.prefix}{self.canonical_name(repository)}/{name}"
+        store, key = self.source_for(results.store), f"{results.prefix}{self.canonical_name(repository)}/{name}"
         body = json.dumps(document, indent=2).encode() + b"\n"
-        return await bucket.write_over(key, body, content_type="application/json")
+        return await store.write_over(key, body, content_type="application/json")
 
 
 RESULTS = PartKey[ResultsService]("results")

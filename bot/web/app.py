@@ -101,6 +101,8 @@ class Parts:
 
 STOPPING = web.AppKey("stopping", asyncio.Event)
 """Set when the server is about to stop: routes that let clients wait answer them now."""
+CONNECTIONS = web.AppKey("connections", Connections)
+"""The open connections, for routes whose bodies take long to arrive."""
 
 
 def create_app(parts: Parts) -> web.Application:
@@ -150,6 +152,7 @@ def create_metrics_app(parts: Parts, connections: Connections) -> web.Applicatio
 def _application(operations: Sequence[Operation], connections: Connections) -> web.Application:
     app = web.Application(middlewares=[connections.middleware(), answer_problems])
     app[STOPPING] = asyncio.Event()
+    app[CONNECTIONS] = connections
     app.on_shutdown.append(_answer_waiting_clients)
     for operation in operations:
         # HEAD is GET without the content (RFC 9110, 9.3.2).

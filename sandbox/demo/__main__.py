@@ -13,7 +13,8 @@ import click
 from bot.core.page_paths import help_path, view_path
 from sandbox.demo.conversation import Conversation
 from sandbox.demo.device_requests import DeviceRequests
-from sandbox.demo.lab import OTHER, ROOT
+from sandbox.demo.lab import ROOT
+from sandbox.demo.new_lab import NewLab
 from sandbox.demo.nightly_runs import NightlyRuns
 from sandbox.demo.stage import REPOSITORY, DemoStage, stage
 
@@ -26,10 +27,10 @@ BE_A_LAB = """
 To be a lab, type this in another terminal. In an empty folder, it installs the lab kit for any Python from 3.9 on:
 
   echo 'def test_adds(): assert 1 + 1 == 2' > test_ops.py
-  python3 -m venv venv && . venv/bin/activate && export {variables}
-  pip install --quiet {lab} pytest
-  nightjar-lab doctor --target {target}
-  nightjar-lab run --sha nightly -- pytest"""
+  python3 -m venv venv && . venv/bin/activate && pip install --quiet {lab} pytest
+  {export}
+  {doctor}
+  {run}"""
 
 BROKEN, INTERRUPTED = 1, 128 + signal.SIGINT
 
@@ -66,6 +67,7 @@ async def _acted(demo: DemoStage) -> int:
     try:
         await Conversation(demo).act()
         await NightlyRuns(demo).act()
+        await NewLab(demo).act()
         await DeviceRequests(demo).act()
         assert not demo.github.violations, f"the bot broke GitHub's rules: {demo.github.violations}"
     except AssertionError as broken:
@@ -93,9 +95,9 @@ def _addresses(demo: DemoStage) -> str:
 
 def _be_a_lab(demo: DemoStage) -> str:
     """Return the commands for another terminal with which to act as a lab of this demo."""
-    variables = {**demo.lab.variables, "NIGHTJAR_URL": demo.bot.url, "NIGHTJAR_TARGET": OTHER}
-    assignments = shlex.join(f"{name}={value}" for name, value in variables.items())
-    return BE_A_LAB.format(lab=shlex.quote(str(ROOT / "lab")), variables=assignments, target=OTHER)
+    export, doctor, run = demo.lab_commands
+    run = run.replace(" -- ", " --sha nightly -- ")
+    return BE_A_LAB.format(lab=shlex.quote(str(ROOT / "lab")), export=export, doctor=doctor, run=run)
 
 
 @click.command()

@@ -16,6 +16,8 @@ from sandbox.processes import inherited
 LAB, TARGET = "example-lab", "hexagon-v73"
 OTHER, LOST = "adreno", "mali"
 """Targets that accept requests and have no nightly runs; the machine of the second one fails."""
+NEW_LAB, NEW_TARGET = "my-lab", "board"
+"""A lab that has no bucket: it uploads through the bot."""
 CHECK = f"hardware/{LAB}/{TARGET}"
 DEVICE = "device=v73 simulator"
 COMMAND = "nightjar-lab upload"

@@ -15,7 +15,7 @@ import aiohttp
 from bot.app.registration import EVENTS, PERMISSIONS
 from sandbox.bot_process import BotProcess, free_port
 from sandbox.bucket import BucketServer
-from sandbox.demo.lab import LAB, LOST, OTHER, TARGET, DemoLab
+from sandbox.demo.lab import LAB, LOST, NEW_LAB, NEW_TARGET, OTHER, TARGET, DemoLab
 from sandbox.demo.narrator import Narrator
 from sandbox.demo.reports import test_files
 from sandbox.github import GitHubSandbox
@@ -47,6 +47,7 @@ repositories:
           presigned_uploads: true
           contacts: ["@example-lab-ci"]
           reproduce: pytest {{test}}
+        {new_lab}: {{targets: [{new_target}]}}
 """
 ON_REQUEST = "tier: 2, suites: [te], timeout: 5m"
 PATIENCE = 60.0
@@ -65,6 +66,8 @@ class DemoStage:
     http: aiohttp.ClientSession
     narrator: Narrator
     passed: list[str] = field(default_factory=list)
+    lab_commands: list[str] = field(default_factory=list)
+    """The commands of the first run of a new lab."""
 
     async def check(self, expectation: str, condition: Callable[[], object]) -> None:
         """Wait until the bot has done something, and print what happens meanwhile."""
@@ -132,6 +135,7 @@ def _config(settings: str, url: str, jenkins: str, queue: str) -> str:
     # Half a day from now, so that only the demo runs the timer.
     time_of_day = f"{(time.gmtime().tm_hour + 12) % 24:02}:00"
     targets = {"target": TARGET, "other": OTHER, "lost": LOST, "on_request": ON_REQUEST}
+    targets |= {"new_lab": NEW_LAB, "new_target": NEW_TARGET}
     return settings.format(
         url=url, jenkins=jenkins, at=time_of_day, ci=CI, bucket=BUCKET, queue=queue, lab=LAB, **targets
     )

@@ -98,8 +98,11 @@ def public_address(text: str, site: GitHubSite) -> str:
 
 
 def organization_name(text: str) -> str:
-    """Return the name of an organization, empty for a personal account. Raises ValueError."""
+    """Return the name of an organization, also from its address; empty for a personal account. Raises ValueError."""
     name = text.strip().removeprefix("@")
+    if "://" in name or "." in name.partition("/")[0]:
+        # A pasted address: https://github.com/octo-org, or https://github.com/orgs/octo-org/repositories.
+        name = urlsplit(_with_scheme(name)).path.strip("/").removeprefix("orgs/").partition("/")[0] or name
     if name and not _LOGIN.fullmatch(name):
         raise ValueError(BAD_ORGANIZATION.format(name=name[:60]))
     return name

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,12 +15,14 @@ from procrastinate.exceptions import ConnectorException
 
 from bot.app.doctor.findings import Finding
 from bot.app.setup.gate import SETUP
-from bot.app.setup.shown import CHECKS, CREATED, INSTALL, START, TEMPLATES, SetupFiles, see_other, show, shown
+from bot.app.setup.shown import CHECKS, CREATED, INSTALL, LABS, START, TEMPLATES, SetupFiles, see_other, show, shown
 from bot.engine.jobs.definitions import OWN_EVENT
 from bot.engine.jobs.journal import DeliveryRecord
+from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
     from bot.app.serve import Bot
+    from bot.config import Config
 
 EVERY = 5.0
 """Seconds between two rounds of checks while somebody looks at them: a round is a few requests to GitHub."""
@@ -59,6 +62,7 @@ class SetupChecks:
                 "hook": f"{bot.config.public_url}/webhook" if bot.config.public_url else "",
                 "repositories": list(bot.config.repositories),
                 "wait": arrived is None,
+                "labs": add_commands(bot.config),
                 "env": str(self.files.env.path),
                 "config": str(self.files.config.path),
             }
@@ -69,9 +73,10 @@ class SetupChecks:
             return see_other(CHECKS) if entering is None else entering
 
         app.router.add_get(CHECKS, shown(checks))
-        for path in (SETUP, CREATED, INSTALL):
+        for path in (SETUP, CREATED, INSTALL, LABS):
             app.router.add_get(path, shown(done))
-        app.router.add_post(START, shown(done))
+        for path in (START, LABS):
+            app.router.add_post(path, shown(done))
 
     async def _findings(self, bot: Bot) -> list[Finding]:
         assert self._checking is not None
@@ -90,3 +95,17 @@ class SetupChecks:
                 return None
             self._arrived = next((one for one in reversed(recent) if OWN_EVENT not in one.event), None)
         return self._arrived
+
+
+def add_commands(config: Config) -> list[str]:
+    """Return the commands that give each lab of app.yaml its token."""
+    return [
+        shlex.join(["nightjar", "lab", "add", lab, *words_of_targets(keys.targets), "--repository", repository])
+        for repository, results in config.configured.with_feature(LAB_RESULTS)
+        for lab, keys in results.labs.items()
+    ]
+
+
+def words_of_targets(targets: Iterable[str]) -> list[str]:
+    """Return the options that name targets."""
+    return [word for target in targets for word in ("--target", target)]

@@ -16,7 +16,10 @@ from bot.web.pages import HEADERS, PAGES
 from bot.web.problems import Problem
 
 TEMPLATES = Path(__file__).parent / "templates"
-CREATED, INSTALL, START, CHECKS = f"{SETUP}/created", f"{SETUP}/install", f"{SETUP}/start", f"{SETUP}/checks"
+CREATED, INSTALL, LABS = f"{SETUP}/created", f"{SETUP}/install", f"{SETUP}/labs"
+START, CHECKS = f"{SETUP}/start", f"{SETUP}/checks"
+PROBE = f"{SETUP}/probe"
+"""What is asked at the public address; the only page that strangers may open."""
 NEVER_STORED = {"Cache-Control": "no-store"}
 POLICY = "Content-Security-Policy"
 OWN_FORMS = "form-action 'self'"

@@ -15,6 +15,7 @@ from aiohttp import web
 from cachetools import TTLCache
 from gidgethub import GitHubException
 
+from bot.app.lab_lines import with_lab
 from bot.app.load import parse_config
 from bot.app.registration import EVENTS, PERMISSIONS
 from bot.app.setup.addresses import (
@@ -28,7 +29,20 @@ from bot.app.setup.addresses import (
 from bot.app.setup.conversion import CODE, CodeRefused, ConversionAway, CreatedApp, OddConversion, convert
 from bot.app.setup.gate import FORM_FIELD, SETUP
 from bot.app.setup.installed import InstalledApp, config_text, read_installed
-from bot.app.setup.shown import CHECKS, CREATED, INSTALL, START, SetupFiles, form_to, see_other, show, shown
+from bot.app.setup.shown import (
+    CHECKS,
+    CREATED,
+    INSTALL,
+    LABS,
+    NEVER_STORED,
+    PROBE,
+    START,
+    SetupFiles,
+    form_to,
+    see_other,
+    show,
+    shown,
+)
 from bot.app.setup.texts import (
     APP_DESCRIPTION,
     APP_NAME,
@@ -42,9 +56,13 @@ from bot.app.setup.texts import (
     GITHUB_AWAY,
     INSTALLATIONS_UNKNOWN,
     INTERRUPTED,
+    LAB_INCOMPLETE,
+    NO_SUCH_REPOSITORY,
     NOT_BEGUN_HERE,
     NOT_SERVING_YET,
     ODD_CONVERSION,
+    PROBE_FAILED,
+    PROBE_OTHER,
     SECRETS_NOT_STORED,
 )
 from bot.config import ConfigError
@@ -119,6 +137,7 @@ LONGEST_FIELD = 500
 LARGEST_CONFIG = 64 * 1024
 """Bytes of the app.yaml in the form."""
 RETRY_SECONDS = "60"
+PROBE_TIMEOUT = aiohttp.ClientTimeout(total=5)
 
 
 async def _stop_nothing() -> None:
@@ -142,6 +161,7 @@ class SetupSite:
     _drafts: SetupDrafts = field(default_factory=SetupDrafts)
     _converting: asyncio.Lock = field(default_factory=asyncio.Lock)
     _app: GitHubApp | None = None
+    _name: str = field(default_factory=lambda: secrets.token_hex(16))
 
     def join(self, app: web.Application) -> None:
         """Add the routes."""
@@ -150,6 +170,9 @@ class SetupSite:
         app.router.add_post(SETUP, shown(self._choose))
         app.router.add_get(CREATED, shown(self._created))
         app.router.add_get(INSTALL, shown(self._install))
+        app.router.add_post(LABS, shown(self._labs))
+        app.router.add_get(LABS, self._back_to_install)
+        app.router.add_get(PROBE, self._probe)
         app.router.add_post(START, shown(self._start))
         app.router.add_get(CHECKS, self._home)
         app.router.add_post("/webhook", self._not_yet)
@@ -195,6 +218,7 @@ class SetupSite:
             return await show(request, "setup.html", context, status=422 if errors else 200)
         manifest = app_manifest(draft.organization, draft.public_url, f"http://{request.host}{CREATED}")
         page = draft.site.new_app_page(draft.organization)
+        context["unreachable"] = await self._reach(draft.public_url)
         context["action"] = f"{page}?{urlencode({'state': self._drafts.begin(draft)})}"
         context["manifest"] = json.dumps(manifest)
         context["wanted"] = manifest
@@ -289,11 +313,80 @@ class SetupSite:
         except (TryAgain, GitHubException) as error:
             return None, INSTALLATIONS_UNKNOWN.format(reason=error)
 
+    async def _back_to_install(self, _: web.Request) -> web.StreamResponse:
+        return see_other(INSTALL)
+
+    async def _labs(self, request: web.Request) -> web.StreamResponse:
+        """Show the form for a lab; add the one that it names to the text of app.yaml."""
+        form = await self._read_form(request)
+        if self.settings is None:
+            return see_other(SETUP)
+        return await self._show_labs(request, self.settings, form, adds=bool(form.get("add")))
+
+    async def _show_labs(
+        self, request: web.Request, settings: Settings, form: Mapping[str, object], *, adds: bool
+    ) -> web.StreamResponse:
+        text = str(form.get("config", "")).replace("\r\n", "\n")
+        if problems := self._faults_of(text):
+            return await self._show_install(request, settings, text, problems)
+        entered = {name: str(form.get(name, ""))[:LONGEST_FIELD].strip() for name in ("lab", "targets", "repository")}
+        added = ""
+        if adds:
+            changed, problems = self._with_lab(text, entered)
+            if not problems:
+                text, added, entered = changed, entered["lab"], {**entered, "lab": "", "targets": ""}
+        context = {
+            "text": text,
+            "entered": entered,
+            "added": added,
+            "problems": problems,
+            "repositories": parse_config(text.encode(), str(self.files.config.path)).configured.named,
+            "config": str(self.files.config.path),
+            "setup_form": self.files.gate.form_token,
+        }
+        return await show(request, "setup_labs.html", context, status=422 if problems else 200)
+
+    def _with_lab(self, text: str, entered: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+        """Return app.yaml with the lab that a person entered, or the faults of it."""
+        targets = [target.strip() for target in entered["targets"].split(",") if target.strip()]
+        if not entered["lab"] or not targets:
+            return text, (LAB_INCOMPLETE,)
+        try:
+            changed = with_lab(text, entered["repository"], entered["lab"], targets)
+        except KeyError:
+            return text, (NO_SUCH_REPOSITORY.format(repository=entered["repository"]),)
+        return changed, self._faults_of(changed)
+
+    def _faults_of(self, text: str) -> tuple[str, ...]:
+        if len(text.encode()) > LARGEST_CONFIG:
+            return (CONFIG_TOO_LARGE.format(most=LARGEST_CONFIG // 1024),)
+        try:
+            parse_config(text.encode(), str(self.files.config.path))
+        except ConfigError as error:
+            return tuple(map(str, error.faults))
+        return ()
+
+    async def _probe(self, _: web.Request) -> web.StreamResponse:
+        """Answer with what only this process knows, so that it recognizes itself behind its public address."""
+        return web.Response(text=self._name, headers=NEVER_STORED)
+
+    async def _reach(self, public_url: str) -> str:
+        """Return why the public address does not lead to this process; empty if it does."""
+        try:
+            async with self.http.get(f"{public_url}{PROBE}", allow_redirects=False, timeout=PROBE_TIMEOUT) as answer:
+                body = await answer.content.read(len(self._name) + 1)
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            return PROBE_FAILED.format(reason=type(error).__name__)
+        return "" if body == self._name.encode() else PROBE_OTHER.format(status=answer.status)
+
     async def _start(self, request: web.Request) -> web.StreamResponse:
         """Write app.yaml unless it exists, and start to serve."""
         form = await self._read_form(request)
         if self.settings is None:
             return see_other(SETUP)
+        if str(form.get("lab", "")).strip():
+            # Somebody has named a lab, and pressed the other button: it must not be lost.
+            return await self._show_labs(request, self.settings, form, adds=True)
         if "config" in form:
             text = str(form["config"]).replace("\r\n", "\n")
             if problems := self._write_config(text):
@@ -329,14 +422,11 @@ class SetupSite:
 
     def _write_config(self, text: str) -> tuple[str, ...]:
         path = self.files.config.path
-        if len(text.encode()) > LARGEST_CONFIG:
-            return (CONFIG_TOO_LARGE.format(most=LARGEST_CONFIG // 1024),)
+        if faults := self._faults_of(text):
+            return faults
         try:
-            parse_config(text.encode(), str(path))
             self.files.config.reserve()
             self.files.config.write(text)
-        except ConfigError as error:
-            return tuple(map(str, error.faults))
         except FileExistsError:
             return (CONFIG_EXISTS.format(path=path),)
         except OSError as error:

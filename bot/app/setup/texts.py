@@ -41,6 +41,17 @@ BAD_ORGANIZATION = (
     "https://github.com/octo-org."
 )
 
+PROBE_FAILED = (
+    "We could not reach this bot at its public address ({reason}). Start the tunnel or the reverse proxy, and check "
+    "the address. If your network does not let this machine use its own public address, you may continue."
+)
+PROBE_OTHER = (
+    "Something else than this bot answers at the public address (status {status}). Check the address, and where the "
+    "tunnel or the reverse proxy leads."
+)
+LAB_INCOMPLETE = "Enter the name of the lab and at least one target."
+NO_SUCH_REPOSITORY = "app.yaml does not name {repository} below repositories."
+
 # -- who may set up --
 
 WRONG_HOST = (

@@ -18,3 +18,8 @@ NO_WORKFLOW_LIMIT = (
     "needs the key environment or branch: without them, anyone who can push a branch to that repository could act as "
     "the lab"
 )
+QUEUE_WITHOUT_BUCKET = "queue needs bucket: only a bucket sends messages; name the bucket, or remove queue"
+PRESIGNED_WITHOUT_BUCKET = (
+    "presigned_uploads needs bucket: without one, labs upload through the bot; name the bucket, or remove "
+    "presigned_uploads"
+)

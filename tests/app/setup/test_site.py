@@ -13,8 +13,9 @@ from bot.app.load import load_config
 from bot.app.registration import EVENTS, PERMISSIONS
 from bot.cli.env_file import read_env_file
 from bot.config.environment import Settings
+from handlers.results.config import LAB_RESULTS
 from sandbox.github import GitHubSandbox
-from tests.app.setup.conftest import SetupWalk, setup_walk
+from tests.app.setup.conftest import SetupWalk, Shown, setup_walk
 
 CONVERSIONS = "/app-manifests/{code}/conversions"
 
@@ -37,6 +38,8 @@ async def test_the_setup_leads_from_the_button_to_app_yaml(walk: SetupWalk) -> N
     assert env.stat().st_mode & 0o777 == 0o600
 
     page = await walk.get("/setup/install")
+    page = await walk.post(page.action, **{n: page.field(n) for n in ("form", "config")})
+    assert "Which labs send results?" in page.text
     async with walk.browser.post(page.action, data={n: page.field(n) for n in ("form", "config")},
                                  allow_redirects=False) as answer:  # fmt: skip
         assert (answer.status, answer.headers["Location"]) == (303, "/setup/checks")
@@ -127,6 +130,69 @@ async def test_an_organization_may_own_the_app(walk: SetupWalk) -> None:
     page = await walk.choose(owner="octo-org")
     assert page.action.startswith(f"{walk.github.url}/organizations/octo-org/settings/apps/new?state=")
     assert json.loads(page.field("manifest"))["name"] == "Nightjar for octo-org"
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        "https://github.com/octo-org",
+        "github.com/octo-org/",
+        "https://github.com/orgs/octo-org/repositories",
+        "@octo-org",
+    ],
+)
+async def test_the_organization_may_be_pasted_as_an_address(walk: SetupWalk, pasted: str) -> None:
+    await walk.enter()
+    page = await walk.choose(owner=pasted)
+    assert "/organizations/octo-org/settings/apps/new" in page.action
+
+
+async def test_the_address_is_probed_before_the_app_exists(walk: SetupWalk) -> None:
+    await walk.enter()
+    assert "This bot answers at its public address" in (await walk.choose()).text
+    other = await walk.choose(public_url=walk.github.url)
+    assert "Something else than this bot answers" in other.text
+    away = await walk.choose(public_url="http://127.0.0.1:9")
+    assert "We could not reach this bot at its public address" in away.text
+    assert away.field("manifest"), "the person may know better"
+    async with aiohttp.ClientSession() as stranger, stranger.get(f"{walk.url}/setup/probe") as answer:
+        assert len(await answer.text()) == 32
+
+
+async def test_labs_are_added_one_by_one_and_edited(walk: SetupWalk) -> None:
+    await walk.enter()
+    await walk.create()
+    walk.install()
+    page = await walk.get("/setup/install")
+    page = await walk.post(page.action, **{n: page.field(n) for n in ("form", "config")})
+    assert "octocat/compiler</option>" in page.text.replace("<wbr>", "")
+    entered = {"form": page.field("form"), "repository": "octocat/compiler"}
+
+    async def add(lab: str, targets: str, text: str, path: str = "/setup/labs") -> Shown:
+        return await walk.post(path, **entered, lab=lab, targets=targets, config=text, add="1")
+
+    wrong = await add("", "board", page.field("config"))
+    assert (wrong.status, "at least one target" in wrong.text) == (422, True)
+    wrong = await add("my lab", "board", page.field("config"))
+    assert (wrong.status, wrong.field("lab"), wrong.field("config")) == (422, "my lab", page.field("config"))
+    page = await add("my-lab", "board, rpi-4@lab:1", page.field("config"))
+    assert page.field("lab") == ""
+    # The other button does not lose what was entered.
+    page = await add("second", "adreno", page.field("config"), "/setup/start")
+    assert not walk.site.ready.is_set()
+    page = await add("my-lab", "board", page.field("config"))
+    async with walk.browser.post(
+        f"{walk.url}/setup/start", data={**entered, "config": page.field("config")}, allow_redirects=False
+    ) as answer:
+        assert answer.status == 303
+    text = (walk.folder / "app.yaml").read_text()
+    assert text.startswith("# Written by Nightjar's set-up.")
+    results = load_config(walk.folder / "app.yaml").repositories["octocat/compiler"].of(LAB_RESULTS)
+    assert results is not None
+    assert {lab: list(keys.targets) for lab, keys in results.labs.items()} == {
+        "my-lab": ["board"],
+        "second": ["adreno"],
+    }
 
 
 async def test_a_name_that_is_taken_is_changed_on_github(walk: SetupWalk) -> None:
