@@ -23,6 +23,15 @@ from tests.running import ROOT
 LOCKED = ("requirements.txt", "requirements-dev.txt", "requirements-build.txt", "requirements-mutants.txt")
 ALL_LOCKED = (*LOCKED, "requirements-helm.txt", "requirements-suite.txt")
 INSTALLS = re.compile(r"install |\$\((?:PIP|UV)\)")
+INSTALLERS = re.compile(
+    r"\b(?:pip3?|uv pip|uv tool)(?: --?[\w=-]+)* (?:install|download|wheel)\b(?P<words>[^\"].*)"
+    r"|\b(?:uvx|pipx (?:install|run)) (?P<tool>.*)"
+)
+WITH_VALUE = ("-r", "--wheel-dir", "--python", "--find-links", "--report", "--target")
+NAME = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)(?:\[[\w,]+\])?(?:[=<>~!]=?.*)?")
+OURS = re.compile(r"(?<!\^)\bnightjar-(?:lab|ci)(?:\[[\w,]*\])?[=~!<>]=\d")
+"""A version of ours, as an index has it."""
+FOLDERS = (".ci", ".github", "benchmarks", "bot", "deploy", "docs", "handlers", "lab", "sandbox", "scripts")
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 
 
@@ -53,6 +62,53 @@ def test_installations_from_a_lock_file_check_its_hashes(name: str) -> None:
     assert installs
     for line in installs:
         assert line.count(" -r ") == line.count("--require-hashes"), line
+
+
+def documents() -> list[Path]:
+    """Return what people read and programs run, but not the tests, which name strangers' packages."""
+    files = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*")]
+    roots = [path for path in ROOT.iterdir() if not path.name.startswith("requirements")]
+    binary = (".png", ".gz", ".pyc", ".svg")
+    return sorted(path for path in (*roots, *files) if path.is_file() and path.suffix not in binary)
+
+
+def installed_names(line: str) -> set[str]:
+    """Return the names that a command in a line takes from an index: no path, address, file or variable."""
+    match = INSTALLERS.search(line)
+    if match is None:
+        return set()
+    words = re.split(r"[;&|`#)<>]| \(| \\$", match["words"] or match["tool"] or "")[0].split()
+    options = {word for number, word in enumerate(words) if word.startswith("-") or words[number - 1] in WITH_VALUE}
+    names = [NAME.fullmatch(word.strip("'\".:")) for word in words if word not in options]
+    return {canonicalize_name(name["name"]) for name in names if name is not None}
+
+
+def test_no_file_installs_a_name_that_is_not_published() -> None:
+    """Whoever registers such a name on an index would run code where the file is used."""
+    locked = {canonicalize_name(line.split("==")[0]) for name in ALL_LOCKED for line in logical_lines(ROOT / name)}
+    lines = [
+        (f"{path.relative_to(ROOT)}:{number}", line)
+        for path in documents()
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="ignore").splitlines(), 1)
+    ]
+    assert [place for place, line in lines if installed_names(line) - locked] == []
+    assert [place for place, line in lines if OURS.search(line)] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("$ pip install nightjar-lab==0.1.0 pytest", {"nightjar-lab", "pytest"}),
+        ("RUN python3 -m venv .venv && .venv/bin/pip install --quiet 'nightjar_lab[onnx]>=1'", {"nightjar-lab"}),
+        ("uvx nightjar-ci serve", {"nightjar-ci", "serve"}),
+        ("pipx run nightjar-ci", {"nightjar-ci"}),
+        ("pip install ./lab . git+https://git.example.org/nightjar@SHA#subdirectory=lab", set()),
+        ("pip install --require-hashes -r requirements.txt && echo done", set()),
+        ('.venv/bin/pip install --quiet @PACKAGE@ "$NIGHTJAR_ACTION"', set()),
+    ],
+)
+def test_names_are_read_from_commands_that_install(line: str, names: set[str]) -> None:
+    assert installed_names(line) == names
 
 
 def bases_of(name: str) -> list[str]:

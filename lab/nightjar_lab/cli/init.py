@@ -6,7 +6,6 @@ import os
 import shlex
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,7 @@ NO_COMMIT = "0" * 40
     epilog=f"""{AS_WRITTEN}
     Example:
       nightjar-lab init --ci github --repository octocat/compiler --lab example-lab --bucket device-results \\
-          --target adreno --suite operators -- pytest tests/python/operators
+          --target adreno --suite operators --package nightjar_lab-0.1.0-py3-none-any.whl -- pytest tests/python
     """,
 )
 @click.option("--ci", type=click.Choice(sorted(WORKFLOWS)), default="github", show_default=True, help="The lab's CI.")
@@ -54,9 +53,7 @@ NO_COMMIT = "0" * 40
 @click.option(
     "--package",
     type=PACKAGE,
-    default=f"nightjar-lab=={version('nightjar-lab')}",
-    show_default=True,
-    help="What pip installs, such as git+https://git.example.org/nightjar@SHA#subdirectory=lab.",
+    help="What the CI installs: a wheel, or git+https://git.example.org/nightjar@SHA#subdirectory=lab. Required.",
 )
 @click.option("--dry-run/--no-dry-run", "tries", default=True, show_default=True, help="Run COMMAND once, here.")
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
@@ -69,7 +66,7 @@ def init(
     target: str | None,
     suite: str,
     folder: Path,
-    package: str,
+    package: str | None,
     tries: bool,
     command: tuple[str, ...],
 ) -> None:
@@ -87,6 +84,8 @@ def init(
     }
     if not command:
         raise BadSettings(texts.NO_INIT_COMMAND)
+    if package is None:
+        raise BadSettings(texts.NO_PACKAGE)
     variables["NIGHTJAR_TEST_COMMAND"] = _in_shell(command)
     files = lab_files(ci, package, variables)
     present = [name for name in files if (folder / name).exists()]

@@ -15,13 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nightjar_lab.cli import options
 from ruamel.yaml import YAML
 
 from tests.bucket import World
-from tests.lab.kit.running import LAB, REPOSITORY, ROOT, TARGET, kit_environment, run_kit
+from tests.lab.kit.running import LAB, REPOSITORY, ROOT, TARGET, kit_environment, run_here, run_kit
 
 JUNIT = '<testsuite name="ops"><testcase classname="test_ops" name="test_add" time="0.1"/></testsuite>'
 WRITES = f"echo '{JUNIT}' > \"$NIGHTJAR_RESULTS/te.xml\""
+PACKAGE = f"git+https://git.example.org/nightjar@{'a' * 40}#subdirectory=lab"
 FILES = {
     "github": ".github/workflows/nightjar-lab.yml",
     "gitlab": ".gitlab-ci.yml",
@@ -61,8 +63,7 @@ def mirror(folder: Path) -> str:
 @pytest.mark.parametrize("ci", sorted(FILES))
 async def test_the_files_for_a_ci_upload_a_run_of_the_nightly_commit(ci: str, tmp_path: Path, aws_world: World) -> None:
     env = kit_environment(tmp_path, aws_world)
-    package = f"git+https://git.example.org/nightjar@{'a' * 40}#subdirectory=lab"
-    named = ("--ci", ci, "--package", package, "--target", TARGET, "--suite", "operators", "--folder", "lab")
+    named = ("--ci", ci, "--package", PACKAGE, "--target", TARGET, "--suite", "operators", "--folder", "lab")
     words = ("init", *named, "--", WRITES)
     done = await run_kit(*words, env=env, cwd=tmp_path)
     assert done.status == 0, done
@@ -78,7 +79,7 @@ async def test_the_files_for_a_ci_upload_a_run_of_the_nightly_commit(ci: str, tm
     of_ci["PATH"] = f"{tmp_path}/bin:{os.environ['PATH']}"
     of_ci["NIGHTJAR_CLONE_URL"] = f"file://{tmp_path}/mirror"
     written = (tmp_path / "lab" / FILES[ci]).read_text()
-    assert f".venv/bin/pip install --quiet {package}" in written
+    assert f".venv/bin/pip install --quiet {PACKAGE}" in written
     script = script_of(ci, written)
     run_script(script, tmp_path / "lab", of_ci)
     (key,) = [key for key in aws_world.keys("results/") if key.endswith("manifest.json")]
@@ -98,6 +99,8 @@ async def test_git_gets_no_secret_and_runs_nothing_that_tests_left_in_the_checko
         "init",
         "--ci",
         "github",
+        "--package",
+        PACKAGE,
         "--target",
         TARGET,
         "--folder",
@@ -135,13 +138,47 @@ def add_tool(folder: Path, name: str, command: str) -> None:
 async def test_init_overwrites_nothing_and_asks_for_missing_values(tmp_path: Path) -> None:
     env = {**kit_environment(tmp_path), "NIGHTJAR_BUCKET": "device-results"}
     (tmp_path / "nightjar-lab.sh").write_text("mine")
-    done = await run_kit("init", "--target", TARGET, "--", "true", env=env, cwd=tmp_path)
+    named = ("--package", PACKAGE)
+    done = await run_kit("init", *named, "--target", TARGET, "--", "true", env=env, cwd=tmp_path)
     assert (done.status, len(done.err.splitlines())) == (1, 1), done
     assert "nightjar-lab.sh exist" in done.err
     assert (tmp_path / "nightjar-lab.sh").read_text() == "mine"
     assert not (tmp_path / "nightjar-lab.env").exists()
     done = await run_kit("init", "--", "true", env=env, cwd=tmp_path)
     assert (done.status, "--target (NIGHTJAR_TARGET) is not set" in done.err) == (2, True), done
+
+
+@pytest.mark.parametrize(
+    ("package", "reason"),
+    [
+        ((), "--package is not set; name what the CI installs: a wheel"),
+        (("--package", "nightjar-lab"), "nightjar-lab is on no package index"),
+        (("--package", "nightjar-lab==0.1.0"), "nightjar-lab is on no package index"),
+        (("--package", "git+https://git.example.org/nightjar@main#subdirectory=lab"), "the full SHA of a commit"),
+        (("--package", f"git+http://git.example.org/nightjar@{'a' * 40}"), "git+https://"),
+        (("--package", "https://git.example.org/nightjar_lab-0.1.0-py3-none-any.whl"), "#sha256=DIGEST"),
+        (("--package", "lab.whl --index-url=evil"), "a wheel's path"),
+    ],
+)
+def test_init_writes_nothing_that_installs_what_anybody_could_replace(
+    package: tuple[str, ...], reason: str, tmp_path: Path
+) -> None:
+    env = {**kit_environment(tmp_path), "NIGHTJAR_BUCKET": "device-results"}
+    done = run_here("init", *package, "--target", TARGET, "--folder", str(tmp_path), "--", "true", env=env)
+    assert (done.status, reason in done.err) == (2, True), done
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "package",
+    [
+        "nightjar_lab-0.1.0-py3-none-any.whl",
+        f"https://git.example.org/nightjar_lab-0.1.0-py3-none-any.whl#sha256={'a' * 64}",
+        f"git+ssh://git@git.example.org/nightjar@{'a' * 40}#subdirectory=lab",
+    ],
+)
+def test_a_wheel_or_a_full_commit_is_installed(package: str) -> None:
+    assert options.PACKAGE.convert(package, None, None) == package
 
 
 async def test_the_action_runs_the_command_and_uploads(tmp_path: Path, aws_world: World) -> None:
