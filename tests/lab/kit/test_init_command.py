@@ -181,8 +181,36 @@ def test_a_wheel_or_a_full_commit_is_installed(package: str) -> None:
     assert options.PACKAGE.convert(package, None, None) == package
 
 
+def read_action() -> dict[str, Any]:
+    """Return the action for labs, which a marketplace looks for in the root of a repository."""
+    action: dict[str, Any] = YAML(typ="safe").load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    return action
+
+
+def test_a_marketplace_can_list_the_action() -> None:
+    action = read_action()
+    assert set(action["branding"]) == {"icon", "color"}
+    assert set(action["outputs"]) == {"run-id", "exit-status"}
+
+
+@pytest.mark.parametrize(("works", "output"), [(True, "command=python3\n"), (False, "")])
+def test_the_action_takes_a_python_that_is_there(works: bool, output: str, tmp_path: Path) -> None:
+    """Runners on 32-bit ARM have no builds of setup-python."""
+    look, setup = read_action()["runs"]["steps"][:2]
+    for name in ("python3", "python"):
+        add_tool(tmp_path / "bin", name, f'exec {sys.executable} "$@"' if works else "exit 1")
+    env = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "GITHUB_OUTPUT": str(tmp_path / "output")}
+    (tmp_path / "output").touch()
+    run_script(look["run"], tmp_path, env)
+    assert (tmp_path / "output").read_text() == output
+    assert (setup["if"], setup["uses"].partition("@")[0]) == (
+        f"steps.{look['id']}.outputs.command == ''",
+        "actions/setup-python",
+    )
+
+
 async def test_the_action_runs_the_command_and_uploads(tmp_path: Path, aws_world: World) -> None:
-    action: dict[str, Any] = YAML(typ="safe").load((ROOT / "lab/action.yml").read_text(encoding="utf-8"))
+    action = read_action()
     steps = action["runs"]["steps"]
     for step in steps:
         assert "uses" not in step or re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", step["uses"]), "actions are pinned"
@@ -202,7 +230,7 @@ async def test_the_action_runs_the_command_and_uploads(tmp_path: Path, aws_world
     defaults = {name: str(input_.get("default", "")) for name, input_ in action["inputs"].items()}
     values = {**defaults, **inputs}
     variables = {
-        name: re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda found: values[found[1]], text)
+        name: re.sub(r"\$\{\{ inputs\.([\w-]+)[^}]* \}\}", lambda match: values[match[1]], text)
         for name, text in last["env"].items()
     }
     add_tool(tmp_path / "bin", "nightjar-lab", f'exec {sys.executable} -m nightjar_lab "$@"')
@@ -210,9 +238,15 @@ async def test_the_action_runs_the_command_and_uploads(tmp_path: Path, aws_world
         **{name: value for name, value in kit_environment(tmp_path, aws_world).items() if "NIGHTJAR" not in name},
         **variables,
         "PATH": f"{tmp_path}/bin:{os.environ['PATH']}",
+        "RUNNER_TEMP": str(tmp_path),
+        "GITHUB_RUN_ID": "123",
+        "GITHUB_OUTPUT": str(tmp_path / "output"),
     }
     run_script(last["run"], tmp_path, env)
+    outputs = dict(line.split("=") for line in (tmp_path / "output").read_text().splitlines())
+    assert outputs["exit-status"] == "0"
     (key,) = [key for key in aws_world.keys("results/") if key.endswith("manifest.json")]
     document = json.loads(aws_world.s3.get_object(Bucket=aws_world.name, Key=key)["Body"].read())
+    assert key.split("/")[-2] == outputs["run-id"]
     assert document["attempt"] == 2
     assert document["environment"] == {"device": "Pixel 9", "driver": "512.800"}
