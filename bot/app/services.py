@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing, nullcontext
@@ -12,8 +13,9 @@ import aiohttp
 
 from bot.app.features import ALL_FEATURES, TITLES
 from bot.app.help_commands import list_commands_of
-from bot.aws.bucket import Bucket
+from bot.aws.bucket import STORE_FOLDER, Bucket, Store
 from bot.aws.client import AWS, Aws
+from bot.aws.store_folder import StoreFolder, store_folder_of
 from bot.ci.jenkins_builds import JENKINS, JenkinsBuilds
 from bot.config.environment import SETTINGS, Settings
 from bot.core.parts import PartMap
@@ -56,14 +58,22 @@ async def open_services(
         parts[COMMAND_LIST] = list_commands_of(config, engine.records)
         parts[JENKINS] = JenkinsBuilds.of(session, settings)
         parts[AWS], parts[POOL], parts[ENGINE] = aws, pool, engine
-        parts[RESULTS] = ResultsService(
-            config.configured.name_of, store, FileLists(), pool, lambda bucket: Bucket(aws, bucket)
-        )
+        parts[RESULTS] = ResultsService(config.configured.name_of, store, FileLists(), pool, stores(aws, engine, now))
         connector = engine.database.connector
         services = Services(config, engine.records, engine.journal, engine.accept, github_for, now, parts, connector)
         for feature in ALL_FEATURES:
             await feature.provide(services)
         yield services
+
+
+def stores(aws: Aws, engine: Engine, now: Callable[[], float]) -> Callable[[str], Store]:
+    """Return a function that opens the store of a name: a bucket, or the folder beside a SQLite database."""
+
+    @functools.cache
+    def folder() -> StoreFolder:
+        return StoreFolder(store_folder_of(engine.database.name), clock=now)
+
+    return lambda name: folder() if name == STORE_FOLDER else Bucket(aws, name)
 
 
 def new_pool() -> Pool:

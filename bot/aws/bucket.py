@@ -9,20 +9,23 @@ same content uploaded again is nothing new: https://docs.aws.amazon.com/AmazonS3
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import os
+import tempfile
 import threading
 from collections.abc import AsyncIterator, Mapping
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
-from typing import Any, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from nightjar_formats.refused import TooMuch
 
 from bot.aws import texts
 from bot.aws.client import Aws, code_of, explained, in_thread
-from bot.core.errors import TryAgain
+from bot.core.errors import TryAgain, UserError
 
 MANIFEST = "manifest.json"
 CHUNK = 1 << 20
@@ -41,8 +44,20 @@ SECONDS_PER_REQUEST = 1.0
 """Seconds between listings of recent commits, for each request of the last one: at most $0.43 a day."""
 
 
+STORE_FOLDER = "folder:"
+"""Stands for a bucket's name where runs are in the folder beside the database; no bucket can have it."""
+
+
 class NotThere(Exception):
     """There is no object under the key: not yet, or no longer."""
+
+
+class OtherContent(UserError):
+    """The object exists with other content, and nothing is overwritten."""
+
+
+class NoSpace(Exception):
+    """The disk is nearly full; the text says how full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +149,33 @@ class Source(Protocol):
     async def download(self, key: str, into: Writable, *, limit: int) -> Downloaded:
         """Copy an object of at most `limit` bytes into a file. Reads nothing of a larger one."""
         ...
+
+
+class Store(Source, Protocol):
+    """A source of runs to which the bot writes too: a bucket, or the folder beside the database."""
+
+    def check_space(self, size: int) -> None:
+        """Raise `NoSpace` unless the store has space for so many more bytes."""
+        ...
+
+    def temporary_file(self) -> AbstractContextManager[BinaryIO]:
+        """Return a new file whose content `put_once` can store."""
+        ...
+
+    async def put_once(self, key: str, file: BinaryIO, *, sha256: str) -> bool:
+        """Store a `temporary_file`; return False if the key has this content already. Raises `OtherContent`."""
+        ...
+
+    async def write_over(self, key: str, body: bytes, *, content_type: str) -> bool:
+        """Write one of the bot's own objects unless it holds this content already; return whether it was written."""
+        ...
+
+
+class Discarded:
+    """A file that keeps nothing of what is written, for a copy of which only the digest is needed."""
+
+    def write(self, piece: bytes, /) -> object:
+        """Do nothing."""
 
 
 def is_manifest(key: str) -> bool:
@@ -261,6 +303,45 @@ class Bucket:
             if code_of(error)[0] in ("NoSuchKey", "404"):
                 raise NotThere(texts.NOT_THERE.format(key=key)) from None
             raise
+
+    def check_space(self, size: int) -> None:
+        """Do nothing: a bucket has space."""
+
+    def temporary_file(self) -> AbstractContextManager[BinaryIO]:
+        """Return a new file for `put_once`."""
+        return tempfile.TemporaryFile()
+
+    async def put_once(self, key: str, file: BinaryIO, *, sha256: str) -> bool:
+        """Store a `temporary_file`; return False if the key has this content already.
+
+        Raises `OtherContent`, `TryAgain` and `UserError`.
+        https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
+        """
+        if await in_thread(partial(self._put_new, key, file, sha256)):
+            return True
+        try:
+            stored = await self.download(key, Discarded(), limit=os.fstat(file.fileno()).st_size)
+        except TooMuch:
+            raise OtherContent(texts.OTHER_CONTENT.format(key=key)) from None
+        if stored.sha256 != sha256:
+            raise OtherContent(texts.OTHER_CONTENT.format(key=key))
+        return False
+
+    def _put_new(self, key: str, file: BinaryIO, sha256: str) -> bool:
+        from botocore.exceptions import ClientError
+
+        checksum = base64.b64encode(bytes.fromhex(sha256)).decode()
+        file.seek(0)
+        with explained(self._place):
+            try:
+                self._aws.s3().put_object(
+                    Bucket=self.name, Key=key, Body=file, IfNoneMatch="*", ChecksumSHA256=checksum
+                )
+            except ClientError as error:
+                if code_of(error)[0] not in ("PreconditionFailed", "412"):
+                    raise
+                return False
+        return True
 
     async def write_over(self, key: str, body: bytes, *, content_type: str) -> bool:
         """Write an object unless it holds this content already; return whether it was written.

@@ -63,8 +63,10 @@ class LocalFolder:
                 yield arrival
 
     def _keys(self, prefix: str) -> Iterator[str]:
+        # Not from the root: it may hold the runs of many repositories.
+        top = self._path(prefix.rpartition("/")[0])
         # Without `onerror` it leaves out what it may not read: https://docs.python.org/3/library/os.html#os.walk
-        for folder, folders, files in os.walk(self._root, onerror=_unreadable_folder):
+        for folder, folders, files in os.walk(top, onerror=_unreadable_folder) if top.is_dir() else ():
             folders.sort()  # in place, because os.walk continues with this list
             for name in sorted(files):
                 key = (Path(folder) / name).relative_to(self._root).as_posix()
@@ -111,20 +113,34 @@ class LocalFolder:
                 into.write(piece)
         return Downloaded(count, digest.hexdigest(), version.hexdigest())
 
-    def _open(self, key: str) -> BufferedReader:
-        """Open a file; refuse a key that leads elsewhere by `..`, by its root or by a link."""
+    def _path(self, key: str) -> Path:
+        """Return the path of a key. Raises `UserError` for one that leads elsewhere by `..`, by its root or a link."""
         path = self._root / PurePosixPath(key)
         try:
-            if not path.resolve().is_relative_to(self._root):
-                raise UserError(texts.OUTSIDE.format(key=key, root=self._root))
+            is_inside = path.resolve().is_relative_to(self._root)
+        except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a loop of links
+            raise UserError(texts.UNREADABLE.format(key=key, reason=_reason(error))) from None
+        if not is_inside:
+            raise UserError(texts.OUTSIDE.format(key=key, root=self._root))
+        return path
+
+    def _open(self, key: str) -> BufferedReader:
+        """Open a regular file inside the folder."""
+        path = self._path(key)
+        try:
             # Open only regular files: opening a named pipe would wait for its writer.
             if not stat.S_ISREG(path.stat().st_mode):
                 raise UserError(texts.NO_FILE.format(key=key))
             return path.open("rb")
         except (FileNotFoundError, NotADirectoryError):
             raise NotThere(texts.NOT_THERE.format(key=key)) from None
-        except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a loop of links
+        except (OSError, ValueError) as error:
             raise UserError(texts.UNREADABLE.format(key=key, reason=_reason(error))) from None
+
+
+def file_sha256(file: BufferedReader) -> str:
+    """Return the digest of a file's content, in hexadecimal digits."""
+    return hashlib.file_digest(file, hashlib.sha256).hexdigest()
 
 
 def _size(file: BufferedReader) -> int:

@@ -43,6 +43,7 @@ BAD_ENDPOINT = "{name} {problem}"
 NOT_THERE = "{key} is not in the bucket"
 TOO_LARGE = "{key} has {size:,} bytes; at most {limit:,} are read"
 TOO_LONG = "{key} has more than {limit:,} bytes; no more are read"
+OTHER_CONTENT = "{key} is already stored with other content, and nothing is overwritten; upload under another run ID"
 WRITTEN_MEANWHILE = "somebody else wrote {key} at the same moment"
 
 # -- a folder in place of a bucket --
@@ -51,6 +52,14 @@ NO_FOLDER = "{path} is not a folder; name one that is laid out as the bucket is"
 OUTSIDE = "{key} is outside {root}; only files in the folder itself are read"
 NO_FILE = "{key} is not a file"
 UNREADABLE = "{key} cannot be read: {reason}"
+
+# -- the folder beside the database --
+
+UNWRITABLE = "{key} cannot be written: {reason}"
+DISK_FULL = (
+    "The disk of the bot has {free:,} MB free, and uploads must leave {least:,} MB. Ask the operator to free space, or "
+    "to name a bucket (`results.bucket`), and upload again: {size:,} bytes were not stored."
+)
 
 # -- messages of a queue --
 

@@ -39,7 +39,7 @@ LAZY = {
     "deliveries": ("bot.cli.deliveries:deliveries", "List deliveries and what the bot did for each."),
     "replay": ("bot.cli.deliveries:replay", "Process a delivery again."),
     "token": ("bot.cli.token:token", "Create, list and revoke tokens for the API of private repositories."),
-    "lab": ("bot.cli.token:lab", "Create, list and revoke tokens that labs use to get work."),
+    "lab": ("bot.cli.token:lab", "Add a lab, and manage the tokens of labs."),
     "timer": ("bot.cli.timers:timer", "List timers, or run one now."),
     "schema": ("bot.cli.schema:schema", "Print the JSON Schema of app.yaml, or of a repository's own file."),
     "results": ("bot.cli.results.group:results", "Check, upload and ingest results of hardware labs."),

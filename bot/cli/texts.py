@@ -59,6 +59,10 @@ UNKNOWN_LAB = (
     "lab first"
 )
 UNKNOWN_LAB_TOKEN = "no token of a lab has the ID {id}; `nightjar lab token list` shows the IDs"  # noqa: S105
+LAB_LINES = "Add these lines to {path}, and restart the server:"
+LAB_KNOWN = "{path} has this lab and these targets."
+FIRST_RUN = "On the lab's machine, in a checkout of the commit to test:"
+WHICH_REPOSITORY = "name the repository with --repository OWNER/NAME; {path} has: {names}"
 SHOWN_ONCE_LAB = "The token is not shown again. Store it as NIGHTJAR_LAB_TOKEN where the lab's agent runs."
 REVOKED = "revoked {id}"
 EXPIRED = "{moment} (expired)"

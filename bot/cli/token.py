@@ -12,8 +12,10 @@ from typing import Any, LiteralString
 
 import click
 from nightjar_formats.terminal import escape_controls
+from nightjar_lab.cli.options import TARGET
 
 from bot.app.load import load_config
+from bot.cli.lab_lines import app_yaml_lines, first_run_commands
 from bot.cli.support import (
     AS_WRITTEN,
     REPOSITORY,
@@ -26,6 +28,9 @@ from bot.cli.support import (
 )
 from bot.cli.texts import (
     EXPIRED,
+    FIRST_RUN,
+    LAB_KNOWN,
+    LAB_LINES,
     LIFETIME,
     LONG_NOTE,
     NO_LAB_TOKENS,
@@ -38,6 +43,7 @@ from bot.cli.texts import (
     UNKNOWN_LAB,
     UNKNOWN_LAB_TOKEN,
     UNKNOWN_TOKEN,
+    WHICH_REPOSITORY,
 )
 from bot.config import Config
 from bot.config.environment import DatabaseSettings
@@ -46,12 +52,16 @@ from bot.core.terminal import table
 from bot.core.utc import iso_utc, iso_utc_or_none
 from bot.engine.service import Engine
 from bot.engine.tokens import API, LAB, StoredToken, TokenStore
-from handlers.results.config import labs_of
+from handlers.results.config import LAB_RESULTS, labs_of
+from handlers.results.texts import NEEDS_BUCKET
 
 NEVER = "never"
 DAY = 86_400
 LONGEST_DAYS = 3_650
 LONGEST_NOTE = 100
+MAIN = "main"
+LOCAL_URL = "http://127.0.0.1:8080"
+"""Where a server listens that has no `public_url` yet."""
 
 
 class Lifetime(click.ParamType[int]):
@@ -188,7 +198,7 @@ def revoke(token_id: str, as_json: bool) -> None:
 
 @click.group()
 def lab() -> None:
-    """Manage the tokens that labs use to get work."""
+    """Add a lab, and manage the tokens of labs."""
 
 
 @lab.group("token")
@@ -235,24 +245,94 @@ def revoke_lab_token(token_id: str, as_json: bool) -> None:
     _revoke(LAB_TOKENS, token_id, as_json)
 
 
+@lab.command(
+    "add",
+    epilog=f"""{AS_WRITTEN}
+    Examples:
+      nightjar lab add example-lab --target board
+      nightjar lab add example-lab --target hexagon-v73 --target adreno --repository octocat/compiler --json
+    """,
+)
+@click.argument("lab_name", metavar="LAB", type=LAB_NAME)
+@click.option("--target", "targets", type=TARGET, multiple=True, required=True, help="A target; may be repeated.")
+@click.option("--repository", type=REPOSITORY, help="The repository: OWNER/NAME. Default: the one in app.yaml.")
+@expires_option
+@note_option
+@config_option
+@json_option
+@env_file_option()
+def add_lab(
+    lab_name: str,
+    targets: tuple[str, ...],
+    repository: str | None,
+    days: int,
+    note: str,
+    config_path: Path,
+    as_json: bool,
+) -> None:
+    """Print all that LAB needs: its lines for app.yaml, a token, and the commands of its first run.
+
+    Changes no file: you add the lines. The token is valid once they are there. Works beside a running server; only
+    DATABASE_URL and app.yaml are needed.
+    """
+    with stopping_at_faults():
+        config = load_config(config_path)
+        name = _repository_of(config, config_path, repository)
+        settings = config.configured.settings_if_installed(name)
+        results = settings.of(LAB_RESULTS) if settings is not None else None
+        known_targets = results.labs[lab_name].targets if results is not None and lab_name in results.labs else {}
+        bucket = results.bucket if results is not None else None
+        if bucket is None and not _engine().database.embedded:
+            raise UserError(NEEDS_BUCKET)
+        text, stored = _new_token(LAB_TOKENS, lab_name, days, note)
+    # Without a nightly branch, labs test what is on the main branch.
+    branch = None if results is not None or (settings is not None and settings.tested_branches) else MAIN
+    lines = app_yaml_lines(name, lab_name, targets, bucket=bucket, branch=branch)
+    if set(targets) <= set(known_targets):
+        lines = ""
+    commands = first_run_commands(config.public_url or LOCAL_URL, text, name, lab_name, targets[0])
+    if as_json:
+        answer = {"app_yaml": lines or None, "token": text, **LAB_TOKENS.as_json(stored), "commands": list(commands)}
+        click.echo(json.dumps(answer, indent=2))
+        return
+    click.echo(f"{LAB_LINES.format(path=config_path)}\n\n{lines}\n" if lines else LAB_KNOWN.format(path=config_path))
+    click.echo(FIRST_RUN + "\n\n" + "\n".join(commands))
+    click.echo(SHOWN_ONCE_LAB, err=True)
+
+
+def _repository_of(config: Config, path: Path, repository: str | None) -> str:
+    """Return the repository's name as app.yaml has it. Raises `UserError` if none is given and app.yaml has several."""
+    names = config.configured.named
+    if repository is not None:
+        return config.configured.name_of(repository) or repository
+    if len(names) != 1:
+        raise UserError(WHICH_REPOSITORY.format(path=path, names=", ".join(names) or "none"))
+    return names[0]
+
+
 def _create(kind: TokenKind, name: str, days: int, note: str, config_path: Path, as_json: bool) -> None:
-    if len(note) > LONGEST_NOTE:
-        raise click.BadParameter(LONG_NOTE.format(most=LONGEST_NOTE), param_hint="--note")
-
-    async def make(subject: str) -> tuple[str, StoredToken]:
-        async with _engine() as engine:
-            return await tokens_of(engine, kind).create(subject, seconds=days * DAY if days else None, note=note)
-
     with stopping_at_faults():
         subject = kind.find(load_config(config_path), name)
         if subject is None:
             raise UserError(kind.unknown.format(path=config_path, name=name))
-        text, made = asyncio.run(make(subject))
+        text, made = _new_token(kind, subject, days, note)
     if as_json:
         click.echo(json.dumps({"token": text, **kind.as_json(made)}, indent=2))
     else:
         click.echo(text)
         click.echo(kind.shown_once, err=True)
+
+
+def _new_token(kind: TokenKind, subject: str, days: int, note: str) -> tuple[str, StoredToken]:
+    """Store a new token; return its text too, which is not stored."""
+    if len(note) > LONGEST_NOTE:
+        raise click.BadParameter(LONG_NOTE.format(most=LONGEST_NOTE), param_hint="--note")
+
+    async def make() -> tuple[str, StoredToken]:
+        async with _engine() as engine:
+            return await tokens_of(engine, kind).create(subject, seconds=days * DAY if days else None, note=note)
+
+    return asyncio.run(make())
 
 
 def _list(kind: TokenKind, as_json: bool) -> None:

@@ -101,6 +101,11 @@ NOT_A_DAY = "must be a date, as in 2027-01-31"
 UNKNOWN_TARGET = "names {target}, but results.labs has no such lab and target"
 NEEDS_RESULTS = "needs the key results, which says where labs upload; add it, or remove this key"
 
+QUEUE_WITHOUT_BUCKET = "queue needs bucket: only a bucket sends messages; name the bucket, or remove queue"
+PRESIGNED_WITHOUT_BUCKET = (
+    "presigned_uploads needs bucket: without one, labs upload through the bot; name the bucket, or remove "
+    "presigned_uploads"
+)
 NO_WORKFLOW_LIMIT = (
     "needs the key environment or branch: without them, anyone who can push a branch to that repository could act as "
     "the lab"

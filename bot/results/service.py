@@ -20,7 +20,7 @@ from bot.results.compare.diff import is_cheap
 from bot.results.state import Admission, TargetState
 
 if TYPE_CHECKING:
-    from bot.aws.bucket import Bucket
+    from bot.aws.bucket import Store
     from bot.core.untrusted.pool import Pool
     from bot.core.untrusted.queue import Owner
     from bot.github.client import GitHub
@@ -46,7 +46,7 @@ class RunBlocking(Protocol):
 
 
 class ResultsService:
-    """The results of labs. `name_of` returns a repository's name as app.yaml has it; `source_for` opens a bucket."""
+    """The results of labs. `name_of` returns a repository's name as app.yaml has it; `source_for` opens a store."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class ResultsService:
         store: ResultsStore,
         files: FileLists,
         pool: Pool,
-        source_for: Callable[[str], Bucket],
+        source_for: Callable[[str], Store],
     ) -> None:
         self.store = store
         self.pool = pool
@@ -158,9 +158,9 @@ class ResultsService:
         Raises `TryAgain` while the bucket is unavailable, `UserError` where it may not be written.
         """
         canonical_name = self.canonical(TargetKey(repository, "", "")).repository
-        bucket, key = self.source_for(results.bucket), f"{results.prefix}{canonical_name}/{name}"
+        store, key = self.source_for(results.store), f"{results.prefix}{canonical_name}/{name}"
         body = json.dumps(document, indent=2).encode() + b"\n"
-        return await bucket.write_over(key, body, content_type="application/json")
+        return await store.write_over(key, body, content_type="application/json")
 
 
 RESULTS = PartKey[ResultsService]("results")

@@ -110,6 +110,8 @@ class Parts:
 
 STOPPING = web.AppKey("stopping", asyncio.Event)
 """Set when the server is about to stop: routes that let clients wait answer them now."""
+CONNECTIONS = web.AppKey("connections", Connections)
+"""The open connections, for routes whose bodies take long to arrive."""
 
 
 def create_app(parts: Parts) -> web.Application:
@@ -152,6 +154,7 @@ def _application(
 ) -> web.Application:
     app = web.Application(middlewares=[connections.middleware(), *middlewares, answer_problems])
     app[STOPPING] = asyncio.Event()
+    app[CONNECTIONS] = connections
     app.on_shutdown.append(_answer_waiting_clients)
     for operation in operations:
         # HEAD is GET without the content (RFC 9110, 9.3.2).

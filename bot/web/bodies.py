@@ -54,7 +54,7 @@ class Bodies:
         """
         if (request.content_length or 0) > self._most:
             raise Problem(413, BODY_TOO_LARGE.format(most=self._most))
-        await _request_body(request)
+        await request_body(request)
         body = _Arriving(asyncio.timeout(READ_SECONDS))
         try:
             await self._fill(body, request)
@@ -117,7 +117,8 @@ async def answer_without_the_body(_: web.Request) -> None:
     """
 
 
-async def _request_body(request: web.Request) -> None:
+async def request_body(request: web.Request) -> None:
+    """Ask for the body of a request whose sender waits until it is wanted."""
     # In HTTP/1.0 it means nothing: https://www.rfc-editor.org/rfc/rfc9110#name-expect
     if request.headers.get("Expect", "").lower() == "100-continue" and request.version >= (1, 1):
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")

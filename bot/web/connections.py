@@ -126,6 +126,12 @@ class Connections:
         """Return how many connections are being answered."""
         return sum(place.busy for transport, place in self._places.items() if not transport.is_closing())
 
+    def renew(self, request: web.Request) -> None:
+        """Give a request more time, because more of its body has arrived."""
+        place = self._places.get(request.transport) if request.transport is not None else None
+        if place is not None:
+            place.changed_at = self._clock()
+
     def sweep(self) -> None:
         """Close connections without a change for too long: silent newcomers, idle ones, peers that don't read."""
         current_time = self._clock()

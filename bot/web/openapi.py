@@ -139,7 +139,8 @@ def _operation(operation: Operation) -> dict[str, object]:
         described["security"] = [{LAB_TOKEN: []}]
     if (body := operation.request_body) is not None:
         schema = body if isinstance(body, Mapping) else body.model_json_schema()
-        content = {"application/json": {"schema": schema}}
+        media_type = "application/octet-stream" if schema.get("format") == "binary" else "application/json"
+        content = {media_type: {"schema": schema}}
         described["requestBody"] = {"required": True, "content": content}
     return described
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from nightjar_formats.model import TARGET_NAME
+from nightjar_formats.limits import MAX_FILE_BYTES, MAX_FILES
+from nightjar_formats.model import FILE_NAME, FULL_SHA, REPOSITORY_NAME, RUN_NAME, TARGET_NAME
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 LONGEST_WAIT = 60
 """Seconds of a long poll."""
 MOST_TARGETS = 100
 
+TargetName = Annotated[str, StringConstraints(pattern=f"^{TARGET_NAME}$")]
+RepositoryName = Annotated[str, StringConstraints(pattern=f"^{REPOSITORY_NAME}$")]
+Sha = Annotated[str, StringConstraints(pattern=f"^{FULL_SHA}$")]
+PullNumber = Annotated[int, Field(ge=1, lt=2**31)]
 Lease = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
@@ -19,7 +24,7 @@ class ClaimBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    targets: list[Annotated[str, StringConstraints(pattern=f"^{TARGET_NAME}$")]] = Field(
+    targets: list[TargetName] = Field(
         min_length=1, max_length=MOST_TARGETS, description="The targets with a free device."
     )
     wait: int = Field(default=0, ge=0, le=LONGEST_WAIT, description="How many seconds to wait for a job.")
@@ -87,6 +92,69 @@ class HandedOutJob(BaseModel):
     requested_by: str
     approved_by: str | None = Field(description="Who approved this commit; null if nobody had to.")
     upload: PresignedUpload | None = Field(description="Null: the lab uploads with its own credentials.")
+
+
+class DeclaredFile(BaseModel):
+    """A file of a run, as its manifest will name it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: Annotated[str, StringConstraints(pattern=f"^{FILE_NAME}$")]
+    bytes: int = Field(ge=0, le=MAX_FILE_BYTES)
+    sha256: Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
+
+
+class UploadBody(BaseModel):
+    """A run that the lab wants to upload, with all its files."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    repository: RepositoryName
+    target: TargetName
+    sha: Sha
+    run_id: Annotated[str, StringConstraints(pattern=f"^{RUN_NAME}$")] = Field(
+        description="The run's name. Repeat it to continue an upload."
+    )
+    pull_request: PullNumber | None = Field(default=None, description="As in the manifest; a fork's head needs it.")
+    files: list[DeclaredFile] = Field(min_length=1, max_length=MAX_FILES)
+
+
+class BegunUpload(BaseModel):
+    """An upload: send each file that is not yet `received`, then the manifest."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    upload: str
+    expires_at: str
+    received: list[str] = Field(description="The files that have arrived.")
+
+
+class StoredUpload(BaseModel):
+    """The run is durable. `GET /api/v1/repos/{owner}/{repo}/results/runs` says what became of it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    run_id: str
+
+
+class AdmissionBody(BaseModel):
+    """A run that the lab is about to test."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    repository: RepositoryName
+    targets: list[TargetName] = Field(min_length=1, max_length=MOST_TARGETS)
+    sha: Sha | None = Field(default=None, description="The commit. Without it, only names are checked.")
+    pull_request: PullNumber | None = Field(default=None, description="As in the manifest.")
+
+
+class AdmissionAnswer(BaseModel):
+    """Whether runs would be accepted now, and if not, why."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    accepted: bool
+    reasons: list[str]
 
 
 class ExtendedLease(BaseModel):

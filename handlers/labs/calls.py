@@ -20,6 +20,8 @@ from handlers.labs import texts
 
 CALLS_PER_MINUTE = 300
 """The most calls of one lab: enough for the heartbeats and claims of a hundred devices."""
+FILES, FILES_PER_MINUTE = "files", 600
+"""The call that sends a file, and the most files of one lab: two runs of the most files."""
 REFUSALS_PER_MINUTE = 30
 """Refused tokens of one address, after which only tokens that were accepted before are checked."""
 ACCEPTED_SECONDS = 86_400.0
@@ -40,6 +42,7 @@ class LabCalls:
         self.clock = clock
         self._labs = frozenset(labs)
         self._calls = RateLimit(CALLS_PER_MINUTE, clock=lambda: self.clock())
+        self._files = RateLimit(FILES_PER_MINUTE, clock=lambda: self.clock())
         self._refusals = RateLimit(REFUSALS_PER_MINUTE, proxies, clock=lambda: self.clock())
         self._accepted: TTLCache[tuple[str, bytes], None] = TTLCache(MOST_ACCEPTED, ACCEPTED_SECONDS)
         self._rarely = Rarely()
@@ -74,10 +77,13 @@ class LabCalls:
         """Forget the token of a call: it was revoked, has expired, or belongs to another lab."""
         self._accepted.pop((lab, _digest(request)), None)
 
-    def admit_lab(self, lab: str) -> None:
+    def admit_lab(self, lab: str, call: str) -> None:
         """Count a call of a lab. Raises `Problem` if there were too many."""
-        if seconds := self._calls.wait_for(lab):
-            raise _too_many(texts.TOO_MANY_CALLS.format(lab=lab, seconds=seconds), seconds)
+        # Files count apart: while a lab uploads, the heartbeats of its other tests must get through.
+        is_file = call == FILES
+        if seconds := (self._files if is_file else self._calls).wait_for(lab):
+            text = texts.TOO_MANY_FILES if is_file else texts.TOO_MANY_CALLS
+            raise _too_many(text.format(lab=lab, seconds=seconds), seconds)
 
     def refused(self, request: web.Request, lab: str, call: str, reason: str) -> None:
         """Record that a caller may not act for a lab, or not for that job."""

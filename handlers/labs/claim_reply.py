@@ -71,7 +71,7 @@ class ClaimReplies:
         )
 
     async def _upload_permission(self, results: Results, job: DeviceJob, folder: str) -> PresignedUpload | None:
-        if not results.labs[job.lab].presigned_uploads:
+        if results.bucket is None or not results.labs[job.lab].presigned_uploads:
             return None
         expires = job.deadline + UPLOAD_SECONDS
         # A job of several suites has a run for each of them: RUN_ID/, RUN_ID-2/ and so on. Only its keys begin so.

@@ -22,15 +22,20 @@ from handlers.device_tests.results import JobResults
 from handlers.device_tests.store import JOBS
 from handlers.device_tests.sweep import SWEEP
 from handlers.labs import webhooks
+from handlers.labs.answering import LabAnswers
 from handlers.labs.callers import LabAccess
 from handlers.labs.calls import LAB_CALLS, LabCalls
 from handlers.labs.claim_reply import ClaimReplies
 from handlers.labs.claims import JobClaims
 from handlers.labs.dispatches import StartLabWorkflow
 from handlers.labs.routes import LabRoutes
+from handlers.labs.upload_records import UPLOAD, UPLOADS_OF_DAY
+from handlers.labs.uploads import UploadRoutes
 from handlers.labs.webhooks import JOB_WAITS, LAB_WEBHOOKS, TICK, LabWebhooks, SendLabWebhook
 from handlers.results.config import labs_of
+from handlers.results.ingest import INGEST
 from handlers.results.requested_tests import REQUESTED_TESTS
+from handlers.results.watch import WATCH
 
 
 async def provide(services: Services) -> None:
@@ -52,16 +57,28 @@ def routes(services: Services) -> Sequence[Operation]:
     """Return the routes of labs."""
     config, store, aws = services.config, services.part(JOBS), services.part(AWS)
     tokens = TokenStore(services.connector, LAB, services.now)
-    return LabRoutes(
-        LabAccess(config, tokens, services.part(ISSUER_KEYS)),
-        services.part(LAB_CALLS),
+    access = LabAccess(config, tokens, services.part(ISSUER_KEYS))
+    answers = LabAnswers(access, services.part(LAB_CALLS))
+    uploads = UploadRoutes(
+        answers,
+        config,
+        services.records,
+        services.part(WATCH),
+        services.part(INGEST),
+        services.github_for,
+        services.now,
+    )
+    claims = LabRoutes(
+        answers,
+        access,
         JobClaims(store, store.bell, services.part(SWEEP).limits_of),
         store,
         ClaimReplies(config, services.part(SETTINGS).github_url, lambda bucket: Bucket(aws, bucket), services.now),
         services.announce,
         # Each waiting claim holds a connection; the other half stays free for webhooks, pages and everything else.
         most_waiting=connections_allowed(config.http.connections) // 2,
-    ).operations()
+    )
+    return [*claims.operations(), *uploads.operations()]
 
 
 def timers(services: Services) -> Sequence[RecurringWork]:
@@ -92,6 +109,7 @@ class LabCallMetrics:
 FEATURE = Feature(
     name="labs",
     events=(JOB_WAITS,),
+    records=(UPLOAD, UPLOADS_OF_DAY),
     router=webhooks.router,
     effects=(SendLabWebhook, StartLabWorkflow),
     provide=provide,

@@ -27,6 +27,7 @@ ISSUER_AWAY = "We cannot fetch the keys of the token's issuer right now. Send th
 TOO_MANY_CALLS = (
     "The lab {lab} sends too many requests. Try again in {seconds} s, and let each claim wait for a job (`wait`: 60)."
 )
+TOO_MANY_FILES = "The lab {lab} sends too many files. Try again in {seconds} s."
 TOO_MANY_REFUSED = "Too many tokens from your address were refused. Try again in {seconds} s."
 TOO_MANY_WAIT = (
     "The lab {lab} already has {count} claims waiting. Claim for several targets at once, or from fewer machines."
@@ -43,6 +44,23 @@ LEASE_LOST = (
     "more, and claim again."
 )
 UNAVAILABLE = "We cannot reach the database. Send the same request again: it is safe to repeat."
+
+GITHUB_UNAVAILABLE = (
+    "We cannot ask GitHub about the commit right now. Send the same request again: it is safe to repeat."
+)
+
+# Uploads
+UNKNOWN_REPOSITORY = "app.yaml has no lab {lab} for {repository}, or this token is not for it. Available: {known}."
+UNKNOWN_UPLOAD = (
+    "This lab has no such upload, or it has expired. Begin it again with the same run ID: what has arrived stays."
+)
+UNDECLARED_FILE = "The upload was begun without a file {name}. Begin it with all files of the run."
+NAMED_TWICE = "The file {name} is named twice."
+OTHER_LENGTH = "{name} was announced with {bytes} bytes, and the body has {length}."
+OTHER_DIGEST = "{name} was announced with the SHA-256 {expected}, and the body has {found}. Send the file again."
+TOO_MANY_ARRIVE = "Too many files are arriving at the same time. Send this one again in {seconds} s."
+FILE_TOO_SLOW = "No byte of the file arrived within {seconds:.0f} s. Send it again."
+FILES_MISSING = "The manifest names files that have not arrived as announced: {names}. Send them first."
 
 # Webhooks to labs
 NO_WEBHOOK_SECRET = (

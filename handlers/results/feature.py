@@ -13,7 +13,9 @@ from prometheus_client import CollectorRegistry, Gauge
 from bot.aws.client import AWS, check_environment
 from bot.aws.queue import Notifications
 from bot.config.environment import SETTINGS
+from bot.core.errors import SettingsError
 from bot.core.parts import PartKey
+from bot.engine.service import ENGINE
 from bot.feature import Feature, RecurringWork, Services
 from bot.plan.handler import Context, Plan, Router, joined
 from bot.results.deliveries import CHECK_EVENT, RUN_ARRIVED
@@ -27,8 +29,8 @@ from handlers.results.ingest import INGEST, IngestService
 from handlers.results.listing import RunListing
 from handlers.results.requested_tests import REQUESTED_TESTS
 from handlers.results.route import operation
-from handlers.results.texts import WHY_ARRIVED
-from handlers.results.watch import FAILED_CHECKS, LISTED, RECENTLY_LISTED, TICK, WATCH, Watch
+from handlers.results.texts import NEEDS_BUCKET, WHY_ARRIVED
+from handlers.results.watch import DAILY, FAILED_CHECKS, LISTED, RECENTLY_LISTED, TICK, WATCH, Watch
 
 NAME = "hardware-runs"
 QUEUES = PartKey[tuple[Notifications, ...]]("queues")
@@ -59,8 +61,10 @@ async def provide(services: Services) -> None:
         source_for=results.source_for,
         clock=services.now,
     )
-    if watch.buckets:
+    if any(results.bucket for results in watch.buckets):
         await asyncio.to_thread(check_environment, list(watch.queues))
+    if any(results.bucket is None for results in watch.buckets) and not services.part(ENGINE).database.embedded:
+        raise SettingsError([NEEDS_BUCKET])
     services.parts[WATCH] = watch
     # Looked up for each run: another feature provides it, after this one.
     services.parts[INGEST] = IngestService(
@@ -78,9 +82,14 @@ def routes(services: Services) -> Sequence[Operation]:
 
 
 def timers(services: Services) -> Sequence[RecurringWork]:
-    """Return the timer of the watch, if there are buckets."""
+    """Return the timers of the watch, if there are labs."""
     watch = services.part(WATCH)
-    return [RecurringWork("hardware-results", TICK, watch.tick)] if watch.buckets else []
+    if not watch.buckets:
+        return []
+    work = [RecurringWork("hardware-results", TICK, watch.tick)]
+    if any(results.bucket is None for results in watch.buckets):
+        work.append(RecurringWork("results-folder", DAILY, watch.remove_old_files))
+    return work
 
 
 def listeners(services: Services) -> Sequence[Coroutine[Any, Any, None]]:

@@ -12,14 +12,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from nightjar_formats.model import MANIFEST, RunKey
 from nightjar_formats.runs.manifest import run_key
 
 from bot.aws.bucket import Arrival, Source
 from bot.core.errors import UserError
 from bot.core.parts import PartKey
-from bot.results.ingest.admission import Admissions
+from bot.results.ingest.admission import Admissions, check_case, lab_of
 from bot.results.ingest.ingester import IngestRequest, RunIngester
-from bot.results.state import Run, RunState
+from bot.results.state import Admission, Run, RunState
 from handlers.results import texts
 from handlers.results.config import LAB_RESULTS, lab_branches
 
@@ -64,6 +65,59 @@ class IngestService:
         With `reread`, a stored or refused run is read again, without the daily quota. Raises `UserError` if the source
         is not a run.
         """
+        request = await self._request(arrival, github, repository, config, source)
+        key = request.key
+        run = await self._ingester.ingest(request, force=reread)
+        await self._requested_tests().complete(run, repository, reread=reread)
+        # If no suite is missing, the check run need not wait for `results.settle`.
+        if run.state is RunState.STORED:
+            pending_check = await asyncio.to_thread(self._results.store.complete_check, key.about, key.sha)
+            if pending_check is not None:
+                await self._watch.announce_check(pending_check)
+        return run
+
+    async def check(
+        self,
+        key: RunKey,
+        github: GitHub,
+        repository: Repository,
+        config: RepositoryConfig,
+        *,
+        pull_request: int | None = None,
+        size: int = 0,
+    ) -> Admission:
+        """Decide, before a run is uploaded or even tested, whether it would be admitted with `size` bytes.
+
+        Raises `Refused` with the reason, `UserError` without results in app.yaml, `TryAgain` and GitHub's errors.
+        """
+        arrival = self.arrival_of(key, config, "")
+        request = await self._request(arrival, github, repository, config, None)
+        return await self._ingester.check(request, pull_request, size)
+
+    def check_names(self, key: RunKey, config: RepositoryConfig) -> None:
+        """Raise `Refused` unless app.yaml has the run's lab and target for a repository of exactly this name."""
+        results = config.of(LAB_RESULTS)
+        assert results is not None, "the lab has results"
+        check_case(key, self._results.canonical(key.about).repository, results.prefix)
+        lab_of(key, results)
+
+    @staticmethod
+    def arrival_of(key: RunKey, config: RepositoryConfig, version: str) -> Arrival:
+        """Return the arrival of a run's manifest of a version. Raises `UserError` without results in app.yaml."""
+        results = config.of(LAB_RESULTS)
+        if results is None:
+            raise UserError(texts.RESULTS_OFF.format(repository=key.repository))
+        return Arrival(results.store, f"{results.prefix}{key.folder}{MANIFEST}", version)
+
+    async def _request(
+        self,
+        arrival: Arrival,
+        github: GitHub,
+        repository: Repository,
+        config: RepositoryConfig,
+        source: Source | None,
+    ) -> IngestRequest:
+        """Return what the ingester needs for a run. Raises `UserError` if the arrival is not of a run."""
         results = config.of(LAB_RESULTS)
         if results is None:
             raise UserError(texts.RESULTS_OFF.format(repository=repository.full_name))
@@ -71,13 +125,12 @@ class IngestService:
         if parsed is None:
             raise UserError(texts.NOT_A_RUN_KEY.format(key=arrival.key, prefix=results.prefix))
         key = parsed[0]
-        source = source or self._results.source_for(arrival.bucket)
         canonical_name = self._results.canonical(key.about).repository
         pull_request = await self._requested_tests().pull_request_of(
             repository.id, replace(key.about, repository=canonical_name), key.sha
         )
-        request = IngestRequest(
-            source,
+        return IngestRequest(
+            source or self._results.source_for(arrival.bucket),
             arrival,
             key,
             canonical_name,
@@ -87,14 +140,6 @@ class IngestService:
             repository.id,
             pull_request,
         )
-        run = await self._ingester.ingest(request, force=reread)
-        await self._requested_tests().complete(run, repository, reread=reread)
-        # If no suite is missing, the check run need not wait for `results.settle`.
-        if run.state is RunState.STORED:
-            pending_check = await asyncio.to_thread(self._results.store.complete_check, key.about, key.sha)
-            if pending_check is not None:
-                await self._watch.announce_check(pending_check)
-        return run
 
 
 INGEST = PartKey[IngestService]("ingest")

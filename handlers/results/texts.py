@@ -22,6 +22,12 @@ RESULTS_OFF = "app.yaml no longer has results for {repository}"
 NOT_A_RUN_KEY = "{key} is not the key of a run below {prefix}"
 WATCH_FAILED = "results: a scan of the bucket failed"
 
+NEEDS_BUCKET = (
+    "results.bucket is not set in app.yaml; with PostgreSQL, name a bucket, because several servers cannot share a "
+    "folder of one machine"
+)
+FILES_REMOVED = "removed the files of {count} runs"
+
 # What the audit log says
 CHECK_REQUESTED = "requested a new {name} on {sha}"
 WHY_ARRIVED = "{key} arrived in the bucket"

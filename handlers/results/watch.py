@@ -19,7 +19,8 @@ import structlog
 from nightjar_formats.model import MANIFEST, RunKey, TargetKey, escaped_target
 from nightjar_formats.runs.manifest import run_key
 
-from bot.aws.bucket import SECONDS_PER_REQUEST, Arrival, Bucket, BucketFolder, Source, pause_after
+from bot.aws.bucket import SECONDS_PER_REQUEST, STORE_FOLDER, Arrival, BucketFolder, Source, Store, pause_after
+from bot.aws.store_folder import StoreFolder
 from bot.config.types import seconds
 from bot.core.events import Repository
 from bot.core.parts import PartKey
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 TICK = "* * * * * */15"
 """When `tick` runs; the last field counts seconds."""
+DAILY = "17 4 * * *"
+"""When old files are removed from the folder beside the database."""
 DAY = 86400.0
 """Seconds: between two full listings, the commits with a run of this age or younger are listed."""
 LISTINGS, REQUESTS = 4, 8
@@ -113,7 +116,7 @@ Returns how many deliveries it announced.
 class Watch:
     """Watches the results of all repositories that have labs, and announces what must be handled.
 
-    `github_for` gives a client for `owner/name`, `source_for` the bucket of a name, `clock` seconds since 1970.
+    `github_for` gives a client for `owner/name`, `source_for` the store of a name, `clock` seconds since 1970.
     """
 
     def __init__(
@@ -125,7 +128,7 @@ class Watch:
         *,
         accept: Announce,
         github_for: Callable[[str], Awaitable[GitHub]],
-        source_for: Callable[[str], Bucket],
+        source_for: Callable[[str], Store],
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._config = config
@@ -158,7 +161,7 @@ class Watch:
         """Return the queues to listen to, each with the folders of buckets that it may announce."""
         queues: dict[str, list[BucketFolder]] = {}
         for results in self.buckets:
-            if results.queue is not None:
+            if results.queue is not None and results.bucket is not None:
                 queues.setdefault(results.queue, []).append(BucketFolder(results.bucket, results.prefix))
         return queues
 
@@ -189,10 +192,10 @@ class Watch:
         """Announce a run whose manifest a queue reported. Raises an error if the announcement could not be stored."""
         unknown: RunKey | None = None
         for repository, results in self._watched.items():
-            if arrival.lies_in(BucketFolder(results.bucket, results.prefix)):
+            if arrival.lies_in(BucketFolder(results.store, results.prefix)):
                 parsed = run_key(arrival.key, results.prefix)
                 if parsed is not None and parsed[0].repository.lower() == repository.lower():
-                    await self._announce_run(arrival, parsed[0])
+                    await self.announce_run(arrival, parsed[0])
                     return
                 unknown = parsed[0] if parsed is not None else unknown
         # A bucket may have other users, so a queue may report files of theirs. That must raise no error: the queue
@@ -219,9 +222,16 @@ class Watch:
                 *self._added_work,
             ]
             for work in work_list:
-                with only_logged(texts.WATCH_FAILED, repository=repository, bucket=results.bucket):
+                with only_logged(texts.WATCH_FAILED, repository=repository, bucket=results.store):
                     announced += await work(repository, results)
         return f"announced {announced}"
+
+    async def remove_old_files(self) -> str:
+        """Remove old files from the folder beside the database; return how many runs had any, for the log."""
+        prefixes = {results.prefix for results in self.buckets if results.bucket is None}
+        folder = self.source_for(STORE_FOLDER)
+        assert isinstance(folder, StoreFolder)
+        return texts.FILES_REMOVED.format(count=sum([await folder.remove_old(prefix) for prefix in prefixes]))
 
     async def _list_buckets(self) -> int:
         """Announce the runs in the buckets that the store lacks, of several repositories at a time; return how many."""
@@ -247,14 +257,14 @@ class Watch:
         """Return the result of a listing, 0 if it fails, once fewer than `LISTINGS` others run."""
         announced = 0
         async with self._listings:
-            with only_logged(texts.WATCH_FAILED, repository=repository, bucket=results.bucket):
+            with only_logged(texts.WATCH_FAILED, repository=repository, bucket=results.store):
                 announced = await listing(repository, results)
         return announced
 
     async def _list_all(self, repository: str, results: Results, last: Listed) -> int:
         """Announce the runs in the bucket that the store lacks; return how many. No other listing finds all runs."""
         pages = announced = 0
-        source = self.source_for(results.bucket)
+        source = self.source_for(results.store)
         folders, searched = [f"{results.prefix}{repository}/"], last.searched
         # The search is rare, because it lists the folders of every owner in the bucket.
         if self._clock() >= searched + HOUR:
@@ -277,7 +287,7 @@ class Watch:
         For each target in app.yaml, this reads the names of all commits, 1000 with a request, and then lists few of
         them. So its cost depends on the runs of a day, and hardly on those that are stored.
         """
-        source = self.source_for(results.bucket)
+        source = self.source_for(results.store)
         targets = [TargetKey(repository, lab, name) for lab, keys in results.labs.items() for name in keys.targets]
         recent = await asyncio.to_thread(self._store.commits_since, repository, self._clock() - DAY)
         folders = [_commit_folder(results.prefix, target, sha) for target, sha in sorted(recent)]
@@ -319,10 +329,11 @@ class Watch:
         stored = await asyncio.to_thread(self._store.processed, {key: arrival.version for arrival, key in runs})
         new = [(arrival, key) for arrival, key in runs if key not in stored]
         for arrival, key in new:
-            await self._announce_run(arrival, key)
+            await self.announce_run(arrival, key)
         return len(new)
 
-    async def _announce_run(self, arrival: Arrival, key: RunKey) -> None:
+    async def announce_run(self, arrival: Arrival, key: RunKey) -> None:
+        """Announce a run. Raises GitHub's errors, and those of the database."""
         repository_id = await self.repository_id(key.repository)
         if not await self._announce(arrival, key, repository_id):
             # The run was announced before. If its jobs have ended but the store lacks it, it gets a new chance once an
@@ -343,7 +354,7 @@ class Watch:
             # The label is part of the GUID, so each check of a run is announced once.
             if label := recheck_label(run.received_at, self._clock(), seconds(results.deadline)):
                 key = f"{results.prefix}{run.key.folder}{MANIFEST}"
-                arrival = Arrival(results.bucket, key, run.version)
+                arrival = Arrival(results.store, key, run.version)
                 repository_id = await self.repository_id(repository)
                 announced += await self._announce(arrival, run.key, repository_id, label)
         return announced

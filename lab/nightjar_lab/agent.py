@@ -19,13 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from nightjar_formats.errors import UserError
+from nightjar_formats.errors import TryAgain, UserError
 from nightjar_formats.limits import MAX_FILE_BYTES
 from nightjar_formats.model import MANIFEST, Claims, RunKey
 from nightjar_formats.runs.manifest import run_key
-from nightjar_formats.runs.upload import pack
+from nightjar_formats.runs.upload import PackedRun, pack
 from nightjar_lab import texts
 from nightjar_lab.api import BotAnswer, BotClient, BotRefused, BotUnavailable, LostLease, Redirected, reason_of
+from nightjar_lab.bot_upload import BotStore
 from nightjar_lab.command import RunningCommand, clean_environment
 from nightjar_lab.heart import Heart
 from nightjar_lab.job import LabJob, UnusableJob
@@ -171,7 +172,7 @@ class Agent:
         heart = Heart(self._bot, job, self._settings.folder, self._settings.log_url, self._stopping)
         heart.start()
         reason = ""
-        job_run = _JobRun(job, self._settings, heart)
+        job_run = _JobRun(self._bot, job, self._settings, heart)
         try:
             suites = job_run.run()
             log.info(texts.DONE.format(job=job.id, suites=", ".join(suites)))
@@ -256,7 +257,8 @@ class Agent:
 class _JobRun:
     """Does one job: checks out the commit, runs the suites in turn, and uploads their results."""
 
-    def __init__(self, job: LabJob, settings: AgentSettings, heart: Heart) -> None:
+    def __init__(self, bot: BotClient, job: LabJob, settings: AgentSettings, heart: Heart) -> None:
+        self._bot = bot
         self._job = job
         self._settings = settings
         self._heart = heart
@@ -275,8 +277,6 @@ class _JobRun:
         """Do the job and return the suites that were uploaded. Raises what makes it fail."""
         job, settings = self._job, self._settings
         job.check(settings.targets, settings.clone_url)
-        if job.upload is None and not settings.upload_command:
-            raise JobFailed(texts.NO_PERMISSION)
         self._create_folders()
         source = self._folder / "source"
         url, cache = settings.clone_url or job.clone_url, settings.folder / "cache"
@@ -354,8 +354,19 @@ class _JobRun:
             packed_run = pack(*key_of(folder), [file.upload_file for file in files], claims)
         except UserError as error:
             raise JobFailed(texts.BAD_MANIFEST.format(reason=error)) from None
-        assert job.upload is not None
-        send_permitted(job.upload, packed_run, files)
+        if job.upload is not None:
+            send_permitted(job.upload, packed_run, files)
+        else:
+            self._through_bot(packed_run, files)
+
+    def _through_bot(self, packed_run: PackedRun, files: Sequence[ResultFile]) -> None:
+        store = BotStore(self._bot, packed_run)
+        try:
+            for file in files:
+                store.send(file.name, file.size, file.chunks)
+            store.send_manifest()
+        except (UserError, TryAgain) as error:
+            raise UploadFailed(texts.UPLOAD_FAILED.format(reason=error)) from None
 
     def _by_command(self, number: int, files: Sequence[ResultFile], variables: dict[str, str]) -> None:
         """Upload with the lab's own command, in the agent's full environment, which may hold credentials.

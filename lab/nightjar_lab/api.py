@@ -10,7 +10,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from email.message import Message
@@ -19,11 +19,14 @@ from http.client import HTTPException
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from nightjar_formats.model import MANIFEST
 from nightjar_formats.strict_json import read_json
 from nightjar_formats.terminal import escape_controls
 from nightjar_lab import texts
 
 TIMEOUT = 30.0
+FILE_TIMEOUT = 120.0
+"""Seconds for which the bot may be silent while it stores a file."""
 LARGEST = 1 << 20
 """The most bytes of an answer that are read."""
 TOKEN_SECONDS = 120.0
@@ -32,7 +35,7 @@ LONGEST_RETRY = 3600.0
 """The most seconds of a Retry-After that the kit follows."""
 MOST_ADDRESS = 200
 NOT_MODIFIED = 304
-FINAL = frozenset({400, 401, 403, 404, 422})
+FINAL = frozenset({400, 401, 403, 404, 413, 422, 507})
 """Statuses that a retry of the same call would get again."""
 
 
@@ -138,6 +141,33 @@ class BotClient:
     def failed(self, job: str, lease: str, reason: str) -> None:
         """Give a job back. Raises `LostLease` as well."""
         self._call(f"jobs/{quote(job, safe='')}/failed", {"lease": lease, "reason": reason[:10_000]}, TIMEOUT)
+
+    def admission(self, body: Mapping[str, Any]) -> BotAnswer:
+        """Ask whether the bot would accept runs. Raises `BotUnavailable`, `BotRefused` and `NotFound`."""
+        return self._call("admission", body, TIMEOUT)
+
+    def begin_upload(self, body: Mapping[str, Any]) -> BotAnswer:
+        """Begin or continue an upload. Raises `BotUnavailable` and `BotRefused`."""
+        return self._call("runs", body, TIMEOUT)
+
+    def send_file(self, upload: str, name: str, size: int, chunks: Iterable[bytes]) -> None:
+        """Send a file of an upload, or its manifest. Raises `NotFound` for an upload that has expired as well.
+
+        `LostLease` means that files are missing, or that the name is taken.
+        """
+        folder = f"{self._base}/runs/{quote(upload, safe='')}"
+        is_manifest = name == MANIFEST
+        request = urllib.request.Request(  # noqa: S310  # `check_address` has looked at the scheme
+            f"{folder}/manifest" if is_manifest else f"{folder}/files/{quote(name, safe='')}",
+            data=chunks,
+            headers={
+                "Authorization": f"Bearer {self._token()}",
+                "Content-Type": "application/json" if is_manifest else "application/octet-stream",
+                "Content-Length": str(size),
+            },
+            method="POST" if is_manifest else "PUT",
+        )
+        _answer(request, FILE_TIMEOUT)
 
     def _call(self, path: str, body: Mapping[str, Any], timeout: float) -> BotAnswer:
         request = urllib.request.Request(  # noqa: S310  # `check_address` has looked at the scheme

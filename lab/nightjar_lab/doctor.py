@@ -12,13 +12,13 @@ from nightjar_formats.errors import TryAgain, UserError
 from nightjar_formats.model import escaped_target
 from nightjar_lab import texts
 from nightjar_lab.api import BotClient, BotRefused, BotUnavailable, LostLease, NotFound, get_from_bot_api
+from nightjar_lab.bot_upload import check_admission
 from nightjar_lab.bucket import LabBucket
 from nightjar_lab.nightly import NightlyOfBot, NightlyOfBucket, nightly_commit
 
 LEAST_FREE = 1 << 30
 MOST_SKEW = 60.0
 """Seconds; S3 refuses signatures that are 15 minutes off, and times of runs are compared with the bot's."""
-PROBE_TARGET = "nightjar-doctor-no-such-target"
 PROBE_JOB = "nightjar-doctor"
 PROBE_SHA = "0" * 40
 
@@ -47,6 +47,7 @@ class LabSetup:
     lab_token: str
     token: str
     folder: Path
+    sha: str = ""
 
 
 def examine(setup: LabSetup) -> Iterator[LabFinding]:
@@ -62,9 +63,11 @@ def _settings(setup: LabSetup) -> Iterator[LabFinding]:
     for name, value, missing in (
         ("NIGHTJAR_REPOSITORY", setup.repository, texts.NEEDED_REPOSITORY),
         ("NIGHTJAR_LAB", setup.lab, texts.NEEDED_LAB),
-        ("NIGHTJAR_BUCKET", setup.bucket, texts.NEEDED_BUCKET),
     ):
         yield LabFinding(name, OK if value else FAILED, value or missing)
+    uploads_through_bot = bool(setup.url and setup.lab_token)
+    missing = texts.THROUGH_BOT if uploads_through_bot else texts.NEEDED_BUCKET
+    yield LabFinding("NIGHTJAR_BUCKET", OK if setup.bucket or uploads_through_bot else FAILED, setup.bucket or missing)
     for name, value, missing in (
         ("NIGHTJAR_URL", setup.url, texts.USEFUL_URL),
         ("NIGHTJAR_LAB_TOKEN", texts.IS_SET if setup.lab_token else "", texts.USEFUL_TOKEN),
@@ -150,20 +153,21 @@ def _token(setup: LabSetup) -> str:
 
 
 def _targets(setup: LabSetup) -> str:
-    """Claim a job for the targets and one that no lab has: the bot refuses, and names the first unknown target."""
+    """Ask whether the bot would accept runs of the targets, and of the commit if there is one."""
+    if not setup.targets:
+        return texts.NO_TARGET_GIVEN
+    if not setup.repository:
+        return _skip()
     client = BotClient(setup.url, setup.lab, lambda: setup.lab_token)
-    try:
-        client.claim([*setup.targets, PROBE_TARGET], 0)
-    except BotRefused as error:
-        if PROBE_TARGET not in str(error):
-            raise UserError(str(error)) from None
-    targets_text = texts.TARGETS_KNOWN.format(targets=", ".join(setup.targets))
-    return targets_text if setup.targets else texts.NO_TARGET_GIVEN
+    if not check_admission(client, setup.repository, setup.targets, setup.sha or None, None):
+        return texts.OLD_BOT
+    text = texts.COMMIT_ADMITTED if setup.sha else texts.TARGETS_KNOWN
+    return text.format(targets=", ".join(setup.targets), sha=setup.sha)
 
 
 def _bucket(setup: LabSetup) -> Iterator[LabFinding]:
     if not setup.bucket:
-        yield LabFinding("bucket", SKIPPED, texts.NEEDED_BUCKET)
+        yield LabFinding("bucket", SKIPPED, texts.THROUGH_BOT if setup.lab_token else texts.NEEDED_BUCKET)
         return
     bucket = LabBucket(setup.bucket, tries=1)
 

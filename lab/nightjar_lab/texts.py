@@ -53,9 +53,6 @@ TOO_LARGE_TOGETHER = "the result files have more than {most} bytes together"
 RESULT_CHANGED = "the result file {name} changed after the test had ended"
 FOLDER_REPLACED = "the test replaced the agent's folder {folder}"
 UPLOAD_FAILED = "could not upload the results: {reason}"
-NO_PERMISSION = (
-    "the bot gave no permission to upload, and the agent has no --upload-command; set presigned_uploads in app.yaml"
-)
 BAD_MANIFEST = "the bot would refuse the manifest that the agent's settings lead to: {reason}"
 DISK = "the lab's disk failed: {reason}"
 DISK_WAS_FULL = "the lab's disk was full during the test (exit status {status}), so its results are not uploaded"
@@ -126,6 +123,7 @@ BOT_REFUSES = "the bot at {url} refuses: {reason}"
 BOT_AWAY = "could not reach the bot at {url} ({reason}); check NIGHTJAR_URL and the network, then try again"
 
 # What the bot says about a run
+NOT_ADMITTED = "the bot would refuse the results: {reason}"
 UNKNOWN_TO_BOT = "cannot upload for {repository}: {reason}; nothing was uploaded"
 NOT_STORED = "the bot did not store the run ({state}): {reason}"
 NOT_READ = "the bot has not stored or refused the run after {seconds:g} s; ask later: {url}"
@@ -140,9 +138,13 @@ IS_SET = "is set"
 SETTING_MISSING = "a setting that it needs is missing"
 NEEDED_REPOSITORY = "is not set; set it to the repository that you test, as in octocat/compiler"
 NEEDED_LAB = "is not set; set it to the lab's name in app.yaml"
-NEEDED_BUCKET = "is not set; set it to the bucket that the maintainers named"
+NEEDED_BUCKET = (
+    "is not set; set NIGHTJAR_URL and NIGHTJAR_LAB_TOKEN to upload through the bot, or set it to the bucket that the "
+    "maintainers named"
+)
+THROUGH_BOT = "is not set: uploads go through the bot"
 USEFUL_URL = "is not set; without the bot's address, nothing verifies uploads; ask the maintainers for it"
-USEFUL_TOKEN = "is not set; only requested tests (nightjar-lab agent) need it"  # noqa: S105
+USEFUL_TOKEN = "is not set; requested tests (nightjar-lab agent) and uploads without a bucket need it"  # noqa: S105
 NEEDS_TOKEN = "we need a token to check them; set NIGHTJAR_LAB_TOKEN"  # noqa: S105
 NO_URL = "NIGHTJAR_URL is not set"
 DISK_FREE = "{free:,} MB are free in {folder}"
@@ -163,6 +165,8 @@ TOKEN_REFUSED = (
     "token create {lab}"
 )
 TARGETS_KNOWN = "app.yaml has {targets}"
+COMMIT_ADMITTED = "the bot accepts runs of {targets} for {sha}"
+OLD_BOT = "not checked: this bot cannot say before a run whether it accepts it"
 NO_TARGET_GIVEN = "none given; name them with --target to check them"
 CREDENTIALS_FOUND = "found AWS credentials"
 MAY_WRITE = "these credentials may upload to {bucket}; nothing was stored"

@@ -15,7 +15,7 @@ from typing import Any
 
 from handlers.device_tests.model import DeviceJobState, ShownStep
 from tests.bucket import World
-from tests.conversations.device_lab import LAB, TARGET, DeviceLab, device_lab
+from tests.conversations.device_lab import CONFIG, LAB, TARGET, DeviceLab, device_lab
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -105,7 +105,7 @@ async def ended(agent: Process) -> tuple[int | None, str]:
 
 
 @asynccontextmanager
-async def lab_rack(tmp_path: Path, aws_world: World) -> AsyncIterator[Rack]:
+async def lab_rack(tmp_path: Path, aws_world: World, *, has_bucket: bool = True) -> AsyncIterator[Rack]:
     """Start a bot with a lab, and the lab's git mirror."""
     mirror = tmp_path / "mirror"
     mirror.mkdir()
@@ -115,5 +115,7 @@ async def lab_rack(tmp_path: Path, aws_world: World) -> AsyncIterator[Rack]:
     git(mirror, "add", ".")
     git(mirror, "commit", "--quiet", "-m", "one")
     sha = git(mirror, "rev-parse", "HEAD")
-    async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world, presigned=True) as lab:
+    config = CONFIG if has_bucket else CONFIG.replace("bucket: {bucket}", "prefix: results/")
+    url = f"sqlite:///{tmp_path}/nightjar.db"
+    async with device_lab(url, aws_world, presigned=has_bucket, config=config) as lab:
         yield Rack(lab, tmp_path, sha, aws_world)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from nightjar_lab.job import UnusableJob
 from handlers.device_tests.model import LEASE_SECONDS, DeviceJobState, JobEnd
 from tests.bucket import World
 from tests.conversations.device_lab import LAB, TARGET
+from tests.conversations.uploads import stored_names
 from tests.lab.agent_rack import ROOT, Rack, ended, lab_rack
 from tests.serving import served
 from tests.waiting import until
@@ -52,6 +54,19 @@ async def test_the_agent_tests_the_commit_and_uploads_the_results_of_each_suite(
     assert (await rack.lab.store.find(LAB, "job")).log_url == ""
     assert not (rack.folder / "agent/jobs").exists(), "nothing is left behind"
     assert (await ended(await rack.agent(PASSES, once=True)))[0] == 0, "nothing to do"
+
+
+async def test_without_a_bucket_the_agent_uploads_through_the_bot(tmp_path: Path, aws_world: World) -> None:
+    async with lab_rack(tmp_path, aws_world, has_bucket=False) as rack:
+        # The bot asks GitHub about the commit, which the mirror alone has.
+        commits = rack.lab.town.repo.git.commits
+        commits[rack.sha] = replace(commits[rack.lab.pull.head_sha], sha=rack.sha)
+        await rack.job(suites=("operators", "models"))
+        status, output = await ended(await rack.agent(PASSES, once=True))
+        assert (status, "results of operators, models are uploaded" in output) == (0, True), output
+        assert sorted(stored_names(tmp_path)) == sorted(["manifest.json", "suite.txt", "te.xml"] * 2)
+        await rack.lab.town.quiet()
+        assert await rack.state() is DeviceJobState.DONE
 
 
 async def test_the_command_gets_no_secret_and_links_are_not_uploaded(rack: Rack) -> None:

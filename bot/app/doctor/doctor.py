@@ -61,9 +61,10 @@ class Doctor:
 
         With `idle`, use GitHub's lists of earlier checks while they are valid.
         """
+        database_url = self.settings.database_url.get_secret_value()
         rounds = await asyncio.gather(
             _guarded(Check.APP, lambda: check_github(self.app, self.config, self.scan, self.repositories, idle=idle)),
-            _guarded(Check.BUCKET, lambda: check_buckets(self.config, self.aws)),
+            _guarded(Check.BUCKET, lambda: check_buckets(self.config, self.aws, database_url)),
             _guarded(Check.JENKINS, lambda: check_jenkins(self.config, self.settings, self.http)),
             _guarded(Check.SIGN_IN, lambda: check_sign_in(self.config, self.settings, self.http)),
         )

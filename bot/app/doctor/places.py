@@ -13,6 +13,8 @@ from bot.app.doctor.texts import (
     BUCKETS_OK,
     CHECK_BUCKET,
     CHECK_JENKINS,
+    FOLDER_OK,
+    FREE_SPACE,
     JENKINS_OK,
     JENKINS_UNREACHABLE,
     LOGIN_REFUSED,
@@ -27,9 +29,11 @@ from bot.app.doctor.texts import (
     SEE_LABS_GUIDE,
     SET_CREDENTIALS,
 )
-from bot.aws.bucket import Bucket
+from bot.aws.bucket import Bucket, NoSpace
 from bot.aws.client import explained, in_thread
+from bot.aws.store_folder import StoreFolder, store_folder_of
 from bot.core.errors import TryAgain, UserError
+from bot.engine.database import Database
 from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
@@ -43,12 +47,15 @@ MANY = 10_000
 FRONT_PAGE = "{server}/api/json?tree=mode"
 
 
-async def check_buckets(config: Config, aws: Aws) -> list[Finding]:
-    """List one key of each bucket in app.yaml, and read each queue; advise a queue for buckets with many objects."""
+async def check_buckets(config: Config, aws: Aws, database_url: str) -> list[Finding]:
+    """List one key of each bucket in app.yaml, and read each queue; advise a queue for buckets with many objects.
+
+    Without a bucket, check the disk of the folder beside the SQLite database.
+    """
     results = [results for keys in config.configured.entries.values() if (results := keys.of(LAB_RESULTS)) is not None]
-    places = {(one.bucket, one.prefix) for one in results}
+    places = {(one.bucket, one.prefix) for one in results if one.bucket}
     queues = sorted({one.queue for one in results if one.queue})
-    without_queue = {(one.bucket, one.prefix) for one in results if one.queue is None}
+    without_queue = {(one.bucket, one.prefix) for one in results if one.bucket and one.queue is None}
     crowded: set[str] = set()
 
     async def check_place(name: str, prefix: str) -> None:
@@ -62,6 +69,11 @@ async def check_buckets(config: Config, aws: Aws) -> list[Finding]:
         *(in_thread(partial(_read_queue, aws, queue)) for queue in queues),
     ]
     problems = []
+    if has_folder := any(one.bucket is None for one in results):
+        try:
+            StoreFolder(store_folder_of(Database(database_url).name)).check_space(0)
+        except (UserError, NoSpace) as error:
+            problems.append((str(error), FREE_SPACE))
     for check in checks:
         try:
             await check
@@ -71,6 +83,8 @@ async def check_buckets(config: Config, aws: Aws) -> list[Finding]:
             problems.append((str(error), CHECK_BUCKET))
     names = ", ".join(sorted({name for name, _ in places}))
     fine = BUCKETS_OK.format(names=names) if places else NO_BUCKETS
+    if has_folder:
+        fine = f"{fine}; {FOLDER_OK}" if places else FOLDER_OK
     also = QUEUES_OK.format(queues=", ".join(queues)) if queues else ""
     advice = MANY_OBJECTS.format(names=", ".join(sorted(crowded))) if crowded else ""
     return findings_of(Check.BUCKET, problems, fine + also + advice)

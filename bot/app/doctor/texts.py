@@ -63,6 +63,8 @@ NO_REPOSITORIES = "app.yaml lists no repository"
 # -- buckets and queues --
 
 NO_BUCKETS = "app.yaml has none"
+FOLDER_OK = "labs upload to the folder beside the database, which has space"
+FREE_SPACE = "free space on the disk of the database, or name a bucket (results.bucket)"
 BUCKETS_OK = "{names} can be listed"
 MANY_OBJECTS = (
     ". In {names}, the bot lists 10,000 objects or more again and again: set results.queue to an SQS queue "

@@ -111,7 +111,7 @@ def rebuild(repository: str | None, timeout: float, config_path: Path, as_json: 
 async def _rebuild(only: str | None, patience: float, config_path: Path, quiet: bool) -> list[IngestOutcome]:
     async with _open_admin(config_path, patience) as (bot, admin, outcomes):
         for name, results in _repositories(bot.config, only).items():
-            source = bot.services.part(RESULTS).source_for(results.bucket)
+            source = bot.services.part(RESULTS).source_for(results.store)
             runs = in_bucket(source, f"{results.prefix}{name}/", bot.config)
             ingested = [outcome async for outcome in _each(runs, admin.rebuild, quiet)]
             for key in await admin.missing(name, {outcome.key for outcome in ingested if outcome.key is not None}):

@@ -10,7 +10,7 @@ import click
 from nightjar_formats.model import RunKey
 from nightjar_formats.refused import Refused
 from nightjar_lab.cli.options import DEFAULT_PREFIX
-from nightjar_lab.cli.upload import UploadPlace, upload_files, upload_options
+from nightjar_lab.cli.upload import UploadPlace, upload_files, upload_options, upload_place
 
 from bot.app.load import load_config
 from bot.cli.results import texts
@@ -49,7 +49,7 @@ def _destination(options: dict[str, Any], *, must_exist: bool) -> UploadPlace:
     """Return where to upload, from the options and app.yaml. Raises `ConfigError` and `UserError`."""
     path: Path = options["config_path"]
     repository, bucket, prefix = options["repository"], options["bucket"], options["prefix"]
-    reason = texts.NO_CONFIG.format(path=path)
+    reason, uploads_to_bot = texts.NO_CONFIG.format(path=path), False
     if must_exist or path.exists():
         configured = load_config(path).configured
         results_by_repository = dict(configured.with_feature(LAB_RESULTS))
@@ -62,15 +62,18 @@ def _destination(options: dict[str, Any], *, must_exist: bool) -> UploadPlace:
             ((repository, results),) = chosen
             _check_lab(results, repository, options)
             bucket, prefix = bucket or results.bucket, results.prefix if prefix is None else prefix
+            uploads_to_bot = not bucket
         elif repository and has_results:
             # The bot reads no run of a repository that its app.yaml does not name.
             raise UserError(texts.OTHER_REPOSITORY.format(path=path, repository=repository))
         else:
             reason = (texts.SEVERAL_REPOSITORIES if has_results else texts.NO_RESULTS).format(path=path)
     for option, value in (("repository", repository), ("bucket", bucket)):
-        if not value:
+        if not value and not (option == "bucket" and uploads_to_bot):
             variable = f"NIGHTJAR_{option.upper()}"
             raise UserError(texts.MISSING_OPTION.format(option=f"--{option}", why=reason, variable=variable))
+    if uploads_to_bot:
+        return upload_place({**options, "repository": repository})
     return UploadPlace(repository, bucket, DEFAULT_PREFIX if prefix is None else prefix)
 
 

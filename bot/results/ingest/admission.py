@@ -46,6 +46,13 @@ def lab_of(key: RunKey, config: Results) -> Lab:
     return lab
 
 
+def check_case(key: RunKey, repository: str, prefix: str) -> None:
+    """Raise `Refused` unless a run's repository is written as in app.yaml (`repository`)."""
+    # GitHub ignores the letter case of a name, but folders don't: half of the runs would be in another history.
+    if key.repository != repository:
+        raise Refused(texts.OTHER_CASE.format(found=key.repository, repository=repository, prefix=prefix))
+
+
 def check_quota(lab: Lab, runs: int, sent_bytes: int, size: int) -> None:
     """Raise `Refused` if a run of `size` bytes exceeds the lab's quota, after so many runs and bytes of today."""
     if runs >= lab.runs_per_day:

@@ -31,7 +31,7 @@ from bot.core.untrusted.pool import Pool
 from bot.core.untrusted.queue import Owner
 from bot.results.compare.searching import write_in_thread
 from bot.results.ingest import texts
-from bot.results.ingest.admission import Admissions, check_quota, lab_of
+from bot.results.ingest.admission import Admissions, check_case, check_quota, lab_of
 from bot.results.ingest.files import FileLists
 from bot.results.ingest.parse import parse_run
 from bot.results.state import Admission, Run, RunState
@@ -108,7 +108,7 @@ class RunIngester:
         received_at = known_run.received_at if known_run is not None else self._clock()
         run = Run(request.key, request.arrival.version, RunState.REFUSED, "", received_at)
         try:
-            _check_case(request)
+            check_case(request.key, request.repository, request.config.prefix)
             with _adding_remedy(texts.ONCE_NAMED):
                 lab_of(request.key, request.config)
             manifest_file = await request.source.read_small(request.arrival.key, MAX_MANIFEST_BYTES)
@@ -116,7 +116,8 @@ class RunIngester:
                 manifest = read_manifest(manifest_file.body, request.key)
             # The manifest may have been overwritten since the notification.
             run = replace(run, version=manifest_file.version, claims=manifest.claims, bytes=manifest.bytes)
-            run = replace(run, admission=await self._admit(request, manifest, known_run, force=force))
+            admission = await self._admit(request, manifest.claims.pull_request, manifest.bytes, known_run, force=force)
+            run = replace(run, admission=admission)
         except NotThere:
             if known_run is not None and known_run.state is RunState.WAITING:
                 return await self._store_waiting(
@@ -128,8 +129,18 @@ class RunIngester:
         waited = known_run is not None and known_run.state is RunState.WAITING
         return await self._read_and_store(request, run, manifest, force=force, waited=waited)
 
+    async def check(self, request: IngestRequest, claimed_pull: int | None, size: int) -> Admission:
+        """Return the admission that a run of `size` bytes would get; `claimed_pull` is as in its manifest.
+
+        Nothing is stored or read from the bucket. Raises `Refused`, and `TryAgain` or gidgethub's errors.
+        """
+        check_case(request.key, request.repository, request.config.prefix)
+        lab_of(request.key, request.config)
+        known_run = await asyncio.to_thread(self._store.run, request.key)
+        return await self._admit(request, claimed_pull, size, known_run, force=False)
+
     async def _admit(
-        self, request: IngestRequest, manifest: Manifest, known_run: Run | None, *, force: bool
+        self, request: IngestRequest, claimed_pull: int | None, size: int, known_run: Run | None, *, force: bool
     ) -> Admission:
         """Return the admission of the run's commit. The first one is final, although branches and heads move.
 
@@ -137,13 +148,13 @@ class RunIngester:
         """
         if known_run is not None and known_run.admission is not None:
             return known_run.admission
-        key, claimed_pull = request.key, manifest.claims.pull_request
+        key = request.key
         lab = lab_of(key, request.config)
         if not force:  # a rebuild ingests the runs of months on one day
             today = datetime.fromtimestamp(self._clock(), UTC).replace(hour=0, minute=0, second=0, microsecond=0)
             usage = partial(self._store.usage, key.repository, key.lab, today.timestamp())
             runs, sent_bytes = await asyncio.to_thread(usage)
-            check_quota(lab, runs, sent_bytes, manifest.bytes)
+            check_quota(lab, runs, sent_bytes, size)
         try:
             return await self._admissions.admit(
                 request.github,
@@ -244,13 +255,6 @@ def _adding_remedy(remedy: str) -> Generator[None]:
         yield
     except Refused as error:
         raise Refused(f"{error}; {remedy}") from error
-
-
-def _check_case(request: IngestRequest) -> None:
-    # GitHub ignores the letter case of a name, but folders don't: half of the runs would be in another history.
-    if request.key.repository != request.repository:
-        folder_name, prefix = request.key.repository, request.config.prefix
-        raise Refused(texts.OTHER_CASE.format(found=folder_name, repository=request.repository, prefix=prefix))
 
 
 def _is_settled(run: Run, version: str) -> bool:

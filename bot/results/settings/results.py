@@ -6,10 +6,17 @@ import shlex
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
+from bot.aws.bucket import STORE_FOLDER
 from bot.config.keys import Keys
-from bot.config.texts import PLACEHOLDER_IN_QUOTES, QUOTED_FOR_ONE_SHELL, UNKNOWN_PLACEHOLDER
+from bot.config.texts import (
+    PLACEHOLDER_IN_QUOTES,
+    PRESIGNED_WITHOUT_BUCKET,
+    QUEUE_WITHOUT_BUCKET,
+    QUOTED_FOR_ONE_SHELL,
+    UNKNOWN_PLACEHOLDER,
+)
 from bot.config.types import BranchName, Duration, Role, Says, WebAddress, WholeNumber, seconds
 from bot.core.patterns import LETTER_OR_DIGIT, Pattern
 from bot.results.settings.lab_identity import LabIdentity
@@ -144,10 +151,15 @@ class Lab(Keys):
 
 
 class Results(Keys):
-    """Results of hardware labs: uploads to a bucket become advisory check runs."""
+    """Results of hardware labs: their uploads become advisory check runs."""
 
-    bucket: Bucket = Field(
-        description="The S3 bucket that labs upload to. The `AWS_*` variables set its region and the credentials.",
+    bucket: Bucket | None = Field(
+        default=None,
+        description=(
+            "The S3 bucket with the runs. The `AWS_*` variables set its region and the credentials. Default: labs "
+            "upload through the bot, which stores the files in a folder beside the SQLite database. PostgreSQL needs a "
+            "bucket."
+        ),
         examples=["device-results"],
     )
     prefix: Prefix = Field(
@@ -164,7 +176,7 @@ class Results(Keys):
     )
     poll: Duration | None = Field(
         default=None,
-        description=f"How often to list the bucket. Default: every {POLL}, with a queue every {SWEEP}.",
+        description=f"How often to list the bucket. Default: every {POLL}; with a queue, or a folder, every {SWEEP}.",
         examples=["30s"],
     )
     branches: Annotated[tuple[BranchName, ...], Field(min_length=1)] | None = Field(
@@ -204,6 +216,20 @@ class Results(Keys):
     )
 
     @property
+    def store(self) -> str:
+        """Return the name of the store with the runs: the bucket, or `STORE_FOLDER`."""
+        return self.bucket or STORE_FOLDER
+
+    @property
     def poll_seconds(self) -> float:
-        """Return how often the bucket is listed."""
-        return seconds(self.poll or (SWEEP if self.queue else POLL))
+        """Return how often the store is listed: rarely a folder, as the bot itself announces what it writes there."""
+        return seconds(self.poll or (SWEEP if self.queue or self.bucket is None else POLL))
+
+    @model_validator(mode="after")
+    def _has_bucket(self) -> Results:
+        """Raise ValueError for a setting that only a bucket can have."""
+        if self.bucket is None and self.queue is not None:
+            raise ValueError(QUEUE_WITHOUT_BUCKET)
+        if self.bucket is None and any(lab.presigned_uploads for lab in self.labs.values()):
+            raise ValueError(PRESIGNED_WITHOUT_BUCKET)
+        return self

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import secrets
-import shlex
 import shutil
 import signal
 import sys
@@ -16,8 +15,8 @@ import click
 from nightjar_formats.terminal import escape_controls
 from nightjar_lab import texts as agent_texts
 from nightjar_lab.agent import Agent, AgentSettings, CannotStart
-from nightjar_lab.api import BotClient, token_of_command
 from nightjar_lab.cli import texts
+from nightjar_lab.cli.bot import bot_client, token_command_option, words_of
 from nightjar_lab.cli.errors import BadSettings, CommandFailed, needed
 from nightjar_lab.cli.options import PAIR, pass_option
 
@@ -49,7 +48,7 @@ class AgentFormatter(logging.Formatter):
 @click.option("--url", envvar="NIGHTJAR_URL", show_envvar=True, help="The bot's address.")
 @click.option("--lab", envvar="NIGHTJAR_LAB", show_envvar=True, help="Your lab in app.yaml.")
 @click.option("--target", "targets", multiple=True, help="A target with a device here; may be repeated.")
-@click.option("--token-command", help="Prints a token, such as an OIDC token, instead of NIGHTJAR_LAB_TOKEN.")
+@token_command_option
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
@@ -97,18 +96,17 @@ def agent(
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(AgentFormatter("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    token = os.environ.get("NIGHTJAR_LAB_TOKEN", "")
-    url = needed(url, "--url", "NIGHTJAR_URL", texts.WHAT_URL)
-    lab = needed(lab, "--lab", "NIGHTJAR_LAB", texts.WHAT_LAB)
+    needed(url, "--url", "NIGHTJAR_URL", texts.WHAT_URL)
+    needed(lab, "--lab", "NIGHTJAR_LAB", texts.WHAT_LAB)
     needed(targets, "--target", "", texts.WHAT_TARGET)
-    needed(token or token_command, "NIGHTJAR_LAB_TOKEN", "", texts.WHAT_TOKEN)
+    bot = bot_client({"url": url, "lab": lab, "token_command": token_command})
     if not command:
         raise BadSettings(agent_texts.NO_COMMAND)
     settings = AgentSettings(
         targets=_targets(targets),
         command=command,
         folder=folder.resolve(),
-        upload_command=_words("--upload-command", upload_command),
+        upload_command=words_of("--upload-command", upload_command),
         clone_url=clone_url,
         log_url=log_url,
         timeout=timeout,
@@ -116,13 +114,6 @@ def agent(
         environment=tuple((key, value) for key, _, value in (pair.partition("=") for pair in pairs)),
         passed=passed,
     )
-    assert url is not None
-    assert lab is not None
-    try:
-        command_of_token = _words("--token-command", token_command)
-        bot = BotClient(url, lab, token_of_command(command_of_token) if command_of_token else lambda: token)
-    except ValueError as error:
-        raise BadSettings(str(error)) from None
     if shutil.which("git") is None:
         raise CommandFailed(agent_texts.NO_GIT)
     worker = Agent(bot, settings)
@@ -140,17 +131,6 @@ def agent(
         raise CommandFailed(str(error)) from None
     if once and not good:
         raise SystemExit(1)
-
-
-def _words(option: str, option_value: str | None) -> tuple[str, ...]:
-    """Split an option's command as a shell does; return no words without the option. Raises `BadSettings`."""
-    try:
-        words = tuple(shlex.split(option_value or ""))
-    except ValueError as error:
-        raise BadSettings(agent_texts.BAD_COMMAND.format(option=option, reason=str(error).lower())) from None
-    if option_value is not None and not words:
-        raise BadSettings(agent_texts.EMPTY_COMMAND.format(option=option))
-    return words
 
 
 def _targets(option_values: tuple[str, ...]) -> tuple[str, ...]:

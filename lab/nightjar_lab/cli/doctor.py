@@ -12,6 +12,7 @@ import click
 from nightjar_formats.terminal import escape_controls
 from nightjar_lab.cli.options import (
     AS_WRITTEN,
+    SHA,
     TARGET,
     bucket_option,
     json_option,
@@ -36,6 +37,7 @@ from nightjar_lab.doctor import FAILED, LabSetup, examine
 @prefix_option
 @url_option
 @click.option("--target", "targets", type=TARGET, multiple=True, help="A target of the lab; may be repeated.")
+@click.option("--sha", type=SHA, help="A commit: would the bot accept a run of it?")
 @json_option
 def doctor(
     repository: str | None,
@@ -44,6 +46,7 @@ def doctor(
     prefix: str,
     url: str | None,
     targets: tuple[str, ...],
+    sha: str | None,
     as_json: bool,
 ) -> None:
     """Check what a lab depends on; print a line for each check, and how to fix what fails.
@@ -62,6 +65,7 @@ def doctor(
         lab_token=os.environ.get("NIGHTJAR_LAB_TOKEN", "").strip(),
         token=os.environ.get("NIGHTJAR_TOKEN", "").strip(),
         folder=Path.cwd(),
+        sha=sha or "",
     )
     findings = []
     for finding in examine(setup):

@@ -18,8 +18,10 @@ from nightjar_formats.errors import UserError
 from nightjar_formats.model import RunKey
 from nightjar_formats.runs.offline_check import check_files
 from nightjar_formats.terminal import escape_controls
+from nightjar_lab.bot_upload import check_admission
 from nightjar_lab.bucket import LabBucket
 from nightjar_lab.cli import texts
+from nightjar_lab.cli.bot import bot_client, has_token
 from nightjar_lab.cli.check import report_lines
 from nightjar_lab.cli.errors import BadSettings, needed, one_line_errors
 from nightjar_lab.cli.nightly import source_of
@@ -156,9 +158,13 @@ class _CommandRun:
     def run(self) -> int:
         """Do the run and return the exit status."""
         if not self._options["dry_run"]:
-            LabBucket(self._run.bucket).check_credentials()
-            if self._waits:
-                verifier_of(self._options, self._run.key).check_repository()
+            if self._run.bucket:
+                LabBucket(self._run.bucket).check_credentials()
+                if self._waits:
+                    verifier_of(self._options, self._run.key).check_repository()
+            if self._options["url"] and has_token(self._options):
+                key, pull_request = self._run.key, self._run.claims.pull_request
+                check_admission(bot_client(self._options), key.repository, [key.target], key.sha, pull_request)
         try:
             self._folder.save(self._run)
         except OSError as error:
@@ -253,7 +259,7 @@ def _upload_pending(options: Mapping[str, Any], own_folder: RunFolder | None) ->
             if own_folder is not run_folder and not stack.enter_context(run_folder.locked()):
                 continue
             try:
-                uploaded.append((run_folder, _upload_run(run_folder)))
+                uploaded.append((run_folder, _upload_run(run_folder, options)))
             except UserError as error:
                 _say(str(error))
                 _say(texts.NOT_UPLOADED.format(folder=run_folder.path, parent=options["folder"]))
@@ -270,10 +276,10 @@ def _upload_pending(options: Mapping[str, Any], own_folder: RunFolder | None) ->
     return good
 
 
-def _upload_run(folder: RunFolder) -> RunKey:
+def _upload_run(folder: RunFolder, options: Mapping[str, Any]) -> RunKey:
     """Upload a run and remove its folder, which is not needed whatever the bot says about the run later."""
     run = folder.load()
-    send_run(folder.packed_run(run), run.bucket)
+    send_run(folder.packed_run(run), run.bucket, options)
     folder.remove()
     return run.key
 

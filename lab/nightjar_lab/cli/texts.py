@@ -25,6 +25,7 @@ OR_VARIABLE = "{option} ({variable})"
 WHAT_REPOSITORY = "name the repository that you test, as in octocat/compiler"
 WHAT_LAB = "give the lab's name in app.yaml"
 WHAT_BUCKET = "give the bucket that the maintainers named"
+WHAT_UPLOAD_URL = "give the bot's address to upload through the bot, or the bucket of your lab with --bucket"
 WHAT_URL = "give the bot's address, as in https://ci.example.org"
 WHAT_TARGET = "name a target with a device here"
 WHAT_TOKEN = "give the lab's token, or use --token-command"  # noqa: S105

@@ -17,11 +17,22 @@ import click
 from nightjar_formats.errors import UserError
 from nightjar_formats.model import MANIFEST, Claims, RunKey
 from nightjar_formats.runs.offline_check import check_files
-from nightjar_formats.runs.upload import SUFFIXES, PackedRun, UploadFile, check_file_names, pack, pieces, send
+from nightjar_formats.runs.upload import (
+    SUFFIXES,
+    PackedRun,
+    UploadFile,
+    WriteOnce,
+    check_file_names,
+    pack,
+    pieces,
+    send,
+)
 from nightjar_formats.strict_json import read_json
 from nightjar_formats.terminal import escape_controls
+from nightjar_lab.bot_upload import BotStore
 from nightjar_lab.bucket import LabBucket
 from nightjar_lab.cli import texts
+from nightjar_lab.cli.bot import bot_client, token_command_option
 from nightjar_lab.cli.check import files_argument, format_option, report_lines
 from nightjar_lab.cli.errors import needed, one_line_errors
 from nightjar_lab.cli.options import (
@@ -48,7 +59,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class UploadPlace:
-    """The destination of a lab's uploads: a repository's folder in a bucket."""
+    """The destination of a lab's uploads: a repository's folder in a bucket; without a bucket, the bot."""
 
     repository: str
     bucket: str
@@ -72,7 +83,12 @@ def place_options(command: Command) -> Command:
             show_envvar=True,
             help="The repository: OWNER/NAME.",
         ),
-        click.option("--bucket", envvar="NIGHTJAR_BUCKET", show_envvar=True, help="The S3 bucket."),
+        click.option(
+            "--bucket",
+            envvar="NIGHTJAR_BUCKET",
+            show_envvar=True,
+            help="The S3 bucket. Default: upload through the bot, with NIGHTJAR_URL and NIGHTJAR_LAB_TOKEN.",
+        ),
         click.option(
             "--prefix",
             envvar="NIGHTJAR_PREFIX",
@@ -80,6 +96,7 @@ def place_options(command: Command) -> Command:
             help=f"The folder in the bucket. Default: {DEFAULT_PREFIX}",
         ),
         click.option("--lab", type=SEGMENT, envvar="NIGHTJAR_LAB", show_envvar=True, help="Your lab in app.yaml."),
+        token_command_option,
     ]
     return applied(options, command)
 
@@ -178,8 +195,9 @@ def upload(**options: Any) -> None:
     """Upload the files of one run, and then the manifest that makes the bot read it.
 
     Nothing is ever overwritten. After a failure, the same command with the same --run-id continues where it stopped.
-    AWS_* variables say where S3 is and who you are. With NIGHTJAR_URL, the command waits until the bot has stored the
-    run, prints the addresses of its page and its check run, and exits with 1 and the reason if the bot refuses it.
+    Without a bucket, the files go through the bot at NIGHTJAR_URL, with NIGHTJAR_LAB_TOKEN. With one, AWS_* variables
+    say where S3 is and who you are. With NIGHTJAR_URL, the command waits until the bot has stored the run, prints the
+    addresses of its page and its check run, and exits with 1 and the reason if the bot refuses it.
     """
     with one_line_errors():
         upload_files(upload_place(options), options)
@@ -189,8 +207,11 @@ def upload_place(options: Mapping[str, Any]) -> UploadPlace:
     """Return where to upload. Raises `BadSettings`."""
     needed(options["lab"], "--lab", "NIGHTJAR_LAB", texts.WHAT_LAB)
     repository = needed(options["repository"], "--repository", "NIGHTJAR_REPOSITORY", texts.WHAT_REPOSITORY)
-    bucket = needed(options["bucket"], "--bucket", "NIGHTJAR_BUCKET", texts.WHAT_BUCKET)
-    return UploadPlace(repository, bucket, DEFAULT_PREFIX if options["prefix"] is None else options["prefix"])
+    if not options["bucket"]:
+        needed(options["url"], "--url", "NIGHTJAR_URL", texts.WHAT_UPLOAD_URL)
+        bot_client(options)
+    prefix = DEFAULT_PREFIX if options["prefix"] is None else options["prefix"]
+    return UploadPlace(repository, options["bucket"] or "", prefix)
 
 
 def upload_files(place: UploadPlace, options: Mapping[str, Any]) -> None:
@@ -209,9 +230,12 @@ def upload_files(place: UploadPlace, options: Mapping[str, Any]) -> None:
         uploaded, check_run = [], ""
         if not options["dry_run"]:
             verifier = verifier_of(options, key) if waits else None
-            uploaded = send_run(packed_run, place.bucket, verifier)
+            # The bot itself says whether it accepts an upload through it.
+            uploaded = send_run(packed_run, place.bucket, options, verifier if place.bucket else None)
             check_run = wait_for_bot(verifier, key, options["timeout"])
     address = f"s3://{place.bucket}/{packed_run.folder}{MANIFEST}"
+    if not place.bucket:
+        address = verifier_of(options, key).page
     if options["as_json"]:
         click.echo(json.dumps(_as_json(packed_run, place, uploaded, check_run), indent=2))
     elif options["dry_run"]:
@@ -279,8 +303,10 @@ def claims_of(options: Mapping[str, Any]) -> Claims:
     )
 
 
-def send_run(packed_run: PackedRun, bucket: str, verifier: UploadVerifier | None = None) -> list[bool]:
-    """Send a run to a bucket, and print the progress. Raises `UserError`.
+def send_run(
+    packed_run: PackedRun, bucket: str, options: Mapping[str, Any], verifier: UploadVerifier | None = None
+) -> list[bool]:
+    """Send a run to a bucket, or without one to the bot, and print the progress. Raises `UserError`.
 
     The verifier asks first whether the bot accepts results for the repository. Returns for each file, the manifest
     last, whether it was uploaded now.
@@ -293,8 +319,12 @@ def send_run(packed_run: PackedRun, bucket: str, verifier: UploadVerifier | None
         line = texts.FILE.format(name=file.name, bytes=file.bytes, state=state) if file else f"{MANIFEST}: {state}"
         click.echo(escape_controls(line), err=True)
 
-    place = LabBucket(bucket)
-    place.check_credentials()
+    place: WriteOnce
+    if bucket:
+        place = lab_bucket = LabBucket(bucket)
+        lab_bucket.check_credentials()
+    else:
+        place = BotStore(bot_client({**options, "lab": packed_run.key.lab}), packed_run)
     if verifier is not None:
         verifier.check_repository()
     click.echo(texts.RUN.format(run_id=packed_run.key.run_id), err=True)
@@ -314,7 +344,7 @@ def _as_json(packed_run: PackedRun, place: UploadPlace, uploaded: Sequence[bool]
     written = [*uploaded] or [False] * (len(packed_run.pieces) + 1)
     names = [*(piece.name for piece in packed_run.pieces), MANIFEST]
     return {
-        "bucket": place.bucket,
+        "bucket": place.bucket or None,
         "key": packed_run.folder + MANIFEST,
         "run_id": packed_run.key.run_id,
         "uploaded": dict(zip(names, written)),

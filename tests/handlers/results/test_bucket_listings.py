@@ -196,7 +196,7 @@ async def test_a_queue_is_advised_for_a_bucket_of_ten_thousand_objects(
     more = "<IsTruncated>true</IsTruncated><NextContinuationToken>more</NextContinuationToken>"
     page = f'<?xml version="1.0"?><ListBucketResult>{more}{contents}</ListBucketResult>'
     script.answers = [web.Response(text=page if is_large else EMPTY, content_type="application/xml")]
-    (finding,) = await check_buckets(config_of("device-results"), aws)
+    (finding,) = await check_buckets(config_of("device-results"), aws, "sqlite:///nightjar.db")
     assert finding.ok
     assert ("set results.queue to an SQS queue" in finding.text) == is_large
     # One checks whether the bucket may be listed, and ten have ten thousand objects.

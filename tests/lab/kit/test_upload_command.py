@@ -38,7 +38,7 @@ def test_it_uploads_to_the_configured_place_and_continues_where_it_stopped(folde
     ("changes", "words", "status", "message"),
     [
         ({"NIGHTJAR_LAB": ""}, ("ops.xml",), 2, "--lab (NIGHTJAR_LAB) is not set; give the lab's name in app.yaml"),
-        ({"NIGHTJAR_BUCKET": ""}, ("ops.xml",), 2, "--bucket (NIGHTJAR_BUCKET) is not set; give the bucket"),
+        ({"NIGHTJAR_BUCKET": ""}, ("ops.xml",), 2, "--url (NIGHTJAR_URL) is not set; give the bot's address to upload"),
         ({"NIGHTJAR_REPOSITORY": ""}, ("ops.xml",), 2, "--repository (NIGHTJAR_REPOSITORY) is not set"),
         ({"NIGHTJAR_BUCKET": "no-such-bucket"}, ("ops.xml",), 1, "bucket no-such-bucket does not exist"),
         ({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, ("ops.xml",), 1, "no AWS credentials were found"),

@@ -148,7 +148,7 @@ def complete_check(connection: sa.Connection, target_id: int, sha: str) -> Pendi
     """Return the check run of a commit if it is pending and need not wait for more results.
 
     That is so if all of its suites are complete, and it has every suite of the newest earlier commit on the nightly
-    branch.
+    branch. The very first run of a target does not wait either: somebody sets up a lab, and watches.
 
     This applies only before the first check run is written. Results that arrive later wait until no more arrive, or
     each of hundreds of runs would cause a write (docs/decisions/when-a-check-run-is-written.md).
@@ -159,9 +159,15 @@ def complete_check(connection: sa.Connection, target_id: int, sha: str) -> Pendi
             continue
         reported = [run for _, run in runs.reported(connection, target_id, sha)]
         expected = _suites_before(connection, target_id, _commit_times(connection, target_id, [sha])).get(sha)
-        if expected and expected <= _suites(reported) and _is_complete(reported):
+        has_all = expected <= _suites(reported) if expected else _is_only_run(connection, target_id)
+        if has_all and _is_complete(reported):
             return PendingCheck(check.pending.target, sha, check.pending.revision, over=True)
     return None
+
+
+def _is_only_run(connection: sa.Connection, target_id: int) -> bool:
+    newest = sa.select(schema.runs.c.id).where(schema.runs.c.target_id == target_id)
+    return len(connection.execute(newest.order_by(schema.runs.c.received_at.desc()).limit(2)).all()) == 1
 
 
 def _complete(connection: sa.Connection, target_id: int, shas: Sequence[str]) -> set[str]:
