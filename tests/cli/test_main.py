@@ -21,7 +21,7 @@ from bot.engine.jobs.notes import IGNORED, ROUTED, Note, write_note
 from bot.engine.service import Engine
 from sandbox.processes import launch
 from tests.postgres import PostgresServer
-from tests.running import ROOT, Finished, run, start
+from tests.running import Finished, run, start
 from tests.tables import with_tables
 from tests.waiting import DEADLINE, until
 
@@ -274,13 +274,6 @@ async def test_nightjar_yaml_is_read_as_well_as_app_yaml(tmp_path: Path) -> None
         finished = await run(*command, env={}, cwd=tmp_path)
         assert (finished.status, both in finished.err) == (2, True), finished
     assert (await run("check-config", "app.yaml", env={}, cwd=tmp_path)).status == 0
-
-
-async def test_schema_prints_the_schemas_that_docs_has(tmp_path: Path) -> None:
-    for option, name in (((), "app.schema.json"), (("--repository-file",), "nightjar.schema.json")):
-        finished = await run("schema", *option, env={}, cwd=tmp_path)
-        assert finished.out == (ROOT / "docs" / name).read_text(encoding="utf-8")
-        assert json.loads(finished.out)["$id"] == f"urn:nightjar:{name}"
 
 
 async def received(folder: Path, *deliveries: tuple[str, str, str]) -> dict[str, str]:
