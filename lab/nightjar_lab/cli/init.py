@@ -23,7 +23,7 @@ from nightjar_lab.cli.options import (
     repository_option,
     url_option,
 )
-from nightjar_lab.init_files import SCRIPT, WORKFLOWS, lab_files
+from nightjar_lab.init_files import SCRIPT, WORKFLOWS, lab_files, secrets_of
 
 NO_COMMIT = "0" * 40
 """The commit of a dry run, which is never uploaded."""
@@ -32,7 +32,7 @@ NO_COMMIT = "0" * 40
 @click.command(
     epilog=f"""{AS_WRITTEN}
     Example:
-      nightjar-lab init --ci github --repository octocat/compiler --lab example-lab --bucket device-results \\
+      nightjar-lab init --ci github --repository octocat/compiler --lab example-lab --url https://ci.example.org \\
           --target adreno --suite operators --package nightjar_lab-0.1.0-py3-none-any.whl -- pytest tests/python
     """,
 )
@@ -72,13 +72,15 @@ def init(
 ) -> None:
     """Write the files that a lab's CI needs to test every night: a workflow, a script, and a file with the lab's names.
 
-    Nothing is overwritten. Then COMMAND is run once in this folder, and its reports are checked; nothing is uploaded.
+    Without --bucket, the runs will go through the bot at --url. Nothing is overwritten.
+
+    Then COMMAND is run once in this folder, and its reports are checked; nothing is uploaded.
     """
     variables: dict[str, Any] = {
         "NIGHTJAR_REPOSITORY": needed(repository, "--repository", "NIGHTJAR_REPOSITORY", texts.WHAT_REPOSITORY),
         "NIGHTJAR_LAB": needed(lab, "--lab", "NIGHTJAR_LAB", texts.WHAT_LAB),
-        "NIGHTJAR_BUCKET": needed(bucket, "--bucket", "NIGHTJAR_BUCKET", texts.WHAT_BUCKET),
-        "NIGHTJAR_URL": url or "",
+        "NIGHTJAR_BUCKET": bucket or "",
+        "NIGHTJAR_URL": (url or "") if bucket else needed(url, "--url", "NIGHTJAR_URL", texts.WHAT_URL),
         "NIGHTJAR_TARGET": needed(target, "--target", "NIGHTJAR_TARGET", texts.WHAT_TARGET),
         "NIGHTJAR_SUITE": suite,
     }
@@ -102,7 +104,8 @@ def init(
     except OSError as error:
         raise CommandFailed(texts.FOLDER_UNUSABLE.format(folder=folder, reason=error.strerror)) from None
     status = _try(variables, command) if tries else 0
-    click.echo(texts.DRY_RUN_FAILED.format(status=status) if status else texts.NEXT_STEPS, err=True)
+    next_steps = texts.NEXT_STEPS.format(secrets=" and ".join(secrets_of(variables)))
+    click.echo(texts.DRY_RUN_FAILED.format(status=status) if status else next_steps, err=True)
     raise SystemExit(1 if status else 0)
 
 

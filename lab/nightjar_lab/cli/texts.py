@@ -98,5 +98,5 @@ DRY_RUN_FAILED = (
     "correct NIGHTJAR_TEST_COMMAND in nightjar-lab.env."
 )
 NEXT_STEPS = """\
-Next: add AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY as secrets of the CI, commit these files, and start the job.
+Next: add {secrets} as secrets of the CI, commit these files, and start the job.
 nightjar-lab doctor checks the credentials."""

@@ -181,6 +181,33 @@ def test_a_wheel_or_a_full_commit_is_installed(package: str) -> None:
     assert options.PACKAGE.convert(package, None, None) == package
 
 
+@pytest.mark.parametrize("ci", sorted(FILES))
+@pytest.mark.parametrize(
+    ("place", "secrets", "others"),
+    [
+        (("--bucket", "device-results"), ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"], "NIGHTJAR_LAB_TOKEN"),
+        (("--url", "https://ci.example.org"), ["NIGHTJAR_LAB_TOKEN"], "AWS_"),
+    ],
+)
+def test_a_ci_gets_the_secrets_of_the_place_to_upload_to(
+    ci: str, place: tuple[str, str], secrets: list[str], others: str, tmp_path: Path
+) -> None:
+    named = ("--ci", ci, "--package", PACKAGE, "--target", TARGET, "--folder", str(tmp_path), *place)
+    done = run_here("init", *named, "--no-dry-run", "--", "true", env=kit_environment(tmp_path))
+    assert (done.status, f"add {' and '.join(secrets)} as secrets" in done.err) == (0, True), done
+    written = {name: (tmp_path / name).read_text() for name in (FILES[ci], "nightjar-lab.env")}
+    for name, text in written.items():
+        assert [secret for secret in secrets if secret not in text] == [], name
+        assert others not in text, name
+        assert "@" not in text.replace(PACKAGE, "").replace("checkout@", ""), name
+
+
+def test_init_needs_a_bucket_or_the_address_of_the_bot(tmp_path: Path) -> None:
+    named = ("--package", PACKAGE, "--target", TARGET, "--folder", str(tmp_path))
+    done = run_here("init", *named, "--", "true", env=kit_environment(tmp_path))
+    assert (done.status, "--url (NIGHTJAR_URL) is not set" in done.err) == (2, True), done
+
+
 def read_action() -> dict[str, Any]:
     """Return the action for labs, which a marketplace looks for in the root of a repository."""
     action: dict[str, Any] = YAML(typ="safe").load((ROOT / "action.yml").read_text(encoding="utf-8"))
