@@ -14,8 +14,10 @@ COPY pyproject.toml setup.py README.md LICENSE ./
 COPY bot ./bot
 COPY handlers ./handlers
 COPY lab ./lab
-RUN /opt/build/bin/pip wheel --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation \
-        --wheel-dir /wheels ./lab . \
+# A wheel from an sdist requires the version of the kit, and not a folder that the image does not have.
+RUN /opt/build/bin/python -c "import setuptools.build_meta; setuptools.build_meta.build_sdist('/sdists')" \
+    && /opt/build/bin/pip wheel --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation \
+        --wheel-dir /wheels ./lab /sdists/*.tar.gz \
     && /opt/build/bin/pip --python /opt/nightjar/bin/python install --no-cache-dir --disable-pip-version-check --no-deps \
         --no-index /wheels/*.whl
 
