@@ -4,19 +4,32 @@
 FROM python:3.11.15-slim-bookworm AS build
 WORKDIR /src
 COPY requirements.txt requirements-build.txt ./
-RUN python -m venv /opt/nightjar \
-    && /opt/nightjar/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements.txt \
+# The environment that is kept has no pip: that of the other one installs into it.
+RUN python -m venv --without-pip /opt/nightjar \
     && python -m venv /opt/build \
-    && /opt/build/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements-build.txt
-COPY pyproject.toml setup.py README.md ./
+    && /opt/build/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements-build.txt \
+    && /opt/build/bin/pip --python /opt/nightjar/bin/python install --no-cache-dir --disable-pip-version-check \
+        --require-hashes -r requirements.txt
+COPY pyproject.toml setup.py README.md LICENSE ./
 COPY bot ./bot
 COPY handlers ./handlers
 COPY lab ./lab
-RUN /opt/build/bin/pip wheel --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation \
-        --wheel-dir /wheels ./lab . \
-    && /opt/nightjar/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --no-index /wheels/*.whl
+# A wheel from an sdist requires the version of the kit, and not a folder that the image does not have.
+RUN /opt/build/bin/python -c "import setuptools.build_meta; setuptools.build_meta.build_sdist('/sdists')" \
+    && /opt/build/bin/pip wheel --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation \
+        --wheel-dir /wheels ./lab /sdists/*.tar.gz \
+    && /opt/build/bin/pip --python /opt/nightjar/bin/python install --no-cache-dir --disable-pip-version-check --no-deps \
+        --no-index /wheels/*.whl
 
 FROM python:3.11.15-slim-bookworm
+# The workflow of releases adds version, revision and address.
+LABEL org.opencontainers.image.title="Nightjar" \
+    org.opencontainers.image.description="A GitHub App for projects that are tested on hardware most contributors lack" \
+    org.opencontainers.image.licenses="Apache-2.0" \
+    org.opencontainers.image.vendor="The Nightjar authors"
+# Nothing in the image installs anything.
+RUN python -m pip uninstall --yes --quiet --root-user-action=ignore setuptools wheel pip \
+    && rm -rf "$(python -c 'import ensurepip, pathlib; print(pathlib.Path(ensurepip.__file__).parent)')"
 RUN useradd --system --uid 10001 --home-dir /var/lib/nightjar --create-home nightjar
 COPY --from=build /opt/nightjar /opt/nightjar
 ENV PATH=/opt/nightjar/bin:$PATH \

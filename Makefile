@@ -75,12 +75,12 @@ check: $(VENV)/.ready
 	$(BIN)/ruff check --no-cache .
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/hadolint Dockerfile lab/Dockerfile
-	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/ci.yml
-	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions lab/action.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions action.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
 	$(BIN)/check-jsonschema --check-metaschema deploy/chart/values.schema.json
-	$(BIN)/zizmor --offline --quiet .github lab/action.yml
+	$(BIN)/zizmor --offline --quiet .github action.yml
 	$(BIN)/python scripts/docs.py --check
 
 # Once, or each of nine processes would compile all tests at the same time.

@@ -3,12 +3,18 @@
 They are loaded once somebody asks for `FEATURES`: a process that imports one module of one feature, such as one that
 reads a report, needs none of the others. `CONFIG_KEYS` loads only the modules `config` of the features: the keys that
 each feature has in app.yaml, so that a command that reads app.yaml starts fast.
+
+Other packages add features as entry points: docs/architecture.md, *Features of other packages*.
 """
 
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
+from importlib.metadata import entry_points
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from bot.core.errors import StartError
 
 if TYPE_CHECKING:
     from bot.config.repository_keys import RepositoryKey
@@ -18,6 +24,12 @@ if TYPE_CHECKING:
     FEATURES: tuple[Feature, ...]
 
 __all__ = ["CONFIG_KEYS", "FEATURES"]
+
+GROUP = "nightjar.features"
+"""The entry points of other packages, each the name of a module that declares a `FEATURE`."""
+BROKEN = "the feature {module}, an entry point {group} of an installed package, cannot be loaded: {problem}"
+
+Loaded = TypeVar("Loaded")
 
 MODULES = (
     "handlers.slow_tests.feature",
@@ -62,12 +74,34 @@ def __getattr__(name: str) -> Any:
 
 
 @cache
+def _modules_of_packages() -> tuple[str, ...]:
+    """Return the modules of other packages, in the order of their names."""
+    return tuple(sorted({point.value for point in entry_points(group=GROUP)}))
+
+
+@cache
 def _features() -> "tuple[Feature, ...]":
-    return tuple(import_module(module).FEATURE for module in MODULES)
+    return _all(lambda module: import_module(module).FEATURE)
 
 
 @cache
 def _config_keys() -> "tuple[RepositoryKey[Any], ...]":
     """Return the `KEYS` of each feature that has a module `config` beside the one that declares the feature."""
-    modules = [f"{module.rpartition('.')[0]}.config" for module in MODULES]
-    return tuple(key for module in modules if find_spec(module) for key in import_module(module).KEYS)
+    return tuple(key for keys in _all(_keys) for key in keys)
+
+
+def _keys(module: str) -> "tuple[RepositoryKey[Any], ...]":
+    config = f"{module.rpartition('.')[0]}.config"
+    keys: tuple[RepositoryKey[Any], ...] = import_module(config).KEYS if find_spec(config) else ()
+    return keys
+
+
+def _all(load: Callable[[str], Loaded]) -> tuple[Loaded, ...]:
+    """Load something of each feature's module; those of other packages come last. Raises StartError for theirs."""
+    loaded = [load(module) for module in MODULES]
+    for module in _modules_of_packages():
+        try:
+            loaded.append(load(module))
+        except Exception as error:  # whatever the code of others raises
+            raise StartError(BROKEN.format(module=module, group=GROUP, problem=error)) from error
+    return tuple(loaded)

@@ -22,6 +22,7 @@ from nightjar_formats.readers import ALIASES, FORMATS
 from nightjar_formats.runs.manifest import MANIFEST_KEYS, read_manifest
 from nightjar_lab.bucket import LabBucket
 from nightjar_lab.main import kit
+from ruamel.yaml import YAML
 
 from bot.app.load import parse_config
 from bot.cli.main import cli
@@ -236,10 +237,22 @@ def test_a_store_that_refuses_an_upload_names_the_policy(aws_world: World) -> No
     assert "docs/labs.md; Ceph and other stores need one of their own" in message
 
 
+def yaml_blocks() -> list[str]:
+    return re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
+
+
+def test_the_documented_step_has_the_inputs_of_the_action() -> None:
+    [example] = [block for block in yaml_blocks() if "uses: OWNER/REPO@SHA" in block]
+    yaml = YAML(typ="safe")
+    *_, step = yaml.load(example)
+    inputs = yaml.load((ROOT / "action.yml").read_text(encoding="utf-8"))["inputs"]
+    required = {name for name, settings in inputs.items() if settings.get("required")}
+    assert required <= set(step["with"]) <= set(inputs)
+
+
 def test_the_documented_app_yaml_is_valid() -> None:
-    match = re.search(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
-    assert match is not None
-    results = enabled(parse_config(match[1].encode(), "app.yaml").repositories["octocat/compiler"], LAB_RESULTS)
+    example = next(block for block in yaml_blocks() if "repositories:" in block)
+    results = enabled(parse_config(example.encode(), "app.yaml").repositories["octocat/compiler"], LAB_RESULTS)
     assert tuple(results.labs["example-lab"].targets) == ("hexagon-v73", "adreno")
 
 

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,22 @@ from ruamel.yaml import YAML
 from tests.running import ROOT
 
 LOCKED = ("requirements.txt", "requirements-dev.txt", "requirements-build.txt", "requirements-mutants.txt")
-ALL_LOCKED = (*LOCKED, "requirements-helm.txt", "requirements-suite.txt")
+ALL_LOCKED = (*LOCKED, "lab/requirements.txt", "requirements-helm.txt", "requirements-suite.txt")
 INSTALLS = re.compile(r"install |\$\((?:PIP|UV)\)")
+INSTALLERS = re.compile(
+    r"\b(?:pip3?|uv pip|uv tool)(?: --?[\w=-]+)* (?:install|download|wheel)\b(?P<words>[^\"].*)"
+    r"|\b(?:uvx|pipx (?:install|run)) (?P<tool>.*)"
+)
+WITH_VALUE = ("-r", "--wheel-dir", "--python", "--find-links", "--report", "--target")
+NAME = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)(?:\[[\w,]+\])?(?:[=<>~!]=?.*)?")
+OURS = re.compile(r"(?<!\^)\bnightjar-(?:lab|ci)(?:\[[\w,]*\])?[=~!<>]=\d")
+"""A version of ours, as an index has it."""
+FOLDERS = (".ci", ".github", "benchmarks", "bot", "deploy", "docs", "handlers", "lab", "sandbox", "scripts")
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 
 
-def workflow() -> dict[str, Any]:
-    loaded: dict[str, Any] = YAML(typ="safe").load(ROOT / ".github/workflows/ci.yml")
+def workflow(name: str = "ci.yml") -> dict[str, Any]:
+    loaded: dict[str, Any] = YAML(typ="safe").load(ROOT / ".github/workflows" / name)
     return loaded
 
 
@@ -53,6 +63,53 @@ def test_installations_from_a_lock_file_check_its_hashes(name: str) -> None:
     assert installs
     for line in installs:
         assert line.count(" -r ") == line.count("--require-hashes"), line
+
+
+def documents() -> list[Path]:
+    """Return what people read and programs run, but not the tests, which name strangers' packages."""
+    files = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*")]
+    roots = [path for path in ROOT.iterdir() if not path.name.startswith("requirements")]
+    binary = (".png", ".gz", ".pyc", ".svg")
+    return sorted(path for path in (*roots, *files) if path.is_file() and path.suffix not in binary)
+
+
+def installed_names(line: str) -> set[str]:
+    """Return the names that a command in a line takes from an index: no path, address, file or variable."""
+    match = INSTALLERS.search(line)
+    if match is None:
+        return set()
+    words = re.split(r"[;&|`#)<>]| \(| \\$", match["words"] or match["tool"] or "")[0].split()
+    options = {word for number, word in enumerate(words) if word.startswith("-") or words[number - 1] in WITH_VALUE}
+    names = [NAME.fullmatch(word.strip("'\".:")) for word in words if word not in options]
+    return {canonicalize_name(name["name"]) for name in names if name is not None}
+
+
+def test_no_file_installs_a_name_that_is_not_published() -> None:
+    """Whoever registers such a name on an index would run code where the file is used."""
+    locked = {canonicalize_name(line.split("==")[0]) for name in ALL_LOCKED for line in logical_lines(ROOT / name)}
+    lines = [
+        (f"{path.relative_to(ROOT)}:{number}", line)
+        for path in documents()
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="ignore").splitlines(), 1)
+    ]
+    assert [place for place, line in lines if installed_names(line) - locked] == []
+    assert [place for place, line in lines if OURS.search(line)] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("$ pip install nightjar-lab==0.1.0 pytest", {"nightjar-lab", "pytest"}),
+        ("RUN python3 -m venv .venv && .venv/bin/pip install --quiet 'nightjar_lab[onnx]>=1'", {"nightjar-lab"}),
+        ("uvx nightjar-ci serve", {"nightjar-ci", "serve"}),
+        ("pipx run nightjar-ci", {"nightjar-ci"}),
+        ("pip install ./lab . git+https://git.example.org/nightjar@SHA#subdirectory=lab", set()),
+        ("pip install --require-hashes -r requirements.txt && echo done", set()),
+        ('.venv/bin/pip install --quiet @PACKAGE@ "$NIGHTJAR_ACTION"', set()),
+    ],
+)
+def test_names_are_read_from_commands_that_install(line: str, names: set[str]) -> None:
+    assert installed_names(line) == names
 
 
 def bases_of(name: str) -> list[str]:
@@ -106,10 +163,9 @@ def test_updates_are_proposed_for_everything_pinned() -> None:
     }
     pinned = {
         ("github-actions", "/"),
-        *(("pip", _folder(path)) for path in ROOT.glob("requirements*.txt")),
+        *(("pip", _folder(path)) for path in (*ROOT.glob("requirements*.txt"), *ROOT.glob("*/requirements*.txt"))),
         *(("docker", _folder(path)) for path in (*ROOT.glob("Dockerfile"), *ROOT.glob("*/Dockerfile"))),
         *(("docker-compose", _folder(path)) for path in ROOT.glob("compose*.yaml")),
-        *(("github-actions", _folder(path)) for path in ROOT.glob("*/action.yml")),
     }
     assert len(pinned) == 6
     assert watched == pinned
@@ -129,9 +185,40 @@ def test_the_workflow_has_read_access_only() -> None:
     assert not any("permissions" in job for job in loaded["jobs"].values())
 
 
+def test_only_jobs_for_a_tag_may_write_and_uploads_need_a_variable_or_an_environment() -> None:
+    loaded = workflow("release.yml")
+    assert loaded["permissions"] == {"contents": "read"}
+    jobs = {name: job for name, job in loaded["jobs"].items() if "permissions" in job}
+    assert set(jobs) == {"attest", "index", "registry", "notes"}
+    for name, job in jobs.items():
+        assert job["if"].startswith("startsWith(github.ref, 'refs/tags/v')"), name
+        assert name == "attest" or (job["environment"] == "release" and "vars." in job["if"]), name
+
+
+def test_nothing_in_the_image_installs_packages() -> None:
+    [*_, final] = (ROOT / "Dockerfile").read_text().split("\nFROM ")
+    assert "pip uninstall --yes --quiet --root-user-action=ignore setuptools wheel pip" in final
+    assert "--without-pip /opt/nightjar" in (ROOT / "Dockerfile").read_text()
+
+
+@pytest.mark.parametrize("python", ["3.9", "3.10", *PYTHONS])
+def test_what_the_kit_requires_is_locked_for_every_python_of_a_lab(python: str) -> None:
+    environment = {"python_version": python, "python_full_version": f"{python}.0", "extra": ""}
+    pins: dict[str, str] = {}
+    for line in logical_lines(ROOT / "lab/requirements.txt"):
+        pin = Requirement(line.partition("--hash")[0])
+        if pin.marker is None or pin.marker.evaluate(environment):
+            assert pins.setdefault(canonicalize_name(pin.name), str(pin.specifier)[2:]) == str(pin.specifier)[2:]
+    project = tomllib.loads((ROOT / "lab/pyproject.toml").read_text())
+    needed = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
+    for requirement in map(Requirement, needed):
+        if requirement.marker is None or requirement.marker.evaluate(environment):
+            assert requirement.specifier.contains(pins[canonicalize_name(requirement.name)]), requirement
+
+
 def test_actions_are_pinned_by_commit_with_their_full_version() -> None:
-    files = (".github/workflows/ci.yml", "lab/action.yml")
-    used = [action for name in files for action in re.findall(r"uses: (.*)", (ROOT / name).read_text())]
+    files = (*ROOT.glob(".github/workflows/*.yml"), ROOT / "action.yml")
+    used = [action for path in files for action in re.findall(r"uses: (.*)", path.read_text())]
     assert used
     for action in used:
         assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action), action

@@ -12,7 +12,7 @@ from bot import config
 from bot.config import Config, RepositoryConfig
 from bot.config.assemble import config_with, repository_model
 from bot.config.keys import Keys
-from bot.config.repository_file import read_repository_file
+from bot.config.repository_file import parse_repository_file, read_repository_file
 
 
 @cache
@@ -41,3 +41,8 @@ def parse_config(raw: bytes, file: str) -> Config:
 def load_repository_file(path: str | Path) -> Keys:
     """Read a repository's own file. Raises `ConfigError` with every error in it."""
     return read_repository_file(path, app_repository_model())
+
+
+def parse_own_file(raw: bytes, file: str) -> Keys:
+    """Read the text of a repository's own file. Raises `ConfigError` with every error in it."""
+    return parse_repository_file(raw, app_repository_model(), file)

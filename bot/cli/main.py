@@ -7,6 +7,7 @@ command cannot start, it prints one line for each error, and never a traceback.
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,15 @@ from nightjar_formats.terminal import escape_controls
 from nightjar_lab.cli.lazy import LazyGroup
 
 from bot.cli.env_file import wants_setup
-from bot.cli.support import AS_WRITTEN, config_option, env_file_option, json_option, start_logging, stopping_at_faults
+from bot.cli.support import (
+    AS_WRITTEN,
+    config_option,
+    default_config,
+    env_file_option,
+    json_option,
+    start_logging,
+    stopping_at_faults,
+)
 from bot.cli.texts import CONFIG_VALID, CONFIG_WARNING, REPOSITORY_FILE_VALID
 from bot.core import logs
 
@@ -32,9 +41,12 @@ LAZY = {
     "token": ("bot.cli.token:token", "Create, list and revoke tokens for the API of private repositories."),
     "lab": ("bot.cli.token:lab", "Add a lab, and manage the tokens of labs."),
     "timer": ("bot.cli.timers:timer", "List timers, or run one now."),
+    "schema": ("bot.cli.schema:schema", "Print the JSON Schema of app.yaml, or of a repository's own file."),
     "results": ("bot.cli.results.group:results", "Check, upload and ingest results of hardware labs."),
 }
 
+
+STDIN, STDIN_NAME = Path("-"), "<stdin>"
 
 metrics_option = click.option(
     "--metrics-port",
@@ -140,9 +152,10 @@ def _run(config_path: Path, host: str, port: int | None, metrics_port: int | Non
       nightjar check-config
       nightjar check-config deploy/app.yaml --json
       nightjar check-config .github/nightjar.yaml
+      git show HEAD:app.yaml | nightjar check-config -
     """,
 )
-@click.argument("path", type=click.Path(path_type=Path), default=Path("app.yaml"))
+@click.argument("path", type=click.Path(path_type=Path, allow_dash=True), default=default_config)
 @click.option(
     "--repository-file",
     is_flag=True,
@@ -150,32 +163,42 @@ def _run(config_path: Path, host: str, port: int | None, metrics_port: int | Non
 )
 @json_option
 def check_config(path: Path, repository_file: bool, as_json: bool) -> None:
-    """Validate a configuration file with its folder (app.d for app.yaml); PATH defaults to app.yaml.
+    """Validate a configuration file with its folder (app.d for app.yaml); PATH defaults to app.yaml or nightjar.yaml.
 
     Prints one line per error: file:line:column: key: what is wrong, and what is allowed. With --json, prints a list of
     them. The exit status is 1 if there are any. Warnings go to standard error. A file named .github/nightjar.yaml is
-    checked as a repository's own settings.
+    checked as a repository's own settings. With - as PATH, standard input is checked, which has no folder.
     """
-    from bot.app.load import load_config, load_repository_file
+    from bot.app.load import load_config, load_repository_file, parse_config, parse_own_file
     from bot.cli.config_warnings import place_of, warnings_of
     from bot.config import check
-    from bot.config.load import read_merged
+    from bot.config.load import merged_text, read_merged
     from bot.config.repository_file import is_repository_file
+    from bot.config.source import MAX_BYTES
 
     is_own_file = repository_file or is_repository_file(path)
-    faults = check(path, load_repository_file if is_own_file else load_config)
+    raw = sys.stdin.buffer.read(MAX_BYTES + 1) if path == STDIN else None
+    name = path if raw is None else STDIN_NAME
+
+    def load_own_file(path: str | Path) -> object:
+        return load_repository_file(path) if raw is None else parse_own_file(raw, STDIN_NAME)
+
+    def load(path: str | Path) -> Config:
+        return load_config(path) if raw is None else parse_config(raw, STDIN_NAME)
+
+    faults = check(path, load_own_file if is_own_file else load)
     if as_json:
         click.echo(json.dumps([fault.as_json() for fault in faults], indent=2))
     elif faults:
         for fault in faults:
             click.echo(escape_controls(str(fault)))
     elif is_own_file:
-        click.echo(REPOSITORY_FILE_VALID.format(path=path))
+        click.echo(REPOSITORY_FILE_VALID.format(path=name))
     else:
-        click.echo(CONFIG_VALID.format(path=path, count=_counted(load_config(path))))
+        click.echo(CONFIG_VALID.format(path=name, count=_counted(load(path))))
     if not faults and not is_own_file:
-        merged, _ = read_merged(path)
-        for warning in warnings_of(load_config(path)):
+        merged = read_merged(path)[0] if raw is None else merged_text(raw, STDIN_NAME)
+        for warning in warnings_of(load(path)):
             file, line, column = place_of(merged, warning.keys)
             text = CONFIG_WARNING.format(path=file, line=line, column=column, warning=warning.text)
             click.echo(escape_controls(text), err=True)
@@ -192,7 +215,8 @@ def _counted(config: Config) -> str:
 
 def main() -> None:
     """Run the command of this process."""
-    cli(prog_name="nightjar")
+    with stopping_at_faults():
+        cli(prog_name="nightjar")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import click
 from nightjar_formats.terminal import escape_controls
 
 from bot.cli.env_file import ENV_FILE, add_to_environment, read_env_file
-from bot.cli.texts import DATABASE_AWAY, INVALID_VALUE
+from bot.cli.texts import DATABASE_AWAY, INVALID_VALUE, TWO_CONFIGS
 from bot.core import logs
 from bot.core.errors import SettingsError, StartError, UserError
 from bot.core.patterns import Pattern
@@ -56,12 +56,27 @@ class Matching(click.ParamType[str]):
 
 REPOSITORY = Matching(r"[A-Za-z0-9_-]{1,100}/[A-Za-z0-9._-]{1,100}", "OWNER/NAME, as in octocat/compiler")
 
+CONFIG_NAMES = (Path("app.yaml"), Path("nightjar.yaml"))
+"""Catalogs of schemas list only names that no other program uses, so there is a second one."""
+
+
+def default_config() -> Path:
+    """Return the configuration file of this folder, app.yaml if there is none.
+
+    Raises `click.UsageError` if there are two.
+    """
+    present = [name for name in CONFIG_NAMES if name.exists()]
+    if len(present) > 1:
+        raise click.UsageError(TWO_CONFIGS.format(names=" and ".join(map(str, present))))
+    return present[0] if present else CONFIG_NAMES[0]
+
+
 config_option = click.option(
     "--config",
     "config_path",
     type=click.Path(path_type=Path),
-    default=Path("app.yaml"),
-    show_default=True,
+    default=default_config,
+    show_default="app.yaml, or nightjar.yaml",
     help="The configuration file.",
 )
 

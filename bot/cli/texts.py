@@ -3,6 +3,7 @@
 # -- every command --
 
 INVALID_VALUE = "{value!r} must be {words}"
+TWO_CONFIGS = "this folder has {names}; remove one, or name the file"
 ENV_FILE_UNREADABLE = "{path} cannot be read: {reason}; make it readable for the user that runs this command"
 ENV_FILE_TOO_LARGE = "{path} is larger than {most} KiB, the maximum; it should hold environment variables only"
 ENV_FILE_LINE = "{path}:{line}: not a variable; write NAME=VALUE, or start the line with # for a comment"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -18,29 +17,10 @@ from bot.config.keys import key_types, model_of
 from bot.config.load import read_config_text
 from bot.config.model import Config
 from bot.config.sample import sample_text
-from bot.config.shared import PATH, file_model
+from bot.config.schema import repository_file_schema_text, schema_text
+from bot.config.shared import file_model
 from bot.config.texts import GUIDE_ERRORS, GUIDE_INVALID_FILE
 from bot.core.docs import replace_block, table
-
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
-TITLE = "app.yaml, the configuration of Nightjar"
-REPOSITORY_FILE_TITLE = f"{PATH}, a repository's own settings for Nightjar"
-
-
-def schema_text(model: type[Config]) -> str:
-    """Return the schema of app.yaml (https://json-schema.org/draft/2020-12) as a JSON file's text."""
-    return _text(model, TITLE)
-
-
-def repository_file_schema_text(model: type[Config]) -> str:
-    """Return the schema of a repository's own file as a JSON file's text; `model` is that of app.yaml."""
-    return _text(file_model(repository_model(model)), REPOSITORY_FILE_TITLE)
-
-
-def _text(model: type[BaseModel], title: str) -> str:
-    schema = {"$schema": DIALECT, **model.model_json_schema(), "title": title}
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
-
 
 SAMPLE = Path("app.yaml")
 SCHEMA = Path("docs/app.schema.json")

@@ -52,6 +52,11 @@ def read_merged(path: str | Path) -> tuple[Value, list[ConfigFault]]:
     return _merged_files([(str(file), read_file(file)) for file in [Path(path), *files_beside(path)]])
 
 
+def merged_text(raw: bytes, file: str) -> Value:
+    """Return the values of a configuration file's text, as `read_merged` does. Raises `ConfigError`."""
+    return _merged_files([(file, raw)])[0]
+
+
 def files_beside(path: str | Path) -> list[Path]:
     """Return the files in the folder of a configuration file, in the order of their names; hidden files don't count."""
     folder = Path(path).with_suffix(FOLDER_SUFFIX)

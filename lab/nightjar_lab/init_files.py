@@ -12,8 +12,14 @@ WORKFLOWS = {
     "jenkins": "Jenkinsfile",
 }
 
+BUCKET_SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+"""What the CI has to know for uploads to S3."""
+TOKEN_SECRETS = ("NIGHTJAR_LAB_TOKEN",)
+"""What it has to know for uploads through the bot."""
+_REGION = {"AWS_DEFAULT_REGION": "us-west-2"}
+
 _ENV_HEAD = """\
-# Where this lab's results go. Secrets do not belong here: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY.
+# Where this lab's results go. Secrets do not belong here: @SECRETS@.
 """
 
 _SCRIPT = """\
@@ -65,14 +71,11 @@ jobs:
       - run: python3 -m venv .venv && .venv/bin/pip install --quiet @PACKAGE@
       - run: PATH="$PWD/.venv/bin:$PATH" sh ./nightjar-lab.sh
         env:
-          AWS_DEFAULT_REGION: us-west-2
-          AWS_ACCESS_KEY_ID: ${{ secrets.AWS_ACCESS_KEY_ID }}
-          AWS_SECRET_ACCESS_KEY: ${{ secrets.AWS_SECRET_ACCESS_KEY }}
-"""
+@VARIABLES@"""
 
 _GITLAB = """\
 # Tests the nightly commit on this lab's device. Written by nightjar-lab init; edit it freely.
-# AWS_DEFAULT_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are masked variables of the project.
+# Masked variables of the project: @SECRETS@.
 nightjar-lab:
   rules:
     - if: $CI_PIPELINE_SOURCE == "schedule"
@@ -91,10 +94,7 @@ pipeline {
   triggers { cron('17 6 * * *') }
   options { disableConcurrentBuilds(); timeout(time: 12, unit: 'HOURS') }
   environment {
-    AWS_DEFAULT_REGION = 'us-west-2'
-    AWS_ACCESS_KEY_ID = credentials('nightjar-aws-access-key-id')
-    AWS_SECRET_ACCESS_KEY = credentials('nightjar-aws-secret-access-key')
-  }
+@VARIABLES@  }
   stages {
     stage('Test') {
       steps {
@@ -106,13 +106,38 @@ pipeline {
 }
 """
 _OF_CI = {"github": _GITHUB, "gitlab": _GITLAB, "jenkins": _JENKINS}
+# How a CI writes a variable with a plain value, and one with a secret.
+_PLAIN = {"github": "          {name}: {value}\n", "gitlab": "", "jenkins": "    {name} = '{value}'\n"}
+_SECRET = {
+    "github": "          {name}: ${{{{ secrets.{name} }}}}\n",
+    "gitlab": "",
+    "jenkins": "    {name} = credentials('{credential}')\n",
+}
+
+
+def secrets_of(variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of the secrets that a lab's CI needs: for a bucket, or for uploads through the bot."""
+    return BUCKET_SECRETS if variables.get("NIGHTJAR_BUCKET") else TOKEN_SECRETS
 
 
 def lab_files(ci: str, package: str, variables: Mapping[str, str]) -> dict[str, str]:
     """Return the contents of the files for a CI by name; pip installs `package`, `variables` are those of the lab."""
+    secrets = secrets_of(variables)
+    plain = _REGION if secrets is BUCKET_SECRETS else {}
     lines = [f"{name}={shlex.quote(value)}\n" for name, value in variables.items() if value]
+    of_ci = [_PLAIN[ci].format(name=name, value=value) for name, value in plain.items()]
+    of_ci += [_SECRET[ci].format(name=name, credential=_credential(name)) for name in secrets]
+    parts = {"@PACKAGE@": package, "@VARIABLES@": "".join(of_ci), "@SECRETS@": ", ".join((*plain, *secrets))}
+    workflow = _OF_CI[ci]
+    for placeholder, text in parts.items():
+        workflow = workflow.replace(placeholder, text)
     return {
-        ENV_FILE: _ENV_HEAD + "".join(lines),
+        ENV_FILE: _ENV_HEAD.replace("@SECRETS@", ", ".join(secrets)) + "".join(lines),
         SCRIPT: _SCRIPT,
-        WORKFLOWS[ci]: _OF_CI[ci].replace("@PACKAGE@", package),
+        WORKFLOWS[ci]: workflow,
     }
+
+
+def _credential(name: str) -> str:
+    """Return the ID of a secret among the credentials of Jenkins."""
+    return f"nightjar-{name.lower().replace('_', '-')}".replace("nightjar-nightjar-", "nightjar-")

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from bot.cli.main import cli
 from bot.engine.jobs.notes import IGNORED, ROUTED, Note, write_note
 from bot.engine.service import Engine
 from sandbox.processes import launch
@@ -244,6 +246,34 @@ async def test_check_config_recognizes_a_repositorys_own_file_by_its_name_or_by_
     finished = await run("check-config", "other.yaml", "--repository-file", env={}, cwd=tmp_path)
     assert finished.status == 0
     assert finished.out.startswith("other.yaml: valid; ")
+
+
+def test_check_config_reads_standard_input() -> None:
+    def checked(text: str, *options: str) -> Result:
+        return CliRunner().invoke(cli, ["check-config", "-", *options], input=text)
+
+    finished = checked("defaults:\n  merge:\nrepositories:\n  octocat/compiler:\n")
+    assert (finished.exit_code, finished.stdout) == (0, "<stdin>: valid; 1 repository configured\n")
+    assert finished.stderr.startswith("<stdin>:2:3: warning: repositories.octocat/compiler.merge: `required` is empty.")
+    finished = checked("repositories: {octocat/compiler: 3}")
+    assert (finished.exit_code, finished.stdout.partition(" ")[0]) == (1, "<stdin>:1:34:")
+    finished = checked("mentions: ['@a']\n", "--repository-file")
+    assert finished.stdout.startswith("<stdin>:1:1: mentions: can only be set in app.yaml")
+    assert "256 KiB" in checked("# " + "x" * 300_000).stdout
+
+
+async def test_nightjar_yaml_is_read_as_well_as_app_yaml(tmp_path: Path) -> None:
+    (tmp_path / "nightjar.yaml").write_text("repositories:\n  octocat/compiler:\n")
+    finished = await run("check-config", env={}, cwd=tmp_path)
+    assert (finished.status, finished.out) == (0, "nightjar.yaml: valid; 1 repository configured\n")
+    listed = await run("timer", "list", env={"DATABASE_URL": f"sqlite:///{tmp_path}/nightjar.db"}, cwd=tmp_path)
+    assert "nightjar.yaml" not in listed.err, listed
+    (tmp_path / "app.yaml").write_text("repositories:\n  octocat/compiler:\n")
+    both = "this folder has app.yaml and nightjar.yaml; remove one, or name the file"
+    for command in (["check-config"], ["timer", "list"]):
+        finished = await run(*command, env={}, cwd=tmp_path)
+        assert (finished.status, both in finished.err) == (2, True), finished
+    assert (await run("check-config", "app.yaml", env={}, cwd=tmp_path)).status == 0
 
 
 async def received(folder: Path, *deliveries: tuple[str, str, str]) -> dict[str, str]:

@@ -6,7 +6,6 @@ import os
 import shlex
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from nightjar_lab.cli.options import (
     repository_option,
     url_option,
 )
-from nightjar_lab.init_files import SCRIPT, WORKFLOWS, lab_files
+from nightjar_lab.init_files import SCRIPT, WORKFLOWS, lab_files, secrets_of
 
 NO_COMMIT = "0" * 40
 """The commit of a dry run, which is never uploaded."""
@@ -33,8 +32,8 @@ NO_COMMIT = "0" * 40
 @click.command(
     epilog=f"""{AS_WRITTEN}
     Example:
-      nightjar-lab init --ci github --repository octocat/compiler --lab example-lab --bucket device-results \\
-          --target adreno --suite operators -- pytest tests/python/operators
+      nightjar-lab init --ci github --repository octocat/compiler --lab example-lab --url https://ci.example.org \\
+          --target adreno --suite operators --package nightjar_lab-0.1.0-py3-none-any.whl -- pytest tests/python
     """,
 )
 @click.option("--ci", type=click.Choice(sorted(WORKFLOWS)), default="github", show_default=True, help="The lab's CI.")
@@ -54,9 +53,7 @@ NO_COMMIT = "0" * 40
 @click.option(
     "--package",
     type=PACKAGE,
-    default=f"nightjar-lab=={version('nightjar-lab')}",
-    show_default=True,
-    help="What pip installs, such as git+https://git.example.org/nightjar@SHA#subdirectory=lab.",
+    help="What the CI installs: a wheel, or git+https://git.example.org/nightjar@SHA#subdirectory=lab. Required.",
 )
 @click.option("--dry-run/--no-dry-run", "tries", default=True, show_default=True, help="Run COMMAND once, here.")
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
@@ -69,24 +66,28 @@ def init(
     target: str | None,
     suite: str,
     folder: Path,
-    package: str,
+    package: str | None,
     tries: bool,
     command: tuple[str, ...],
 ) -> None:
     """Write the files that a lab's CI needs to test every night: a workflow, a script, and a file with the lab's names.
 
-    Nothing is overwritten. Then COMMAND is run once in this folder, and its reports are checked; nothing is uploaded.
+    Without --bucket, the runs will go through the bot at --url. Nothing is overwritten.
+
+    Then COMMAND is run once in this folder, and its reports are checked; nothing is uploaded.
     """
     variables: dict[str, Any] = {
         "NIGHTJAR_REPOSITORY": needed(repository, "--repository", "NIGHTJAR_REPOSITORY", texts.WHAT_REPOSITORY),
         "NIGHTJAR_LAB": needed(lab, "--lab", "NIGHTJAR_LAB", texts.WHAT_LAB),
-        "NIGHTJAR_BUCKET": needed(bucket, "--bucket", "NIGHTJAR_BUCKET", texts.WHAT_BUCKET),
-        "NIGHTJAR_URL": url or "",
+        "NIGHTJAR_BUCKET": bucket or "",
+        "NIGHTJAR_URL": (url or "") if bucket else needed(url, "--url", "NIGHTJAR_URL", texts.WHAT_URL),
         "NIGHTJAR_TARGET": needed(target, "--target", "NIGHTJAR_TARGET", texts.WHAT_TARGET),
         "NIGHTJAR_SUITE": suite,
     }
     if not command:
         raise BadSettings(texts.NO_INIT_COMMAND)
+    if package is None:
+        raise BadSettings(texts.NO_PACKAGE)
     variables["NIGHTJAR_TEST_COMMAND"] = _in_shell(command)
     files = lab_files(ci, package, variables)
     present = [name for name in files if (folder / name).exists()]
@@ -103,7 +104,8 @@ def init(
     except OSError as error:
         raise CommandFailed(texts.FOLDER_UNUSABLE.format(folder=folder, reason=error.strerror)) from None
     status = _try(variables, command) if tries else 0
-    click.echo(texts.DRY_RUN_FAILED.format(status=status) if status else texts.NEXT_STEPS, err=True)
+    next_steps = texts.NEXT_STEPS.format(secrets=" and ".join(secrets_of(variables)))
+    click.echo(texts.DRY_RUN_FAILED.format(status=status) if status else next_steps, err=True)
     raise SystemExit(1 if status else 0)
 
 

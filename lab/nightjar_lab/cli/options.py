@@ -24,8 +24,14 @@ _SUITE = re.compile(SUITE_NAME)  # noqa: TID251
 _SHA = re.compile(FULL_SHA)  # noqa: TID251
 _SHARD = re.compile(r"[1-9][0-9]{0,4}/[1-9][0-9]{0,4}")  # noqa: TID251
 _TARGET = re.compile(TARGET_NAME)  # noqa: TID251
-# It stands in YAML, in Groovy and in a shell: no blank, quote or character that means something there.
-_PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+:/@=\[\]#-]{0,499}")  # noqa: TID251
+# It stands in YAML, in Groovy and in a shell: no blank, quote or character that means something there. A wheel on this
+# machine, a wheel elsewhere with its digest, or a full commit: nobody can replace what these name. No name of an index:
+# nightjar-lab is on none, so whoever registers it there would run code in labs (docs/decisions/releases.md).
+_PACKAGE = re.compile(  # noqa: TID251
+    r"(?:\./)?[A-Za-z0-9][A-Za-z0-9._+/-]{0,200}\.whl"
+    r"|https://[A-Za-z0-9][A-Za-z0-9._+:/-]{0,300}\.whl#sha256=[0-9a-f]{64}"
+    r"|git\+(?:https|ssh)://[A-Za-z0-9][A-Za-z0-9._+:/@-]{0,300}@[0-9a-f]{40}(?:#subdirectory=[A-Za-z0-9._/-]{1,100})?"
+)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")  # noqa: TID251
 _PAIR = re.compile(r"[^=]{1,1000}=[\s\S]*")  # noqa: TID251
 

@@ -12,7 +12,9 @@ RUN_ID_FORM = "a name of up to 100 letters, digits, . _ and -"
 SUITE_FORM = "up to 100 letters, digits, spaces and . _ + / -"
 SHARD_FORM = "the shard's number and how many there are, as in 1/4"
 PACKAGE_FORM = (
-    "what pip installs, as in nightjar-lab==0.1.0 or git+https://git.example.org/nightjar@SHA#subdirectory=lab"
+    "a wheel's path, a wheel's https address with #sha256=DIGEST, or git+https://git.example.org/nightjar@SHA"
+    "#subdirectory=lab with the full SHA of a commit; nightjar-lab is on no package index, where anybody could "
+    "register the name and run code in your lab"
 )
 PAIR_FORM = "KEY=VALUE"
 VARIABLE_FORM = "the name of a variable, as in MODEL_FOLDER"
@@ -83,6 +85,11 @@ NOTHING_PENDING = "nothing to upload in {folder}"
 
 # init
 NO_INIT_COMMAND = "name the test command after --, as in: nightjar-lab init --target adreno -- pytest tests"
+NO_PACKAGE = (
+    "--package is not set; name what the CI installs: a wheel that the maintainers gave you, or "
+    "git+https://git.example.org/nightjar@SHA#subdirectory=lab with the full SHA of a commit that you have reviewed. "
+    "nightjar-lab is on no package index, where anybody could register the name and run code in your lab"
+)
 FILES_EXIST = "{names} exist in {folder}, and init overwrites nothing; remove them, or name another --folder"
 FILE_WRITTEN = "wrote {path}"
 DRY_RUN = "Running the command once; nothing is uploaded."
@@ -91,5 +98,5 @@ DRY_RUN_FAILED = (
     "correct NIGHTJAR_TEST_COMMAND in nightjar-lab.env."
 )
 NEXT_STEPS = """\
-Next: add AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY as secrets of the CI, commit these files, and start the job.
+Next: add {secrets} as secrets of the CI, commit these files, and start the job.
 nightjar-lab doctor checks the credentials."""
