@@ -81,6 +81,7 @@ STOPPED = "the agent was stopped"
 UNEXPECTED = "the agent failed ({kind}); see its log"
 
 # The bucket
+NO_BOTO3 = "boto3 is not installed, and uploads to a bucket need it: pip install boto3"
 BUCKET_AWAY = "could not reach bucket {bucket} ({reason}); check the network and AWS_ENDPOINT_URL, then try again"
 NO_BUCKET = (
     "bucket {bucket} does not exist at the account or endpoint that the AWS_* variables name; correct NIGHTJAR_BUCKET "

@@ -27,7 +27,7 @@ To be a lab, type this in another terminal. In an empty folder, it installs the 
 
   echo 'def test_adds(): assert 1 + 1 == 2' > test_ops.py
   python3 -m venv venv && . venv/bin/activate && export {variables}
-  pip install --quiet {lab} pytest
+  pip install --quiet '{lab}[s3]' pytest
   nightjar-lab doctor --target {target}
   nightjar-lab run --sha nightly -- pytest"""
 

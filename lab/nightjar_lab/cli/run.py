@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import click
@@ -164,7 +165,8 @@ class _CommandRun:
         self._command = command
         self._options = options
         self._running: StreamedCommand | None = None
-        self._interrupted = False
+        self._grace: Timer | None = None
+        """Kills the command some seconds after a signal."""
         self._has_reports = True
         """Whether the command left a report, and each pattern matched one."""
 
@@ -183,7 +185,6 @@ class _CommandRun:
                 raise BadSettings(texts.RUN_ID_IN_USE.format(run_id=self._run.key.run_id))
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, self._stop)
-            signal.signal(signal.SIGALRM, self._kill)
             status = self._test()
             if self._options["dry_run"]:
                 packed_run = self._folder.packed_run(self._run)
@@ -210,8 +211,9 @@ class _CommandRun:
         }
         self._running = StreamedCommand(self._command, clean_environment(variables, self._options["passed"]))
         status = self._running.wait()
-        signal.setitimer(signal.ITIMER_REAL, 0)
         self._running = None
+        if self._grace is not None:
+            self._grace.cancel()
         self._collect(status, began)
         # From the monotonic clock, so that a jump of the clock cannot make a test end before it began.
         self._save(finished_at=iso_time(began + time.monotonic() - counter), exit_status=status)
@@ -251,17 +253,13 @@ class _CommandRun:
             pending = pending_runs(self._folder.path.parent)
             _say(texts.UPLOAD_STOPPED.format(folder=self._options["folder"]) if pending else texts.WAIT_STOPPED)
             raise SystemExit(128 + number)
-        if self._interrupted:
+        if self._grace is not None:
             self._running.kill()
             return
-        self._interrupted = True
         _say(texts.INTERRUPTED.format(seconds=self._options["grace"]))
         self._running.interrupt()
-        signal.setitimer(signal.ITIMER_REAL, max(0.001, self._options["grace"]))
-
-    def _kill(self, *_: object) -> None:
-        if self._running is not None:
-            self._running.kill()
+        self._grace = Timer(self._options["grace"], self._running.kill)
+        self._grace.start()
 
 
 def _report_pattern(pattern: str, runs: Path) -> ReportPattern:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+NEEDS_UNIX = (
+    "{command} needs Linux or macOS, because Python has no module {module} here; on Windows, run it in WSL: "
+    "https://learn.microsoft.com/windows/wsl/"
+)
+
 # Values
 INVALID_VALUE = "{value!r} is not {words}"
 REPOSITORY_FORM = "OWNER/NAME, as in octocat/compiler"
