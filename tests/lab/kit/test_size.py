@@ -8,7 +8,7 @@ from packaging.requirements import Requirement
 
 from tests.lab.kit.running import ROOT
 
-MOST = 4_000_000
+MOST = 5_000_000
 
 
 def test_the_kit_needs_four_small_packages_and_boto3_only_for_a_bucket() -> None:
