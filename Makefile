@@ -74,6 +74,8 @@ check: $(VENV)/.ready
 	$(BIN)/ruff format --no-cache --check .
 	$(BIN)/ruff check --no-cache .
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/deptry bot handlers
+	cd lab && $(abspath $(BIN))/deptry .
 	$(BIN)/hadolint Dockerfile lab/Dockerfile
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions action.yml

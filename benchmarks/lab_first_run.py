@@ -89,7 +89,7 @@ async def first_run(folder: Path) -> dict[str, float]:
             bare = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PYTHON"))}
             began = time.monotonic()
             pip = str(folder / "venv/bin/pip")
-            await step("pip install", pip, "install", "-q", str(folder / "lab"), "pytest", env=bare)
+            await step("pip install", pip, "install", "-q", f"{folder / 'lab'}[s3]", "pytest", env=bare)
             kit = str(folder / "venv/bin/nightjar-lab")
             await step("nightjar-lab doctor", kit, "doctor", env=env)
             tests = ("--", "pytest", "-q", "--junitxml=results.xml")

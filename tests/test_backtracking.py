@@ -116,7 +116,6 @@ def test_all_modules_that_use_re_are_known() -> None:
     assert {module for module, _ in read()} == {
         "handlers/docker_update/images.py",
         "lab/nightjar_formats/readers/junit/case_runs.py",
-        "lab/nightjar_formats/readers/json/plain_events.py",
         "lab/nightjar_formats/readers/json/stream.py",
         "lab/nightjar_formats/readers/decoding/utf_8.py",
         "lab/nightjar_formats/readers/junit/document.py",

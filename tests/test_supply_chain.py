@@ -16,6 +16,7 @@ from zipfile import ZipFile
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from ruamel.yaml import YAML
 
@@ -177,6 +178,13 @@ def _folder(path: Path) -> str:
 
 def test_the_workflow_tests_every_supported_python() -> None:
     assert workflow()["jobs"]["test"]["strategy"]["matrix"]["python"] == PYTHONS
+
+
+def test_only_pythons_for_which_re2_has_wheels_are_accepted() -> None:
+    """Without a wheel, pip would compile RE2 and Abseil, and fail after minutes with a compiler's message."""
+    accepted = SpecifierSet(distribution("nightjar-ci").metadata["Requires-Python"])
+    newest = int(PYTHONS[-1].partition(".")[2])
+    assert [f"3.{minor}" for minor in range(9, newest + 3) if f"3.{minor}.1" in accepted] == PYTHONS
 
 
 def test_the_workflow_has_read_access_only() -> None:

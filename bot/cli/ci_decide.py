@@ -11,24 +11,29 @@ from pathlib import Path
 from typing import Any
 
 import click
+from nightjar_lab.ci.ask_bot import CannotAsk, ask_bot, commit_path, pull_request_path
+from nightjar_lab.ci.decision import CiDecision, run_everything
+from nightjar_lab.ci.forms import FORMS
+from nightjar_lab.ci.texts import (
+    NO_ANSWER_IN_TIME,
+    NO_BUILD_NAMED,
+    NO_COMMIT,
+    NO_PULL_REQUEST,
+    UNEXPECTED_ERROR,
+)
+from nightjar_lab.cli.ci import DEADLINE, NO_VALUE, write_decision
 
 from bot.app.load import app_repository_model, load_config
 from bot.cli.support import AS_WRITTEN, REPOSITORY, Matching, config_option
 from bot.cli.texts import (
     BAD_GITHUB_URL,
     INVALID_CONFIG,
-    NO_ANSWER_IN_TIME,
-    NO_BUILD_NAMED,
-    NO_COMMIT,
-    NO_PULL_REQUEST,
     NO_REPOSITORY_NAMED,
     NO_SOURCE,
     NOT_A_BRANCH,
     NOT_A_PULL_REQUEST,
     NOT_A_REF,
-    OUTPUT_NOT_WRITTEN,
     REPOSITORY_NOT_LISTED,
-    UNEXPECTED_ERROR,
 )
 from bot.config import ConfigError, RepositoryConfig
 from bot.config.repositories import is_pattern
@@ -36,20 +41,12 @@ from bot.config.texts import WHOLE_REF
 from bot.config.types import BRANCH, HEADS
 from bot.core.patterns import Pattern
 from bot.core.urls import encrypted_url, http_url
-from handlers.ci_decisions.ask_bot import CannotAsk, ask_bot, commit_path, pull_request_path
 from handlers.ci_decisions.ask_github import ask_github, ask_github_about_commit
-from handlers.ci_decisions.decide import CiDecision, run_everything
-from handlers.ci_decisions.forms import FORMS, comments, explained
 
-DEADLINE = 25.0
-"""Seconds to wait for an answer; then the decision is to run everything."""
 GITHUB = "https://api.github.com"
 
 
 _IS_BRANCH = Pattern(BRANCH)
-# Jenkins writes `null` for a branch (TVM's `CHANGE_ID`).
-NO_VALUE = ("", "null", "none", "false")
-"""Values that CI systems write for a build without a pull request."""
 
 
 class PullRequestNumber(click.ParamType[int]):
@@ -159,7 +156,7 @@ def decide(
     if not number and branch and not sha:
         raise click.UsageError(NO_COMMIT)
     if not number and not branch:
-        _print(run_everything("", sha, NO_PULL_REQUEST), form)
+        write_decision(run_everything("", sha, NO_PULL_REQUEST), form)
         return
     named = ctx.get_parameter_source("config_path") is not click.core.ParameterSource.DEFAULT
     repository = repository or _only_repository(config_path)
@@ -168,7 +165,7 @@ def decide(
     logging.disable(logging.CRITICAL)
     with asyncio.Runner() as runner:
         decision, late = runner.run(_decide_in_time(question))
-        _print(decision, form)
+        write_decision(decision, form)
         if late:
             # A normal exit waits for threads that resolve host names, which may take longer than a step of CI should.
             sys.stdout.flush()
@@ -233,7 +230,7 @@ async def _decide_in_time(question: DecisionQuery) -> tuple[CiDecision, bool]:
 async def _decide(question: DecisionQuery) -> CiDecision:
     bot_token = os.environ.get("NIGHTJAR_TOKEN", "").strip()
     if question.api:
-        return await ask_bot(question.api, question.path, bot_token)
+        return await asyncio.to_thread(ask_bot, question.api, question.path, bot_token)
     config = load_config(question.config_path) if question.named else None
     if token := os.environ.get("GITHUB_TOKEN", "").strip():
         repository_config = config.configured.settings_if_installed(question.repository) if config else None
@@ -245,7 +242,7 @@ async def _decide(question: DecisionQuery) -> CiDecision:
     if config is None or not config.public_url:
         raise CannotAsk(NO_SOURCE)
     # An app.yaml that was not named may come from the pull request: never send our token to its address.
-    return await ask_bot(config.public_url, question.path, bot_token if question.named else "")
+    return await asyncio.to_thread(ask_bot, config.public_url, question.path, bot_token if question.named else "")
 
 
 def _github_url() -> str:
@@ -253,20 +250,3 @@ def _github_url() -> str:
         return encrypted_url(os.environ.get("GITHUB_API_URL", "").strip() or GITHUB)
     except ValueError as error:
         raise CannotAsk(BAD_GITHUB_URL.format(problem=error)) from None
-
-
-def _print(decision: CiDecision, form: str) -> None:
-    """Print the values first: a shell that evaluates both streams has them before the first comment."""
-    text, reasons = FORMS[form](decision), explained(decision)
-    output = os.environ.get("GITHUB_OUTPUT") if form == "github" else None
-    if output:
-        try:
-            with Path(output).open("a", encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            reasons += comments([OUTPUT_NOT_WRITTEN.format(problem=error.strerror)])
-            output = None
-    if not output:
-        click.echo(text, nl=False)
-    for line in reasons:
-        click.echo(line, err=True)

@@ -76,16 +76,10 @@ RESTORED = "replaced {path} with {source}; start the server"
 
 # -- ci decide --
 
-NO_PULL_REQUEST = "This build is not for a pull request, so {what}."
-NO_BUILD_NAMED = "name the build: --pr NUMBER, or --branch BRANCH and --sha SHA"
-NO_COMMIT = "--branch needs --sha SHA, the commit of the build"
 NO_SOURCE = "none of --api, NIGHTJAR_URL, GITHUB_TOKEN and public_url in app.yaml is set"
-NO_ANSWER_IN_TIME = "there was no answer within {seconds:.0f} s"
-UNEXPECTED_ERROR = "an unexpected error occurred ({kind})"
 INVALID_CONFIG = "could not read app.yaml ({fault})"
 REPOSITORY_NOT_LISTED = "{path} does not list {repository}"
 NO_REPOSITORY_NAMED = "name the repository: --repo OWNER/NAME"
-OUTPUT_NOT_WRITTEN = "could not append the values to GITHUB_OUTPUT ({problem})"
 NOT_A_PULL_REQUEST = "{value!r} must be the number of a pull request; leave it empty for other builds"
 NOT_A_BRANCH = "{value!r} must be the name of a branch, as in main"
 NOT_A_REF = "{value!r} {problem}"

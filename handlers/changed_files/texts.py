@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-FALLBACK = "Fallback: {why}, so {what}."
-"""`why` is one of the reasons below, or of those of `handlers.ci_decisions.texts`, that end without a full stop."""
-
 OTHER_COMMIT = "{asked} is not the head, which is {head}"
 TOO_MANY_FILES = "{count} files are changed and GitHub lists {most} of them"
 TOO_MANY_IN_COMMIT = "GitHub shows at most {most} changed files of a commit, and there may be more"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nightjar_formats.terminal import escape_controls
@@ -14,14 +13,6 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 60
 """The most characters of a file's name that a reason shows: its end, which identifies a file better."""
-
-
-@dataclass(frozen=True, slots=True)
-class CiVerdict:
-    """One decision, and why it was made, in a sentence of plain text; names of files in it are text from outside."""
-
-    value: bool
-    reason: str
 
 
 def counted_files(changes: ChangedFiles) -> str:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 from gidgethub import HTTPException
+from nightjar_lab.ci.ask_bot import CannotAsk
+from nightjar_lab.ci.decision import CiDecision, CiVerdict, run_everything
 
 from bot.config.faults import ConfigError
 from bot.config.model import RepositoryConfig
@@ -36,10 +38,8 @@ from handlers.changed_files.changes import (
     read_proposed,
 )
 from handlers.changed_files.commits import no_base, read_compared, read_parent, read_pushes
-from handlers.changed_files.verdicts import CiVerdict
 from handlers.ci_decisions import texts
-from handlers.ci_decisions.ask_bot import CannotAsk
-from handlers.ci_decisions.decide import CiDecision, commit_needs_files, decide_for_commit, needs_files, run_everything
+from handlers.ci_decisions.decide import commit_needs_files, decide_for_commit, needs_files
 from handlers.rebuild_docker.config import REBUILD_DOCKER
 from handlers.rebuild_docker.decide import rebuild_docker
 from handlers.skip_ci.config import SKIP_CI

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 from gidgethub import BadRequest
+from nightjar_lab.ci.decision import run_everything
 
 from bot.core.single_flight import Remembered
 from bot.github.errors import NotInstalled, is_conflict, is_not_found
@@ -19,7 +20,7 @@ from bot.github.repositories.in_force import config_in_force
 from handlers.changed_files.changes import NOT_NEEDED, Changes, UnknownChanges
 from handlers.changed_files.commits import BranchPush, no_base, read_compared, read_parent, read_pushes
 from handlers.ci_decisions import texts
-from handlers.ci_decisions.decide import commit_needs_files, decide_for_commit, run_everything
+from handlers.ci_decisions.decide import commit_needs_files, decide_for_commit
 from handlers.ci_decisions.service import FILES_SECONDS, SECONDS, NothingThere, changes_seconds, error_seconds, in_time
 
 if TYPE_CHECKING:

@@ -6,45 +6,20 @@ executable for days; its CI read that as "run the slow tests", and nobody notice
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from handlers.changed_files.texts import FALLBACK
-from handlers.changed_files.verdicts import CiVerdict
+from nightjar_lab.ci.decision import CiDecision, CiVerdict
+
 from handlers.ci_decisions import texts
 from handlers.rebuild_docker.config import REBUILD_DOCKER
 from handlers.rebuild_docker.decide import rebuild_docker
-from handlers.rebuild_docker.texts import IMAGES_ARE_BUILT
 from handlers.skip_ci.config import SKIP_CI
 from handlers.skip_ci.decide import docs_only, skip_ci, skip_needs_files
-from handlers.skip_ci.texts import ALL_IS_BUILT, CI_RUNS
 from handlers.slow_tests.config import SLOW_TESTS
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
     from handlers.changed_files.changes import Changes
-
-
-@dataclass(frozen=True, slots=True)
-class CiDecision:
-    """All decisions about a pull request or a commit; `sha` is the head or commit, empty if it is unknown."""
-
-    sha: str
-    run_slow_tests: CiVerdict
-    skip_ci: CiVerdict
-    docs_only: CiVerdict
-    rebuild_docker: CiVerdict
-
-    @property
-    def verdicts(self) -> Mapping[str, CiVerdict]:
-        """Return each verdict by its name in the API."""
-        return {name: getattr(self, name) for name in ("run_slow_tests", "skip_ci", "docs_only", "rebuild_docker")}
-
-    def as_json(self) -> dict[str, object]:
-        """Return the decision in the form of the API."""
-        verdicts = {name: {"value": verdict.value, "reason": verdict.reason} for name, verdict in self.verdicts.items()}
-        return {"sha": self.sha, **verdicts}
 
 
 def needs_files(config: RepositoryConfig, title: str | None) -> bool:
@@ -68,18 +43,4 @@ def decide_for_commit(config: RepositoryConfig, sha: str, changes: Changes) -> C
         skip_ci=skip_ci(config.of(SKIP_CI), None, changes),
         docs_only=docs_only(config.of(SKIP_CI), None, changes),
         rebuild_docker=rebuild_docker(config.of(REBUILD_DOCKER), changes),
-    )
-
-
-def run_everything(reason: str, sha: str = "", template: str = FALLBACK) -> CiDecision:
-    """Return the fallback decision: run everything.
-
-    `reason` is a clause that a comma may follow; `template` is the sentence around it.
-    """
-    return CiDecision(
-        sha=sha,
-        run_slow_tests=CiVerdict(True, template.format(why=reason, what=texts.SLOW_TESTS_RUN)),
-        skip_ci=CiVerdict(False, template.format(why=reason, what=CI_RUNS)),
-        docs_only=CiVerdict(False, template.format(why=reason, what=ALL_IS_BUILT)),
-        rebuild_docker=CiVerdict(True, template.format(why=reason, what=IMAGES_ARE_BUILT)),
     )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 from gidgethub import BadRequest
+from nightjar_lab.ci.decision import CiDecision, CiVerdict, run_everything
 
 from bot.core.errors import TryAgain
 from bot.core.single_flight import Remembered
@@ -31,9 +32,8 @@ from handlers.changed_files.changes import (
     changes_of_other_commit,
     read_proposed,
 )
-from handlers.changed_files.verdicts import CiVerdict
 from handlers.ci_decisions import texts
-from handlers.ci_decisions.decide import CiDecision, needs_files, run_everything
+from handlers.ci_decisions.decide import needs_files
 from handlers.rebuild_docker.config import REBUILD_DOCKER
 from handlers.rebuild_docker.decide import rebuild_docker
 from handlers.skip_ci.config import SKIP_CI as SKIP_CI_KEY

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-SLOW_TESTS_RUN = "the slow tests run"
-
 # -- slow tests --
 
 SLOW_TESTS_NOT_ON = "On: slow tests cannot be turned off in this repository (slow_tests is off)."
@@ -17,14 +15,6 @@ NO_ANSWER_ABOUT_PULL = "GitHub did not answer about the pull request"
 NO_ANSWER_ABOUT_COMMIT = "GitHub did not answer about the commit"
 BEHIND = "GitHub does not show the newest push yet"
 SLOW = "GitHub did not answer in time"
-
-# -- the command line: asking the bot --
-
-NO_ANSWER = "the bot did not answer ({problem})"
-REFUSED = "the bot answered {status}: {detail}"
-NOT_ENCRYPTED = "NIGHTJAR_TOKEN is not sent to {url}, where others could read it; use an address with https://"
-UNREADABLE = "the answer is not from the bot"
-LACKING = "the bot's answer does not say"
 
 # -- the command line: asking GitHub --
 

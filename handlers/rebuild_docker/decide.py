@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nightjar_lab.ci.decision import CiVerdict
+from nightjar_lab.ci.texts import FALLBACK, IMAGES_ARE_BUILT
+
 from bot.config.types import matches
 from handlers.changed_files.changes import Changes, UnknownChanges
-from handlers.changed_files.texts import FALLBACK
-from handlers.changed_files.verdicts import CiVerdict, shown_name
+from handlers.changed_files.verdicts import shown_name
 from handlers.rebuild_docker import texts
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ def rebuild_docker(config: RebuildDocker | None, changes: Changes) -> CiVerdict:
     if config is None:
         return CiVerdict(True, texts.IMAGES_NOT_ON)
     if isinstance(changes, UnknownChanges):
-        return CiVerdict(True, FALLBACK.format(why=changes.reason, what=texts.IMAGES_ARE_BUILT))
+        return CiVerdict(True, FALLBACK.format(why=changes.reason, what=IMAGES_ARE_BUILT))
     image_files = (name for name in changes.names if matches(config.paths, name) and not matches(config.ignore, name))
     name = next(image_files, None)
     return (

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nightjar_lab.ci.decision import CiVerdict
+from nightjar_lab.ci.texts import ALL_IS_BUILT, CI_RUNS, FALLBACK
+
 from bot.config.types import matches
 from bot.core.patterns import Pattern
 from handlers.changed_files.changes import Changes, UnknownChanges
-from handlers.changed_files.texts import FALLBACK
-from handlers.changed_files.verdicts import CiVerdict, counted_files, shown_name
+from handlers.changed_files.verdicts import counted_files, shown_name
 from handlers.skip_ci import texts
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ def skip_ci(config: SkipCi | None, title: str | None, changes: Changes) -> CiVer
     if has_tag(title, config.title_tag):
         return CiVerdict(True, texts.TAGGED.format(tag=config.title_tag))
     if isinstance(changes, UnknownChanges):
-        return CiVerdict(False, FALLBACK.format(why=changes.reason, what=texts.CI_RUNS))
+        return CiVerdict(False, FALLBACK.format(why=changes.reason, what=CI_RUNS))
     if not config.globs and not config.docs:
         return CiVerdict(False, texts.COMMIT_UNTAGGED if title is None else texts.UNTAGGED.format(tag=config.title_tag))
     if not changes.names:
@@ -69,7 +71,7 @@ def docs_only(config: SkipCi | None, title: str | None, changes: Changes) -> CiV
     if has_tag(title, config.title_tag):
         return CiVerdict(False, texts.DOCS_TAGGED.format(tag=config.title_tag))
     if isinstance(changes, UnknownChanges):
-        return CiVerdict(False, FALLBACK.format(why=changes.reason, what=texts.ALL_IS_BUILT))
+        return CiVerdict(False, FALLBACK.format(why=changes.reason, what=ALL_IS_BUILT))
     if not changes.names:
         return CiVerdict(False, texts.DOCS_NO_FILES)
     relevant = next((name for name in changes.names if not matches((*config.docs, *config.globs), name)), None)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nightjar_lab.ci.decision import CiVerdict
+
 from bot.core.events import MERGE_GROUP
 from bot.effects.remember import StoreRecord
 from bot.effects.statuses import DESCRIPTION_LIMIT, SetStatus
@@ -27,7 +29,6 @@ from handlers.changed_files.changes import (
     changes_of,
     read_proposed,
 )
-from handlers.changed_files.verdicts import CiVerdict
 from handlers.skip_ci import texts
 from handlers.skip_ci.config import SKIP_CI as SKIP_CI_KEY
 from handlers.skip_ci.decide import has_tag, skip_ci, skip_needs_files

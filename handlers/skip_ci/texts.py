@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-CI_RUNS = "CI runs"
-ALL_IS_BUILT = "everything is built"
 NOT_LISTED = "GitHub does not list the changed files"
 NEWER_PUSH = "a newer push has its own status"
 

@@ -329,7 +329,8 @@ class _JobRun:
             raise JobFailed(texts.DISK_WAS_FULL.format(status=status))
         if os.path.realpath(results) != str(results):
             raise JobFailed(texts.FOLDER_REPLACED.format(folder=results))
-        files = result_files(results, min(MAX_FILE_BYTES, int((job.upload or {}).get("max_bytes", MAX_FILE_BYTES))))
+        most_bytes = min(MAX_FILE_BYTES, int((job.upload or {}).get("max_bytes", MAX_FILE_BYTES)))
+        files = result_files(results, most_bytes, log.warning)
         if not files:
             raise JobFailed(texts.NO_RESULTS.format(status=status))
         if self._over.is_set():

@@ -153,8 +153,10 @@ class LabBucket:
 
     @staticmethod
     def _errors() -> Any:
-        from botocore import exceptions
-
+        try:
+            from botocore import exceptions
+        except ModuleNotFoundError:
+            raise UserError(texts.NO_BOTO3) from None
         return exceptions
 
     @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -11,6 +12,8 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+
+from nightjar_lab.supervisor import NEW_GROUP
 
 MOST_LOG = 32 << 20
 """The most bytes of a log; the rest of the output is read and dropped."""
@@ -53,6 +56,8 @@ PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy", "HTTP_PROXY", "
 """Variables that the command gets if they have no credentials."""
 PASSED = "NIGHTJAR_PASS_VARIABLES"
 """The variable that names further variables for the command, between blanks."""
+WAKE_SECONDS = 0.5 if sys.platform == "win32" else None
+"""Seconds after which a wait is interrupted, since Windows runs no handler of a signal before it ends."""
 KILL_SECONDS = 10.0
 DRAIN_SECONDS = 2.0
 """Seconds to wait for the last output: a process that has left the group may hold the pipe open forever."""
@@ -94,18 +99,27 @@ class StreamedCommand:
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         hide_secrets()
         self._process = subprocess.Popen(  # noqa: S603  # the lab's own command
-            [sys.executable, "-I", str(SUPERVISOR), *command], env=dict(environment), stdin=subprocess.PIPE
+            [sys.executable, "-I", str(SUPERVISOR), *command],
+            env=dict(environment),
+            stdin=subprocess.PIPE,
+            creationflags=NEW_GROUP,
         )
 
     def wait(self) -> int:
         """Wait for the command and return its exit status: 128 plus the number of a signal."""
-        status = self._process.wait()
+        status = None
+        while status is None:
+            with suppress(subprocess.TimeoutExpired):
+                status = self._process.wait(WAKE_SECONDS)
         return 128 - status if status < 0 else status
 
     def interrupt(self) -> None:
         """Ask the command to end, as Ctrl-C does."""
         if self._process.poll() is None:
-            self._process.terminate()
+            if sys.platform == "win32":
+                self._process.send_signal(signal.CTRL_BREAK_EVENT)
+            else:
+                self._process.terminate()
 
     def kill(self) -> None:
         """Kill the command and the processes that it has started."""

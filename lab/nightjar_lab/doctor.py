@@ -82,13 +82,13 @@ def _machine(setup: LabSetup) -> Iterator[LabFinding]:
     text = (texts.DISK_FREE if free >= LEAST_FREE else texts.DISK_FULL).format(**words)
     yield LabFinding("disk", OK if free >= LEAST_FREE else FAILED, text)
     try:
-        import zstandard
+        from nightjar_formats import zstd
 
-        zstandard.ZstdCompressor().compress(b"nightjar")
+        zstd.compress(b"nightjar")
     except ImportError as error:
-        yield LabFinding("zstandard", FAILED, texts.NO_ZSTANDARD.format(reason=error))
+        yield LabFinding("zstd", FAILED, texts.NO_ZSTD.format(reason=error))
     else:
-        yield LabFinding("zstandard", OK, zstandard.__version__)
+        yield LabFinding("zstd", OK, texts.WORKS)
 
 
 def _bot(setup: LabSetup) -> Iterator[LabFinding]:

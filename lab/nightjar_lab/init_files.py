@@ -68,7 +68,7 @@ jobs:
       - uses: actions/checkout@08c6903cd8c0fde910a37f88322edcfb5dd907a8 # v5.0.0
         with:
           persist-credentials: false
-      - run: python3 -m venv .venv && .venv/bin/pip install --quiet @PACKAGE@
+      - run: python3 -m venv .venv && .venv/bin/pip install --quiet @PACKAGE@ boto3
       - run: PATH="$PWD/.venv/bin:$PATH" sh ./nightjar-lab.sh
         env:
 @VARIABLES@"""
@@ -83,7 +83,7 @@ nightjar-lab:
   resource_group: nightjar-lab
   timeout: 12h
   script:
-    - python3 -m venv .venv && .venv/bin/pip install --quiet @PACKAGE@
+    - python3 -m venv .venv && .venv/bin/pip install --quiet @PACKAGE@ boto3
     - PATH="$PWD/.venv/bin:$PATH" sh ./nightjar-lab.sh
 """
 
@@ -98,7 +98,7 @@ pipeline {
   stages {
     stage('Test') {
       steps {
-        sh 'python3 -m venv .venv && .venv/bin/pip install --quiet @PACKAGE@'
+        sh 'python3 -m venv .venv && .venv/bin/pip install --quiet @PACKAGE@ boto3'
         sh 'PATH="$PWD/.venv/bin:$PATH" sh ./nightjar-lab.sh'
       }
     }

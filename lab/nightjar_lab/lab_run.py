@@ -6,26 +6,30 @@ locked as long as its process lives, and is removed once everything is uploaded.
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import IO
+
+from filelock import FileLock, Timeout
 
 from nightjar_formats.errors import UserError
+from nightjar_formats.limits import MAX_FILES
 from nightjar_formats.model import Claims, RunKey
-from nightjar_formats.runs.file_names import is_file_name
+from nightjar_formats.runs.file_names import upload_names
+from nightjar_formats.runs.junit_packs import joined
 from nightjar_formats.runs.upload import PackedRun, UploadFile, pack, pieces
 from nightjar_formats.strict_json import read_json
 from nightjar_lab import texts
-from nightjar_lab.upload import MOST_FILES, is_result
+from nightjar_lab.result_files import PatternFiles, ReportPattern, ResultPaths, named_lines, result_paths
 
-STATE, LOCK, RESULTS = "run.json", "lock", "results"
+STATE, LOCK, RESULTS, JOINED = "run.json", "lock", "results", "joined"
+ELSEWHERE = "elsewhere-"
+"""Begins the name of the folder with copies of reports that the command wrote elsewhere."""
 EMPTY_REPORT = "nightjar-run.xml"
 KILLED = 137
 """The exit status of a command that was killed together with us: 128 plus the number of SIGKILL."""
@@ -66,8 +70,16 @@ class RunFolder:
     @contextmanager
     def locked(self) -> Iterator[bool]:
         """Hold the lock of the folder; yield False if another process holds it."""
-        with (self.path / LOCK).open("w") as file:
-            yield _lock(file)
+        lock = FileLock(self.path / LOCK)
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            lock.release()
 
     def save(self, run: PendingRun) -> None:
         """Store the run's description atomically."""
@@ -94,14 +106,20 @@ class RunFolder:
         return replace(run, claims=replace(run.claims, finished_at=self._last_written(), exit_status=KILLED))
 
     def packed_run(self, run: PendingRun) -> PackedRun:
-        """Return the run ready to upload; a run without reports gets an empty report. Raises `UserError`."""
+        """Return the run ready to upload; a run without reports gets an empty report. Raises `UserError`.
+
+        If a run may not have as many files, JUnit reports are joined.
+        """
         report_files = reports(self.results)
         if not report_files:
             empty = self.results / EMPTY_REPORT
             empty.write_text('<?xml version="1.0"?>\n<testsuites/>\n', encoding="utf-8")
             report_files = [empty]
-        if len(report_files) > MOST_FILES:
-            raise UserError(texts.TOO_MANY_FILES.format(most=MOST_FILES))
+        if len(report_files) > MAX_FILES:
+            report_files = joined(report_files, self.path / JOINED)
+        if len(report_files) > MAX_FILES:
+            words = {"count": len(report_files), "most": MAX_FILES, "folder": self.results}
+            raise UserError(texts.NOT_PACKED.format(**words))
         return pack(run.key, run.prefix, list(pieces(report_files, None, None, self.results)), run.claims)
 
     def remove(self) -> None:
@@ -120,45 +138,39 @@ def pending_runs(folder: Path) -> list[RunFolder]:
 
 
 def reports(folder: Path) -> list[Path]:
-    """Return the files of a folder that can be reports: regular ones of an allowed name, with content, no links."""
-    report_files = []
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if is_file_name(entry.name):
-                file_stat = entry.stat(follow_symlinks=False)
-                if is_result(file_stat):
-                    report_files.append(Path(entry.path))
-    return sorted(report_files)
+    """Return the files of a folder and its subfolders that can be reports. Raises `UserError`."""
+    return [path for path, _ in _result_paths(folder).files]
 
 
-def collect_reports(
-    run: RunFolder, command: Sequence[str], report_patterns: Sequence[str], since: float
-) -> tuple[list[Path], list[Path]]:
-    """Copy the reports that the command wrote elsewhere into the run's folder.
+def left_out(folder: Path) -> list[str]:
+    """Return a line for each file of a folder that is not uploaded, and why. Raises `UserError`."""
+    return named_lines(_result_paths(folder).left_out)
 
-    Return the reports that are older than `since`, the start of the command in seconds since 1970, and those that are
-    links: with a link, the command could make us upload a file that it must not read. Reports that pytest's options
-    name count only if the command wrote nothing into the folder itself, or each test would be reported twice.
+
+def _result_paths(folder: Path) -> ResultPaths:
+    try:
+        return result_paths(folder)
+    except OSError as error:
+        raise UserError(texts.RESULTS_UNREADABLE.format(folder=folder, reason=error.strerror)) from None
+
+
+def collect_reports(run: RunFolder, patterns: Sequence[ReportPattern], since: float) -> list[PatternFiles]:
+    """Copy the reports that the command wrote elsewhere into the run's folder; return what each pattern matches.
+
+    `since` is the start of the command in seconds since 1970: older files and links are not copied. Raises `UserError`
+    and OSError.
     """
-    all_patterns = [*report_patterns, *(() if reports(run.results) else reports_of_pytest(command))]
-    stale, links = [], []
-    for pattern in all_patterns:
-        # A pattern may be absolute, and those of pathlib may not.
-        base = Path(pattern)
-        for path in sorted(base.parent.glob(base.name)) if base.parent.is_dir() else ():
-            if not path.is_file():
-                continue
-            if path.is_symlink() or path.stat().st_nlink != 1:
-                links.append(path)
-                continue
-            if path.stat().st_mtime < since - 2:  # some file systems store times in steps of one or two seconds
-                stale.append(path)
-            else:
-                copy = run.results / path.name
-                # If the command made a link here, copying would overwrite the target of the link.
-                copy.unlink(missing_ok=True)
-                shutil.copyfile(path, copy)
-    return stale, links
+    matches = [pattern.matches(since) for pattern in patterns]
+    # A file of several patterns is one report.
+    paths = list(dict.fromkeys(path for match in matches for path in match.files))
+    written = [path.relative_to(run.results) for path in reports(run.results)]
+    names = upload_names([*written, *paths])[len(written) :]
+    if paths:
+        # A new folder, in which the command cannot have made a link through which we would write.
+        folder = Path(tempfile.mkdtemp(prefix=ELSEWHERE, dir=run.results))
+        for path, name in zip(paths, names):
+            shutil.copyfile(path, folder / name, follow_symlinks=False)
+    return matches
 
 
 def capabilities_of(folder: Path) -> str:
@@ -200,11 +212,3 @@ def reports_of_pytest(command: Sequence[str]) -> list[str]:
 def iso_time(seconds: float) -> str:
     """Return a time in seconds since 1970 in the format of a manifest."""
     return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _lock(file: IO[str]) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

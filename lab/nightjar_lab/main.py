@@ -16,6 +16,7 @@ LAZY = {
     "agent": ("nightjar_lab.cli.agent:agent", "Claim requested tests, run them, upload the results."),
     "check": ("nightjar_lab.cli.check:check", "Check result files before you upload them."),
     "suite": ("nightjar_lab.suite.cli:suite", "Test a compiler or a backend as a black box."),
+    "ci": ("nightjar_lab.cli.ci:ci", "Ask the bot what CI should run."),
     "doctor": ("nightjar_lab.cli.doctor:doctor", "Check everything that a lab depends on."),
     "init": ("nightjar_lab.cli.init:init", "Write the files that a lab's CI needs."),
     "nightly": ("nightjar_lab.cli.nightly:nightly", "Print the commit to test."),

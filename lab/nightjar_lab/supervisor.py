@@ -14,6 +14,8 @@ import sys
 import threading
 
 NOT_STARTED = 127
+NEW_GROUP = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
+"""On Windows, which has no sessions: https://docs.python.org/3/library/subprocess.html#windows-constants."""
 
 
 def main(command: list[str]) -> int:
@@ -30,9 +32,11 @@ def main(command: list[str]) -> int:
     # A SIGTERM to us becomes a Ctrl-C for the command, so that a test runner writes its report. The handler is set
     # before the command starts, because our own end would leave the command behind. A signal that arrives while it
     # starts is sent afterwards.
-    signal.signal(signal.SIGTERM, interrupt)
+    signal.signal(getattr(signal, "SIGBREAK", signal.SIGTERM), interrupt)
     try:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)  # noqa: S603
+        process = subprocess.Popen(  # noqa: S603
+            command, stdin=subprocess.DEVNULL, start_new_session=True, creationflags=NEW_GROUP
+        )
     except OSError as error:
         sys.stderr.write(f"{command[0]}: {error.strerror}\n")
         return NOT_STARTED
@@ -53,15 +57,22 @@ def main(command: list[str]) -> int:
 
 
 def interrupt_group(group: int) -> None:
-    """Send Ctrl-C to all processes of a group; there may be none left."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGINT)
+    """Send Ctrl-C (on Windows Ctrl-Break) to all processes of a group; there may be none left."""
+    with contextlib.suppress(OSError):
+        if sys.platform == "win32":
+            os.kill(group, signal.CTRL_BREAK_EVENT)
+        else:
+            os.killpg(group, signal.SIGINT)
 
 
 def kill_group(group: int) -> None:
     """Kill all processes of a group; there may be none left."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGKILL)
+    with contextlib.suppress(OSError):
+        if sys.platform == "win32":
+            # A group cannot be killed there, but a process with those that it has started.
+            subprocess.run(["taskkill", "/F", "/T", "/PID", str(group)], capture_output=True, check=False)  # noqa: S603, S607
+        else:
+            os.killpg(group, signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,24 @@ ALREADY_RUNS = "another agent uses {folder}; give each agent a folder of its own
 NOT_THE_BOT = "the answer is not JSON; is this the address of the bot?"
 REDIRECTED = "the address redirects to {to} ({status}), and nightjar-lab follows no redirects; correct NIGHTJAR_URL"
 
+# Files that a command wrote, and why some are not uploaded
+LEFT_OUT = "{path} is not uploaded: {reason}"
+MORE_LEFT_OUT = "{count} more files are not uploaded"
+IS_LINK = "it is a link; write the file itself"
+HAS_LINKS = "it has a second name (a hard link); write a copy"
+NOT_REGULAR = "it is not a regular file"
+IS_EMPTY = "it is empty"
+IS_HIDDEN = "its name begins with a dot"
+IS_MANIFEST = "only nightjar-lab writes manifest.json"
+TOO_DEEP = "it is below {most} folders"
+RESULTS_UNREADABLE = (
+    "{folder}, the folder NIGHTJAR_RESULTS, cannot be read: {reason}; the command replaced or removed it"
+)
+NOT_PACKED = (
+    "the run has {count} reports, more than the {most} files that a run may have, even after JUnit reports are joined; "
+    "let the command write fewer files, or run it in shards (--shard). The reports stay in {folder}"
+)
+
 # What it does
 WAITS_FOR_JOBS = "waiting for jobs for {targets}, asking the bot at {url}"
 CLAIMED = "job {job}: {repository} {sha} on {target}, attempt {attempt}, for {who}"
@@ -60,6 +78,7 @@ STOPPED = "the agent was stopped"
 UNEXPECTED = "the agent failed ({kind}); see its log"
 
 # The bucket
+NO_BOTO3 = "boto3 is not installed, and uploads to a bucket need it: pip install boto3"
 BUCKET_AWAY = "could not reach bucket {bucket} ({reason}); check the network and AWS_ENDPOINT_URL, then try again"
 NO_BUCKET = (
     "bucket {bucket} does not exist at the account or endpoint that the AWS_* variables name; correct NIGHTJAR_BUCKET "
@@ -149,7 +168,8 @@ NEEDS_TOKEN = "we need a token to check them; set NIGHTJAR_LAB_TOKEN"  # noqa: S
 NO_URL = "NIGHTJAR_URL is not set"
 DISK_FREE = "{free:,} MB are free in {folder}"
 DISK_FULL = "only {free:,} MB are free in {folder}; free at least {least:,} MB"
-NO_ZSTANDARD = "cannot be used ({reason}); reinstall it: pip install --force-reinstall zstandard"
+NO_ZSTD = "cannot be used ({reason}); reinstall it: pip install --force-reinstall backports.zstd"
+WORKS = "works"
 CLOCK_GOOD = "within {seconds:.0f} s of the bot's"
 CLOCK_WRONG = "differs by {seconds:.0f} s from the bot's; synchronize it, or S3 refuses uploads"
 REPOSITORY_KNOWN = "the bot accepts results for {repository}"

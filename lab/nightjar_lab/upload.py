@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-import stat
 import time
 import urllib.error
 import urllib.request
@@ -16,14 +15,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from nightjar_formats.limits import MAX_FILE_BYTES, MAX_RUN_BYTES
+from nightjar_formats.limits import MAX_FILE_BYTES, MAX_FILES, MAX_RUN_BYTES
 from nightjar_formats.model import MANIFEST
-from nightjar_formats.runs.file_names import is_file_name
+from nightjar_formats.runs.file_names import upload_names
 from nightjar_formats.runs.upload import PackedRun, UploadFile
 from nightjar_lab import texts
 from nightjar_lab.api import OPENER, check_address, reason_of
+from nightjar_lab.result_files import named_lines, result_paths
 
-MOST_FILES = 200
 CHUNK = 1 << 18
 TRIES = 6
 FIRST_PAUSE = 1.0
@@ -36,17 +35,16 @@ class UploadFailed(Exception):
 
 @dataclass(frozen=True)
 class ResultFile:
-    """A file that the test wrote: its size and digest, and the device and inode number with which it was read."""
+    """A file that the test wrote, and its name in the run.
+
+    It has the size, the digest, and the device and inode number with which it was read.
+    """
 
     path: Path
+    name: str
     size: int
     sha256: str
     identity: tuple[int, int]
-
-    @property
-    def name(self) -> str:
-        """Return the file's name."""
-        return self.path.name
 
     @property
     def upload_file(self) -> UploadFile:
@@ -63,31 +61,28 @@ class ResultFile:
             raise UploadFailed(texts.RESULT_CHANGED.format(name=self.name))
 
 
-def result_files(folder: Path, most: int = MAX_FILE_BYTES) -> list[ResultFile]:
-    """Return the result files of a folder: regular ones with one name each, no links. Raises `UploadFailed`.
+def result_files(
+    folder: Path, most: int = MAX_FILE_BYTES, named: Callable[[str], object] = lambda _line: None
+) -> list[ResultFile]:
+    """Return the result files of a folder, as `result_paths` finds them. Raises `UploadFailed`.
 
     The test could use a link to make the agent upload a file of the lab that the test itself must not read. Each file
-    has at most `most` bytes, and all together those of a run; nothing is read before that is known.
+    has at most `most` bytes, and all together those of a run; nothing is read before that is known. `named` gets a line
+    for each file that is left out.
     """
-    files: list[tuple[Path, os.stat_result]] = []
-    folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        for name in sorted(os.listdir(folder_fd)):  # noqa: PTH208  # of the folder that was opened, whatever is there now
-            if not is_file_name(name):
-                continue
-            file_stat = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
-            if is_result(file_stat):
-                files.append((folder / name, file_stat))
-    finally:
-        os.close(folder_fd)
-    if len(files) > MOST_FILES:
-        raise UploadFailed(texts.TOO_MANY_FILES.format(most=MOST_FILES))
+    result = result_paths(folder)
+    for line in named_lines(result.left_out):
+        named(line)
+    files = result.files
+    if len(files) > MAX_FILES:
+        raise UploadFailed(texts.TOO_MANY_FILES.format(most=MAX_FILES))
     for path, file_stat in files:
         if file_stat.st_size > most:
             raise UploadFailed(texts.TOO_LARGE.format(name=path.name, most=most))
     if sum(file_stat.st_size for _, file_stat in files) > MAX_RUN_BYTES:
         raise UploadFailed(texts.TOO_LARGE_TOGETHER.format(most=MAX_RUN_BYTES))
-    return [_read(path, file_stat) for path, file_stat in files]
+    names = upload_names([path.relative_to(folder) for path, _ in files])
+    return [_read(path, name, file_stat) for (path, file_stat), name in zip(files, names)]
 
 
 def copy_files(files: Sequence[ResultFile], into: Path) -> None:
@@ -98,11 +93,11 @@ def copy_files(files: Sequence[ResultFile], into: Path) -> None:
                 copy.write(chunk)
 
 
-def _read(path: Path, file_stat: os.stat_result) -> ResultFile:
+def _read(path: Path, name: str, file_stat: os.stat_result) -> ResultFile:
     digest, identity = hashlib.sha256(), (file_stat.st_dev, file_stat.st_ino)
     for chunk in _content(path, file_stat.st_size, identity):
         digest.update(chunk)
-    return ResultFile(path, file_stat.st_size, digest.hexdigest(), identity)
+    return ResultFile(path, name, file_stat.st_size, digest.hexdigest(), identity)
 
 
 def _content(path: Path, size: int, identity: tuple[int, int]) -> Iterator[bytes]:
@@ -119,11 +114,6 @@ def _content(path: Path, size: int, identity: tuple[int, int]) -> Iterator[bytes
         raise UploadFailed(texts.UPLOAD_FAILED.format(reason=reason_of(error))) from None
     if bytes_left:
         raise UploadFailed(texts.RESULT_CHANGED.format(name=path.name))
-
-
-def is_result(file_stat: os.stat_result) -> bool:
-    """Say whether a file can be a result: a regular file that is not empty and has only one name (no hard link)."""
-    return stat.S_ISREG(file_stat.st_mode) and file_stat.st_nlink == 1 and file_stat.st_size > 0
 
 
 def send_permitted(permission: Mapping[str, Any], packed_run: PackedRun, files: Sequence[ResultFile]) -> None:

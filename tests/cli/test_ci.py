@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
+from nightjar_lab.main import kit
 
 from bot.cli.main import cli
 
@@ -15,24 +17,33 @@ NOBODY: dict[str, str | None] = dict.fromkeys(
 EVERYTHING = "SKIP_CI=false\nDOCS_ONLY=false\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=true\n"
 
 
-def decide(*arguments: str, **env: str) -> Result:
-    return CliRunner().invoke(cli, ["ci", "decide", *arguments], env={**NOBODY, **env})
+def decide(*arguments: str, program: click.Command = cli, **env: str) -> Result:
+    return CliRunner().invoke(program, ["ci", "decide", *arguments], env={**NOBODY, **env})
 
 
+of_both = pytest.mark.parametrize("program", [cli, kit], ids=["nightjar", "nightjar-lab"])
+"""For what is the same in the command of the lab kit, which asks only the bot."""
+
+
+@of_both
 @pytest.mark.parametrize("number", ["", " ", "null", "false", "None"])
-def test_a_build_of_no_pull_request_runs_everything_and_asks_nobody(number: str) -> None:
+def test_a_build_of_no_pull_request_runs_everything_and_asks_nobody(number: str, program: click.Command) -> None:
     """Pushes to main and the like; CIs leave the number empty, or write null."""
-    result = decide("--pr", number)
+    result = decide("--pr", number, program=program)
     assert (result.exit_code, result.stdout) == (0, EVERYTHING)
     assert "# skip_ci=false: This build is not for a pull request, so CI runs." in result.stderr.splitlines()
 
 
+@of_both
 @pytest.mark.parametrize("arguments", [["--pr", "", "--branch", ""], ["--branch", ""], ["--branch", "null"]])
-def test_a_build_of_neither_pull_request_nor_branch_runs_everything_and_asks_nobody(arguments: list[str]) -> None:
-    result = decide(*arguments, "--sha", "a" * 40)
+def test_a_build_of_neither_pull_request_nor_branch_runs_everything_and_asks_nobody(
+    arguments: list[str], program: click.Command
+) -> None:
+    result = decide(*arguments, "--sha", "a" * 40, program=program)
     assert (result.exit_code, result.stdout) == (0, EVERYTHING)
 
 
+@of_both
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -54,10 +65,28 @@ def test_a_build_of_neither_pull_request_nor_branch_runs_everything_and_asks_nob
         ["--pr", "1", "--repo", "octocat/compiler", "--api", "https://me:sesame@ci.example.org"],
     ],
 )
-def test_invalid_usage_ends_with_2_and_prints_no_values(arguments: list[str]) -> None:
-    result = decide(*arguments)
+def test_invalid_usage_ends_with_2_and_prints_no_values(arguments: list[str], program: click.Command) -> None:
+    result = decide(*arguments, program=program)
     assert (result.exit_code, result.stdout) == (2, "")
     assert "Error: " in result.stderr
+    assert "sesame" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("env", "reason"),
+    [
+        ({}, "neither --api nor NIGHTJAR_URL is set"),
+        ({"NIGHTJAR_URL": "http://127.0.0.1:9"}, "the bot did not answer (no connection to 127.0.0.1:9)"),
+        ({"NIGHTJAR_URL": "http://ci.example.org", "NIGHTJAR_TOKEN": "sesame"}, "NIGHTJAR_TOKEN is not sent to http:"),
+    ],
+)
+def test_the_kit_runs_everything_if_it_cannot_ask(
+    env: dict[str, str], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nightjar_lab.ci.ask_bot.time.sleep", lambda _seconds: None)
+    result = decide("--pr", "1", "--repo", "octocat/compiler", program=kit, **env)
+    assert (result.exit_code, result.stdout) == (0, EVERYTHING)
+    assert f"# run_slow_tests=true: Fallback: {reason}" in result.stderr
     assert "sesame" not in result.stderr
 
 

@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 
 from bot.app.load import app_model, parse_config
 from bot.config import ConfigError
-from bot.config.docs import repository_file_schema_text, schema_text
+from bot.config.schema import repository_file_schema_text, schema_text
 from tests.settings import own_file
 
 SCHEMA = json.loads(schema_text(app_model()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import sys
 from collections.abc import AsyncIterator
@@ -17,7 +18,7 @@ from tests.conversations.test_requests import PULL, SETTINGS, STATUSES
 from tests.conversations.test_skip_ci import CODE, DOCS, FILES, SKIP
 from tests.conversations.town import Town
 from tests.conversations.town import town as start_town
-from tests.running import ROOT, Finished, environment, run
+from tests.running import ROOT, Finished, environment, finished, run
 
 EVERYTHING = "SKIP_CI=false\nDOCS_ONLY=false\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=true\n"
 OWN_FILE = 'skip_ci: {globs: ["*.md"]}\nrebuild_docker:\n'
@@ -79,6 +80,32 @@ async def test_a_ci_step_asks_the_bot(town: Town, tmp_path: Path) -> None:
     assert decided.out == "SKIP_CI=false\nDOCS_ONLY=false\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=false\n"
 
 
+KIT_ALONE = """
+import sys
+for name in ("aiohttp", "bot", "gidgethub", "handlers", "pydantic", "sqlalchemy", "yarl"):
+    sys.modules[name] = None
+from nightjar_lab.main import main
+main(sys.argv[1:])
+"""
+
+
+async def test_the_kit_gets_the_answer_of_the_server_without_its_packages(town: Town, tmp_path: Path) -> None:
+    docs = town.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
+    words = ("ci", "decide", "--pr", str(docs.number), "--repo", "octocat/compiler", "--sha", docs.head_sha)
+    await town.quiet()
+    for form in ("env", "json", "github"):
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", KIT_ALONE, *words, "--format", form),
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(ROOT / "lab"), "NIGHTJAR_URL": town.url},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        kit = await finished(process)
+        server = await ask_bot(town, tmp_path, docs, "--sha", docs.head_sha, "--format", form)
+        assert (kit.status, kit.out, kit.err) == (0, server.out, server.err)
+
+
 async def in_a_shell(script: str, folder: Path, **env: str) -> tuple[int, str]:
     """Run a script as a CI does; returns its exit status and what it printed."""
     process = await asyncio.create_subprocess_exec(
@@ -99,9 +126,12 @@ async def test_the_commands_of_the_guide_work_and_a_command_that_cannot_start_is
     pull = town.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
     await town.quiet()
     variables = {"PR": str(pull.number), "SHA": pull.head_sha}
-    command = f'nightjar() {{ "{sys.executable}" -m bot "$@"; }}\n'
-    assert await in_a_shell(command + lines, tmp_path, **variables) == (0, "true true false\n")
-    (tmp_path / "nightjar").write_text("#!/bin/sh\n")  # not executable
+    command = tmp_path / "nightjar-lab"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m nightjar_lab "$@"\n')
+    command.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    assert await in_a_shell(lines, tmp_path, PATH=path, **variables) == (0, "true true false\n")
+    command.chmod(0o644)  # not executable
     status, output = await in_a_shell(lines, tmp_path, PATH=str(tmp_path), **variables)
     assert status in (126, 127)  # shells differ in this
     assert output == ""

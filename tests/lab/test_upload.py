@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import subprocess
 import tracemalloc
 from pathlib import Path
 
 import pytest
 from aiohttp import web
-from nightjar_formats.limits import MAX_FILE_BYTES, MAX_RUN_BYTES
+from nightjar_formats.limits import MAX_FILE_BYTES, MAX_FILES, MAX_RUN_BYTES
 from nightjar_formats.model import Claims, RunKey
+from nightjar_formats.runs.file_names import is_file_name
 from nightjar_formats.runs.upload import pack
-from nightjar_lab.upload import MOST_FILES, ResultFile, UploadFailed, copy_files, result_files, send_permitted
+from nightjar_lab.upload import ResultFile, UploadFailed, copy_files, result_files, send_permitted
 
 from tests.serving import served
 
@@ -45,7 +47,7 @@ def upload(url: str, files: list[ResultFile]) -> None:
 @pytest.mark.parametrize(
     ("count", "size", "reason"),
     [
-        (MOST_FILES + 1, 1, "more than 200 result files"),
+        (MAX_FILES + 1, 1, "more than 256 result files"),
         (1, MAX_FILE_BYTES + 1, "0.xml has more than 67108864 bytes"),
         (200, MAX_FILE_BYTES, "more than 536870912 bytes together"),
         (9, MAX_RUN_BYTES // 9 + 1, "more than 536870912 bytes together"),
@@ -146,7 +148,58 @@ def test_only_regular_files_with_one_name_are_results(folder: Path, tmp_path: Pa
     (folder / "manifest.json").write_text("{}")
     (folder / ".hidden").write_text("x")
     (folder / "te.xml").write_text("<testsuites/>")
-    assert [(file.name, file.size) for file in result_files(folder)] == [("te.xml", 13)]
+    lines: list[str] = []
+    assert [(file.name, file.size) for file in result_files(folder, named=lines.append)] == [("te.xml", 13)]
+    assert lines == [
+        ".hidden is not uploaded: its name begins with a dot",
+        "a.xml is not uploaded: it is a link; write the file itself",
+        "b.xml is not uploaded: it has a second name (a hard link); write a copy",
+        "c.xml is not uploaded: it is not a regular file",
+        "e.xml is not uploaded: it is empty",
+        "manifest.json is not uploaded: only nightjar-lab writes manifest.json",
+    ]
     (tmp_path / "linked").symlink_to(folder)
     with pytest.raises(OSError, match="Not a directory"):
         result_files(tmp_path / "linked")
+
+
+def test_files_of_subfolders_and_of_any_name_are_results_and_links_among_them_are_named(
+    folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret/key.xml").write_text("of the lab")
+    for name in ("te.xml", "a/te.xml", "b/te.xml", "b/my results.xml", "-x.xml", "é.xml", "b/manifest.json"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(name)
+    (folder / "a/linked").symlink_to(tmp_path / "secret")
+    (folder / "a/round").symlink_to(folder)
+    deep = folder.joinpath(*"abcdefghijklmnopqrst")
+    deep.mkdir(parents=True)
+    (deep / "te.xml").write_text("deep")
+    lines: list[str] = []
+    files = result_files(folder, named=lines.append)
+    names = {str(file.path.relative_to(folder)): file.name for file in files}
+    assert len(names) == len(set(names.values())) == 7
+    assert all(is_file_name(name) for name in names.values())
+    assert names["a/te.xml"] == "te.xml"
+    assert {path: re.sub("[0-9a-f]{12}", "#", name) for path, name in names.items() if path != "a/te.xml"} == {
+        "te.xml": "te-#.xml",
+        "b/te.xml": "te-#.xml",
+        "b/my results.xml": "my_results-#.xml",
+        "b/manifest.json": "manifest-#.json",
+        "-x.xml": "x-#.xml",
+        "é.xml": "_-#.xml",
+    }
+    assert lines == [
+        "a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q is not uploaded: it is below 16 folders",
+        "a/linked is not uploaded: it is a link; write the file itself",
+        "a/round is not uploaded: it is a link; write the file itself",
+    ]
+
+
+def test_files_that_are_left_out_are_counted_once_ten_are_named(folder: Path) -> None:
+    for number in range(13):
+        (folder / f"{number:02}.xml").touch()
+    lines: list[str] = []
+    assert result_files(folder, named=lines.append) == []
+    assert lines[9:] == ["09.xml is not uploaded: it is empty", "3 more files are not uploaded"]

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nightjar_formats.limits import MAX_FILE_BYTES
+from nightjar_formats.limits import MAX_FILE_BYTES, MAX_FILES
 from nightjar_formats.model import Claims, RunKey
 from nightjar_formats.readers.decoding.inflate import GZIP
+from nightjar_formats.runs.file_names import is_file_name, upload_names
 from nightjar_formats.runs.manifest import read_manifest
 from nightjar_formats.runs.offline_check import check_files
 from nightjar_formats.runs.upload import PackedRun, UploadFile, check_file_names, pack, pieces, send
@@ -80,19 +81,53 @@ def test_an_invalid_key_is_reported(tmp_path: Path, wrong: dict[str, str]) -> No
         packed_run(tmp_path, key=replace(KEY, **wrong))
 
 
-def test_files_that_cannot_be_in_one_folder_are_reported() -> None:
-    check_file_names([Path("a/x.xml"), Path("b/y.xml")])
-    with pytest.raises(UserError, match=r"two files are named x\.xml"):
-        check_file_names([Path("a/x.xml"), Path("b/x.xml")])
-    for name in ("manifest.json", "my results.xml", ".hidden", "é.xml"):
-        with pytest.raises(UserError, match="cannot be the name of a run's file"):
-            check_file_names([Path(name)])
+def test_files_of_one_name_and_of_other_names_get_names_of_their_own() -> None:
+    paths = [Path(name) for name in ("a/x.xml", "b/x.xml", "my results.xml", "日本.xml.gz", ".hidden", "x" * 201)]
+    check_file_names(paths)
+    names = upload_names(paths)
+    assert names == upload_names(paths)
+    assert [re.sub("-[0-9a-f]{12}", "-#", name) for name in names] == [
+        "x.xml",
+        "x-#.xml",
+        "my_results-#.xml",
+        "_-#.xml.gz",
+        "_-#.hidden",
+        f"{'x' * 80}-#",
+    ]
+
+
+def test_a_name_made_safe_is_not_that_of_another_file() -> None:
+    [_, safe] = upload_names([Path("a/x.xml"), Path("b/x.xml")])
+    names = upload_names([Path("a/x.xml"), Path("b/x.xml"), Path(safe)])
+    assert names[2] == safe
+    assert len(set(names)) == 3
+
+
+@pytest.mark.parametrize(
+    ("paths", "message"),
+    [
+        (["x.xml", "x.xml"], r"x\.xml is named twice"),
+        (["a/manifest.json"], r"a/manifest\.json has the name of a run's manifest"),
+        ([f"{number}.xml" for number in range(MAX_FILES + 1)], "a run has at most 256 files"),
+    ],
+)
+def test_files_that_cannot_be_those_of_one_run_are_refused(paths: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        check_file_names([Path(path) for path in paths])
 
 
 NAMES = st.one_of(
     st.text(alphabet="aB1._+- é", min_size=1, max_size=8).filter(lambda name: name not in (".", "..")),
     st.sampled_from(["a" * 200, "a" * 201, "te.xml", "manifest.json.gz", "-a.xml", "a\nb", "日本.xml"]),
 )
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b"]), NAMES), max_size=6, unique=True))
+def test_every_name_becomes_one_that_the_bot_accepts(pairs: list[tuple[str, str]]) -> None:
+    paths = [Path(folder, name) for folder, name in pairs]
+    names = upload_names(paths)
+    assert len(set(names)) == len(paths)
+    assert all(is_file_name(name) for name in names)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b"]), NAMES), min_size=1, max_size=4))

@@ -11,11 +11,11 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
 from itertools import chain, compress, groupby, islice
 from typing import Any, NamedTuple
 
-import zstandard
-
+from nightjar_formats import zstd
 from nightjar_formats.columns import BOUNDS, CODES, FLAKY, STATUS_BYTES, duration_code, texts
 from nightjar_formats.columns.attempts import AttemptGroups, worse
 from nightjar_formats.columns.text_packs import LEVEL, TextPack, TextPacker
@@ -249,7 +249,7 @@ class NamesWriter:
     """Compresses names as they arrive, one line for each."""
 
     def __init__(self) -> None:
-        self._compressor = zstandard.ZstdCompressor(level=LEVEL).compressobj()
+        self._compressor = zstd.ZstdCompressor(level=LEVEL)
         self._parts: list[bytes] = []
         self._waiting: list[str] = []
 
@@ -281,7 +281,7 @@ def read_names(blobs: Iterable[bytes]) -> Iterator[str]:
 def _pieces(blobs: Iterable[bytes]) -> Iterator[list[str]]:
     for blob in blobs:
         rest = b""
-        with zstandard.ZstdDecompressor().stream_reader(blob, read_across_frames=True) as reader:
+        with zstd.ZstdFile(BytesIO(blob)) as reader:
             while piece := reader.read(PIECE_BYTES):
                 lines, ended, rest = (rest + piece).rpartition(b"\n")
                 if ended:

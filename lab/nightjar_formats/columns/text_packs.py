@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import zstandard
+from nightjar_formats import zstd
 
 LEVEL = 3
 """The level of compression. On real failures' texts, a higher level takes longer and saves almost nothing."""
@@ -23,7 +23,7 @@ class TextPack(NamedTuple):
     @property
     def is_full(self) -> bool:
         """Whether packing its texts with others would save little."""
-        return 2 * zstandard.frame_content_size(self.blob) >= PACK_BYTES
+        return 2 * (zstd.get_frame_info(self.blob).decompressed_size or 0) >= PACK_BYTES
 
 
 class TextPacker:
@@ -63,7 +63,7 @@ class TextPacker:
 
 def unpacked(blob: bytes) -> list[bytes]:
     """Return the texts of a pack."""
-    data = zstandard.ZstdDecompressor().decompress(blob)
+    data = zstd.decompress(blob)
     (count,) = struct.unpack_from("<I", data)
     lengths = struct.unpack_from(f"<{count}I", data, 4)
     texts, begin = [], 4 + 4 * count
@@ -75,6 +75,4 @@ def unpacked(blob: bytes) -> list[bytes]:
 
 def _packed(texts: Sequence[bytes]) -> bytes:
     head = struct.pack(f"<{len(texts) + 1}I", len(texts), *map(len, texts))
-    compressed = zstandard.ZstdCompressor(level=LEVEL).compress(b"".join((head, *texts)))
-    # Copied, because `compress` returns the beginning of a block of memory that is as large as the texts.
-    return memoryview(compressed).tobytes()
+    return zstd.compress(b"".join((head, *texts)), LEVEL)

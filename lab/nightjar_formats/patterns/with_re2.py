@@ -12,7 +12,11 @@ from nightjar_formats.patterns.match import PatternMatch, Span, TextPattern, wit
 MAX_MEMORY = 1 << 20
 """The most bytes of a pattern's cache; beyond that, RE2 drops cached states or becomes slower."""
 
-_UNANCHORED, _AT_START, _WHOLE = re2._Anchor.UNANCHORED, re2._Anchor.ANCHOR_START, re2._Anchor.ANCHOR_BOTH
+try:
+    _UNANCHORED, _AT_START, _WHOLE = re2._Anchor.UNANCHORED, re2._Anchor.ANCHOR_START, re2._Anchor.ANCHOR_BOTH
+except AttributeError:
+    # Other packages have a module of this name too: pyre2, fb-re2.
+    raise ImportError("the module re2 is not that of google-re2", name="re2") from None
 
 
 class Re2Pattern(TextPattern):

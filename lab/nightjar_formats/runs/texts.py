@@ -81,8 +81,9 @@ CHANGING = (
 NO_DURATION = "{count:,} of its {cases:,} cases have no duration"
 
 # An upload
-BAD_NAME = "{name} cannot be the name of a run's file; use only letters, digits and . _ + -, as in te.xml"
-TWO_OF_A_NAME = "two files are named {name}; rename one, because a run has one folder"
+NAMED_MANIFEST = "{path} has the name of a run's manifest; rename it if it is a result file"
+GIVEN_TWICE = "{path} is named twice"
+TOO_MANY_FILES = f"a run has at most {MAX_FILES} files; merge some of them, or upload the run in shards"
 UPLOAD_TOO_LARGE = f"{{name}} has more than {MAX_FILE_BYTES >> 20} MiB, which is the limit; use --compress or shards"
 STILL_TOO_LARGE = f"{{name}} has more than {MAX_FILE_BYTES >> 20} MiB even compressed, which is the limit; use shards"
 NOT_A_KEY = (

@@ -12,19 +12,21 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-import zstandard
-
+from nightjar_formats import zstd
 from nightjar_formats.errors import AlreadyThere, TryAgain, UserError
 from nightjar_formats.limits import MAX_FILE_BYTES
 from nightjar_formats.model import MANIFEST, Claims, RunKey
 from nightjar_formats.readers.decoding.inflate import GZIP, ZSTD
 from nightjar_formats.refused import Refused
 from nightjar_formats.runs import texts
-from nightjar_formats.runs.file_names import path_faults
+from nightjar_formats.runs.file_names import path_faults, upload_names
 from nightjar_formats.runs.manifest import SCHEMA, read_manifest, run_key
 from nightjar_formats.runs.offline_check import sha256_of
 
-ZSTD_LEVEL = 10
+ZSTD_OPTIONS: Mapping[int, int] = {
+    zstd.CompressionParameter.compression_level: 10,
+    zstd.CompressionParameter.checksum_flag: 1,
+}
 SUFFIXES = {"gz": ".gz", "zst": ".zst"}
 CHUNK = 1 << 20
 
@@ -80,18 +82,19 @@ def check_file_names(paths: Sequence[Path]) -> None:
 
 
 def pieces(paths: Sequence[Path], format: str | None, compress: str | None, into: Path) -> Iterator[UploadFile]:
-    """Yield the files to upload. With `compress`, write a compressed copy of each uncompressed file into `into`.
+    """Yield the files to upload, under the names of `upload_names`.
 
-    A file is compressed the same way every time, so that a second upload recognizes it. Raises `UserError`.
+    With `compress`, write a compressed copy of each uncompressed file into `into`. A file is compressed the same way
+    every time, so that a second upload recognizes it. Raises `UserError`.
     """
-    for path in paths:
+    for path, name in zip(paths, upload_names(paths)):
         try:
-            source = path if compress is None or _is_compressed(path) else _compressed(path, compress, into)
+            source = path if compress is None or _is_compressed(path) else _compressed(path, name, compress, into)
             size = source.stat().st_size
             if size > MAX_FILE_BYTES:
                 packed = source is not path or _is_compressed(path)
                 raise UserError((texts.STILL_TOO_LARGE if packed else texts.UPLOAD_TOO_LARGE).format(name=path.name))
-            yield UploadFile(source, source.name, size, sha256_of(source), format)
+            yield UploadFile(source, name if source is path else source.name, size, sha256_of(source), format)
         except OSError as error:
             reason = (error.strerror or type(error).__name__).lower()
             raise UserError(texts.PATH_UNREADABLE.format(path=path, reason=reason)) from None
@@ -155,15 +158,16 @@ def _is_compressed(path: Path) -> bool:
         return file.read(4).startswith((GZIP, ZSTD))
 
 
-def _compressed(path: Path, compress: str, into: Path) -> Path:
-    copy = into / (path.name + SUFFIXES[compress])
+def _compressed(path: Path, name: str, compress: str, into: Path) -> Path:
+    copy = into / (name + SUFFIXES[compress])
     with path.open("rb") as source, copy.open("wb") as file:
         if compress == "gz":
             # Without a time and a file name, so that the same file always has the same compressed bytes.
             with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as packed:
                 shutil.copyfileobj(source, packed, CHUNK)
         else:
-            zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True).copy_stream(source, file)
+            with zstd.ZstdFile(file, "wb", options=ZSTD_OPTIONS) as packed:
+                shutil.copyfileobj(source, packed, CHUNK)
     return copy
 
 

@@ -8,6 +8,11 @@ from typing import Any
 
 import click
 
+from nightjar_lab.cli import texts
+
+OF_UNIX = ("fcntl", "grp", "pwd", "resource", "termios")
+"""Modules that Python has on Linux and macOS only."""
+
 
 class LazyGroup(click.Group):
     """A group of commands; `lazy` maps a command's name to its `MODULE:NAME` and its short help."""
@@ -25,7 +30,12 @@ class LazyGroup(click.Group):
         if cmd_name not in self._lazy:
             return super().get_command(ctx, cmd_name)
         module, _, name = self._lazy[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(module), name)
+        try:
+            command: click.Command = getattr(import_module(module), name)
+        except ModuleNotFoundError as error:
+            if error.name not in OF_UNIX:
+                raise
+            raise click.ClickException(texts.NEEDS_UNIX.format(command=cmd_name, module=error.name)) from None
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

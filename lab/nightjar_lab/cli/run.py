@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import click
@@ -45,10 +46,13 @@ from nightjar_lab.lab_run import (
     capabilities_of,
     collect_reports,
     iso_time,
+    left_out,
     pending_runs,
     reports,
+    reports_of_pytest,
 )
 from nightjar_lab.nightly import nightly_commit
+from nightjar_lab.result_files import ReportPattern, named_lines
 
 GRACE = 20.0
 NIGHTLY, HEAD = "nightly", "HEAD"
@@ -75,7 +79,13 @@ NIGHTLY, HEAD = "nightly", "HEAD"
 )
 @claim_options
 @pass_option
-@click.option("--report", "named", multiple=True, metavar="PATTERN", help="Reports that COMMAND writes elsewhere.")
+@click.option(
+    "--report",
+    "named",
+    multiple=True,
+    metavar="PATTERN",
+    help="Reports that COMMAND writes elsewhere, as in 'build/**/*.xml'. One that matches none makes the run fail.",
+)
 @click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),
@@ -98,8 +108,8 @@ def run(command: tuple[str, ...], **options: Any) -> None:
     """Run COMMAND, and upload the reports that it writes into the folder NIGHTJAR_RESULTS.
 
     For pytest, the plugin of this package writes the report; files of --junitxml and --report-log are found as well.
-    The exit status is that of COMMAND. If COMMAND succeeds and the upload fails, it is 1. If COMMAND writes no report,
-    the run says that it crashed.
+    The exit status is that of COMMAND. If COMMAND succeeds, it is 1 if the upload fails, if there is no report, or if a
+    --report matches none. A run without a report says that COMMAND crashed.
 
     After SIGTERM or SIGINT, COMMAND gets a SIGINT, and what it has reported is uploaded. If the upload fails or is
     killed, the run stays in the folder, and the next `run`, or `run --resume`, uploads it under the same run ID.
@@ -149,11 +159,18 @@ class _CommandRun:
         key = RunKey(place.repository, options["lab"], target, sha, options["run_id"] or new_run_id())
         self._run = PendingRun(place.bucket, place.prefix, key, claims_of(options))
         self._run.check()
-        self._folder = RunFolder(options["folder"].resolve() / key.run_id)
+        runs = options["folder"].resolve()
+        self._folder = RunFolder(runs / key.run_id)
+        # Before the command runs: it may make links where the patterns begin.
+        self._patterns = [_report_pattern(pattern, runs) for pattern in options["named"]]
+        self._pytest_reports = [ReportPattern(path, runs, is_literal=True) for path in reports_of_pytest(command)]
         self._command = command
         self._options = options
         self._running: StreamedCommand | None = None
-        self._interrupted = False
+        self._grace: Timer | None = None
+        """Kills the command some seconds after a signal."""
+        self._has_reports = True
+        """Whether the command left a report, and each pattern matched one."""
 
     def run(self) -> int:
         """Do the run and return the exit status."""
@@ -174,15 +191,14 @@ class _CommandRun:
                 raise BadSettings(texts.RUN_ID_IN_USE.format(run_id=self._run.key.run_id))
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, self._stop)
-            signal.signal(signal.SIGALRM, self._kill)
             status = self._test()
             if self._options["dry_run"]:
                 packed_run = self._folder.packed_run(self._run)
                 click.echo(packed_run.manifest.decode(), nl=False)
                 self._folder.remove()
-                return status
+                return status or (0 if self._has_reports else 1)
             good = _upload_pending(self._options, self._folder)
-        return status or (0 if good else 1)
+        return status or (0 if good and self._has_reports else 1)
 
     def _test(self) -> int:
         key, claims = self._run.key, self._run.claims
@@ -201,15 +217,10 @@ class _CommandRun:
         }
         self._running = StreamedCommand(self._command, clean_environment(variables, self._options["passed"]))
         status = self._running.wait()
-        signal.setitimer(signal.ITIMER_REAL, 0)
         self._running = None
-        stale_reports, linked_reports = collect_reports(self._folder, self._command, self._options["named"], began)
-        for path in stale_reports:
-            _say(texts.STALE_REPORT.format(path=path))
-        for path in linked_reports:
-            _say(texts.LINKED_REPORT.format(path=path))
-        if not reports(self._folder.results):
-            _say(texts.NO_REPORT.format(status=status))
+        if self._grace is not None:
+            self._grace.cancel()
+        self._collect(status, began)
         # From the monotonic clock, so that a jump of the clock cannot make a test end before it began.
         self._save(finished_at=iso_time(began + time.monotonic() - counter), exit_status=status)
         if capabilities := capabilities_of(self._folder.results):
@@ -220,6 +231,25 @@ class _CommandRun:
                 click.echo(line, err=True)
         return status
 
+    def _collect(self, status: int, since: float) -> None:
+        """Copy reports that the command wrote elsewhere, and name what is not uploaded."""
+        results = self._folder.results
+        for line in left_out(results):
+            _say(line)
+        # Each test would be reported twice if pytest's plugin has written a report as well.
+        of_pytest = [] if reports(results) else self._pytest_reports
+        for match in collect_reports(self._folder, [*self._patterns, *of_pytest], since):
+            stale = [texts.STALE_REPORT.format(path=_shown(path)) for path in match.stale]
+            links = [texts.LINKED_REPORT.format(path=_shown(path)) for path in match.links]
+            for line in named_lines(stale + links):
+                _say(line)
+            if not match.files and match.pattern in self._options["named"]:
+                _say(texts.NO_MATCH.format(pattern=match.pattern))
+                self._has_reports = False
+        if not reports(results):
+            _say(texts.NO_REPORT.format(status=status))
+            self._has_reports = False
+
     def _save(self, **claims: Any) -> None:
         self._run = replace(self._run, claims=replace(self._run.claims, **claims))
         self._folder.save(self._run)
@@ -229,17 +259,26 @@ class _CommandRun:
             pending = pending_runs(self._folder.path.parent)
             _say(texts.UPLOAD_STOPPED.format(folder=self._options["folder"]) if pending else texts.WAIT_STOPPED)
             raise SystemExit(128 + number)
-        if self._interrupted:
+        if self._grace is not None:
             self._running.kill()
             return
-        self._interrupted = True
         _say(texts.INTERRUPTED.format(seconds=self._options["grace"]))
         self._running.interrupt()
-        signal.setitimer(signal.ITIMER_REAL, max(0.001, self._options["grace"]))
+        self._grace = Timer(self._options["grace"], self._running.kill)
+        self._grace.start()
 
-    def _kill(self, *_: object) -> None:
-        if self._running is not None:
-            self._running.kill()
+
+def _report_pattern(pattern: str, runs: Path) -> ReportPattern:
+    try:
+        return ReportPattern(pattern, runs)
+    except ValueError as error:
+        raise BadSettings(texts.BAD_PATTERN.format(pattern=pattern, reason=error)) from None
+
+
+def _shown(path: Path) -> str:
+    """Return a path relative to the current folder if it is below it."""
+    current = Path.cwd()
+    return str(path.relative_to(current) if current in path.parents else path)
 
 
 def _upload_pending(options: Mapping[str, Any], own_folder: RunFolder | None) -> bool:

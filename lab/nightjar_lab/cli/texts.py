@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+NEEDS_UNIX = (
+    "{command} needs Linux or macOS, because Python has no module {module} here; on Windows, run it in WSL: "
+    "https://learn.microsoft.com/windows/wsl/"
+)
+
 # Values
 INVALID_VALUE = "{value!r} is not {words}"
 REPOSITORY_FORM = "OWNER/NAME, as in octocat/compiler"
@@ -74,6 +79,8 @@ RUN_ID_IN_USE = "another process uses the run ID {run_id} in this folder; give a
 INTERRUPTED = "interrupted; the command has {seconds:g} s to write its report, which is then uploaded"
 STALE_REPORT = "{path} is older than this run and is not uploaded"
 LINKED_REPORT = "{path} is a link and is not uploaded; name the file itself"
+NO_MATCH = "--report {pattern} matches no report of this run; correct the pattern, or what the command writes"
+BAD_PATTERN = "--report {pattern} is no pattern: {reason}"
 NO_REPORT = (
     "the command left no report in NIGHTJAR_RESULTS (exit status {status}); the run will show a lab setup problem. If "
     "the command writes reports elsewhere, name them with --report"

@@ -53,7 +53,9 @@ UPLOAD_SECONDS = 120.0
 @memory_option
 @click.option("--fresh", is_flag=True, help="Start over; without it, the run continues the results in the JSONL file.")
 @click.option(
-    "--jsonl", type=click.Path(path_type=Path), help=f"The file to which each result is appended. Default: in {FOLDER}/"
+    "--jsonl",
+    type=click.Path(path_type=Path),
+    help=f"The file to which each result is appended. Default: in {FOLDER}/, with --sha in {FOLDER}/SHA/",
 )
 @report_option
 @summary_option
@@ -95,11 +97,13 @@ def request_of(options: Mapping[str, Any]) -> SuiteRequest:
     """Return the request that the options describe; --upload includes a CSV report. Raises BadSettings."""
     shard = options["shard"] or "1/1"
     name = file_name(options["flow"], options["suite"], shard)
-    report = options["report"] or (Path(FOLDER) / f"{name}.csv" if options["upload"] else None)
+    # By commit, so that last night's results are never those of tonight's commit.
+    folder = Path(FOLDER, options["sha"] or "")
+    report = options["report"] or (folder / f"{name}.csv" if options["upload"] else None)
     return SuiteRequest(
         options["flow"],
         options["suite"],
-        options["jsonl"] or Path(FOLDER) / f"{name}.jsonl",
+        options["jsonl"] or folder / f"{name}.jsonl",
         CaseSelection(options["patterns"], options["limit"], shard_of(shard)),
         SuiteLimits(options["timeout"], options["memory"] * MB),
         SuiteReports(report, options["summary"]),

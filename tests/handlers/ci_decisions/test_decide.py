@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from nightjar_lab.ci.decision import CiVerdict, run_everything
+from nightjar_lab.ci.texts import ALL_IS_BUILT, CI_RUNS, FALLBACK, IMAGES_ARE_BUILT, SLOW_TESTS_RUN
 
 from bot.config.model import RepositoryConfig
-from handlers.changed_files.texts import FALLBACK
-from handlers.changed_files.verdicts import CiVerdict
 from handlers.ci_decisions import texts
-from handlers.ci_decisions.decide import commit_needs_files, decide_for_commit, needs_files, run_everything
+from handlers.ci_decisions.decide import commit_needs_files, decide_for_commit, needs_files
 from handlers.rebuild_docker.config import RebuildDocker
-from handlers.rebuild_docker.texts import IMAGES_ARE_BUILT, IN_AN_IMAGE
+from handlers.rebuild_docker.texts import IN_AN_IMAGE
 from handlers.skip_ci.config import SkipCi
-from handlers.skip_ci.texts import ALL_IS_BUILT, CI_RUNS
 from tests.handlers.changed_files.changed import files
 from tests.settings import MODEL, repository_config
 
@@ -86,7 +85,7 @@ def test_the_files_of_a_commit_are_requested_only_if_they_matter(config: Reposit
 def test_running_everything_says_what_runs() -> None:
     decision = run_everything("GitHub is silent", "a" * 40)
     runs = {
-        "run_slow_tests": texts.SLOW_TESTS_RUN,
+        "run_slow_tests": SLOW_TESTS_RUN,
         "skip_ci": CI_RUNS,
         "docs_only": ALL_IS_BUILT,
         "rebuild_docker": IMAGES_ARE_BUILT,

@@ -7,11 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
-from handlers.changed_files.verdicts import CiVerdict
-from handlers.ci_decisions import texts
-from handlers.ci_decisions.decide import CiDecision, run_everything
-from handlers.ci_decisions.forms import as_env, as_github, comments, decision_json, explained, read_answer
+from nightjar_lab.ci import texts
+from nightjar_lab.ci.decision import CiDecision, CiVerdict, run_everything
+from nightjar_lab.ci.forms import as_env, as_github, comments, decision_json, explained, read_answer
 
 SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"
 HOSTILE = "x\n$(touch broken) `touch broken` ; touch broken #' \" \\ * ? [ab] <(touch broken) && ${IFS} \u202e\u2028é"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from nightjar_lab.ci.decision import CiVerdict
+from nightjar_lab.ci.texts import FALLBACK, IMAGES_ARE_BUILT
 
 from handlers.changed_files.changes import ChangedFiles, UnknownChanges
-from handlers.changed_files.texts import FALLBACK
-from handlers.changed_files.verdicts import CiVerdict
 from handlers.rebuild_docker import texts
 from handlers.rebuild_docker.config import RebuildDocker
 from handlers.rebuild_docker.decide import rebuild_docker
@@ -56,7 +56,7 @@ def test_a_renamed_file_counts_under_both_names() -> None:
         (
             rebuild_docker(RebuildDocker(), UnknownChanges("GitHub is silent")),
             True,
-            FALLBACK.format(why="GitHub is silent", what=texts.IMAGES_ARE_BUILT),
+            FALLBACK.format(why="GitHub is silent", what=IMAGES_ARE_BUILT),
         ),
         (rebuild_docker(RebuildDocker(paths=("docker/*",)), files("src/a.py")), False, texts.IN_NO_IMAGE),
     ],

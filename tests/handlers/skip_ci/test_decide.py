@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from nightjar_lab.ci.decision import CiVerdict
+from nightjar_lab.ci.texts import CI_RUNS, FALLBACK
 
 from handlers.changed_files.changes import ChangedFiles, UnknownChanges
-from handlers.changed_files.texts import FALLBACK
-from handlers.changed_files.verdicts import CiVerdict
 from handlers.skip_ci import texts
 from handlers.skip_ci.config import SkipCi
 from handlers.skip_ci.decide import docs_only, has_tag, skip_ci
@@ -190,7 +190,7 @@ def test_the_message_of_a_commit_does_not_count_as_a_title() -> None:
         (
             skip_ci(BY_GLOBS, "Faster", UnknownChanges("GitHub is silent")),
             False,
-            FALLBACK.format(why="GitHub is silent", what=texts.CI_RUNS),
+            FALLBACK.format(why="GitHub is silent", what=CI_RUNS),
         ),
     ],
 )

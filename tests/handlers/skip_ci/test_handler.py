@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nightjar_lab.ci.decision import CiVerdict
 
 from bot.core.events import Delivery
 from bot.core.payload import Payload
-from handlers.changed_files.verdicts import CiVerdict
 from handlers.skip_ci.config import SkipCi
 from handlers.skip_ci.handler import NAME, ShownSkip, accepts, status_for
 from handlers.skip_ci.texts import RESTART_CI

@@ -48,10 +48,10 @@ def _cases(content: bytes, name: str) -> list[str]:
 
 def engines() -> list[str]:
     """Return which implementations are used."""
+    import ijson  # type: ignore[import-untyped]
     from nightjar_formats.patterns import Pattern
-    from nightjar_formats.readers.json.stream import JsonEvents
 
-    return [Pattern.__name__, JsonEvents.__name__]
+    return [Pattern.__name__, ijson.backend]
 
 
 def main() -> None:

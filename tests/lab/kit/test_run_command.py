@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 import tracemalloc
@@ -246,6 +247,110 @@ async def test_reports_elsewhere_are_found_unless_they_are_old(tmp_path: Path, a
     assert [file["name"] for file in manifest(aws_world)["files"]] == ["junit.xml", "new.xml"]
 
 
+async def test_patterns_match_in_every_part_of_a_path_and_files_of_one_name_are_all_uploaded(
+    tmp_path: Path, aws_world: World
+) -> None:
+    folders = ("b", "b/x", "b/y/z", "b/.git", "c-1", "c-2", "d[1]")
+    script = "\n".join(
+        [
+            *(f"mkdir -p '{folder}'; echo '{JUNIT}' > '{folder}/test.xml'" for folder in folders),
+            f"echo '{JUNIT}' > 'd[1]/my results.xml'",
+            f"mkdir $NIGHTJAR_RESULTS/sub; echo '{JUNIT}' > $NIGHTJAR_RESULTS/sub/test.xml",
+        ]
+    )
+    patterns = ("b/**/test.xml", "b/**", f"{tmp_path}/c-?/t[a-f]st.xml", "d[[]1]/*.xml", "./b/x/../x/test.xml")
+    options = [word for pattern in patterns for word in ("--report", pattern)]
+    done = await run_script(script, *options, world=aws_world, folder=tmp_path)
+    assert done.status == 0, done
+    names = [file["name"] for file in manifest(aws_world)["files"]]
+    assert len(names) == 8
+    assert sorted(re.sub("[0-9a-f]{12}", "#", name) for name in names) == [
+        "my_results-#.xml",
+        *["test-#.xml"] * 6,
+        "test.xml",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "link"),
+    [
+        ("out/*.xml", "ln -s {secrets} out"),
+        ("{here}/out/*.xml", "ln -s {secrets} out"),
+        ("*/*.xml", "ln -s {secrets} out"),
+        ("**/out/*.xml", "ln -s {secrets} out"),
+        ("**/*.xml", "mkdir out; ln -s {secrets}/key.xml out/key.xml"),
+        ("{beside}/new/*.xml", "ln -s {secrets} {beside}/new"),
+    ],
+)
+async def test_a_pattern_leads_through_no_link_of_the_command(
+    pattern: str, link: str, tmp_path: Path, aws_world: World
+) -> None:
+    places = {"here": tmp_path / "checkout", "secrets": tmp_path / "secrets", "beside": tmp_path / "beside"}
+    for place in places.values():
+        place.mkdir()
+    (places["secrets"] / "key.xml").write_text(JUNIT)
+    script = f"{WRITES}; {link.format(**places)}; touch {places['secrets']}/key.xml"
+    words = ("--report", pattern.format(**places))
+    done = await run_script(script, *words, world=aws_world, folder=places["here"])
+    assert done.status == 1, done
+    assert f"--report {words[1]} matches no report of this run" in done.err
+    assert "is a link and is not uploaded" in done.err
+    assert [file["name"] for file in manifest(aws_world)["files"]] == ["te.xml"]
+
+
+async def test_a_link_of_the_lab_to_its_own_folder_is_followed(tmp_path: Path, aws_world: World) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "checkout").mkdir()
+    (tmp_path / "results").symlink_to(tmp_path / "disk")
+    done = await run_script(
+        f"echo '{JUNIT}' > {tmp_path}/results/te.xml",
+        *("--report", f"{tmp_path}/results/*.xml"),
+        world=aws_world,
+        folder=tmp_path / "checkout",
+    )
+    assert done.status == 0, done
+
+
+async def test_a_results_folder_that_became_a_link_is_refused(tmp_path: Path, aws_world: World) -> None:
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets/key.xml").write_text(JUNIT)
+    script = f"rmdir $NIGHTJAR_RESULTS; ln -s {tmp_path}/secrets $NIGHTJAR_RESULTS"
+    done = await run_script(script, world=aws_world, folder=tmp_path)
+    assert done.status == 1, done
+    assert "the folder NIGHTJAR_RESULTS, cannot be read" in done.err
+    assert aws_world.keys(FOLDER) == []
+
+
+async def test_more_reports_than_a_run_may_have_are_joined(tmp_path: Path, aws_world: World) -> None:
+    suite = '<testsuite name="s$n"><testcase classname="C$n" name="test_add" time="0.1"/></testsuite>'
+    script = f"""
+        for n in $(seq 400); do echo '{suite}' | sed "s/[$]n/$n/g" > $NIGHTJAR_RESULTS/TEST-$n.xml; done
+        echo '<testsuites name="cut off"><testsuite name="a">' > $NIGHTJAR_RESULTS/broken.xml
+    """
+    done = await run_script(script, "--dry-run", world=aws_world, folder=tmp_path)
+    assert done.status == 0, done
+    names = [file["name"] for file in json.loads(done.out)["files"]]
+    assert len(names) == 2
+    assert "broken.xml" in names
+
+
+async def test_reports_that_cannot_be_joined_stay_and_the_text_says_how_many_a_run_may_have(
+    tmp_path: Path, aws_world: World
+) -> None:
+    script = "for n in $(seq 300); do echo '1..0' > $NIGHTJAR_RESULTS/$n.tap; done"
+    done = await run_script(script, world=aws_world, folder=tmp_path)
+    assert done.status == 1, done
+    assert "the run has 300 reports, more than the 256 files that a run may have" in done.err
+    assert len(list((tmp_path / "nightjar-runs/run-1/results").iterdir())) == 300
+
+
+async def test_a_command_without_any_report_fails(tmp_path: Path, aws_world: World) -> None:
+    done = await run_script("true", world=aws_world, folder=tmp_path)
+    assert done.status == 1, done
+    assert "the command left no report in NIGHTJAR_RESULTS (exit status 0)" in done.err
+    assert manifest(aws_world)["exit_status"] == 0
+
+
 async def test_a_dry_run_needs_no_bucket(tmp_path: Path) -> None:
     words = (*OPTIONS, "--dry-run", "--", "bash", "-c", WRITES)
     done = await run_kit(*words, env=kit_environment(tmp_path), cwd=tmp_path)
@@ -261,6 +366,10 @@ async def test_a_dry_run_needs_no_bucket(tmp_path: Path) -> None:
         ((), "name the test command after --"),
         (("--shard", "5/4", "--sha", SHA, "--", "true"), "shard.total"),
         (("--", "true"), "this folder is not a Git checkout"),
+        (
+            ("--sha", SHA, "--report", "[z-a].xml", "--", "true"),
+            "--report [z-a].xml is no pattern: bad character range",
+        ),
     ],
 )
 def test_a_wrong_setting_is_named_before_anything_runs(

@@ -283,11 +283,16 @@ def test_results_of_one_commit_are_not_uploaded_for_the_next_one(aws_world: Worl
     assert suite("run", *TOYS, *UPLOAD, "--bucket", aws_world.name).exit_code == 0
     keys = aws_world.keys("")
     later_words = [OTHER_SHA if word == SHA else word for word in (*UPLOAD, "--bucket", aws_world.name)]
-    refused = suite("run", *TOYS, *later_words)
+    [stored] = Path("nightjar-suite", SHA).glob("*.jsonl")
+    refused = suite("run", *TOYS, *later_words, "--jsonl", stored)
     assert f"results of another commit: {SHA}, not {OTHER_SHA}; start over with --fresh" in refused.stderr
     assert (refused.exit_code, aws_world.keys("")) == (1, keys)
-    assert suite("run", *TOYS, *later_words, "--fresh").exit_code == 0
+    # By itself, each commit has a file of its own.
+    later = suite("run", *TOYS, *later_words)
+    assert later.exit_code == 0, later.output
+    assert "cases have results" not in later.stderr, "nothing of the earlier commit is continued"
     assert [key for key in aws_world.keys("") if OTHER_SHA in key]
+    assert read_results(stored)[0]["commit"] == SHA
 
 
 def test_the_commit_of_the_run_around_it_is_the_commit_of_the_results(
@@ -295,8 +300,10 @@ def test_the_commit_of_the_run_around_it_is_the_commit_of_the_results(
 ) -> None:
     monkeypatch.setenv("NIGHTJAR_SHA", SHA)
     assert suite("run", *TOYS, "--limit", 1).exit_code == 0
+    assert "1 of 3 cases have results" in suite("run", *TOYS).stderr
     monkeypatch.setenv("NIGHTJAR_SHA", OTHER_SHA)
-    assert f"results of another commit: {SHA}, not {OTHER_SHA}" in suite("run", *TOYS).stderr
+    assert "cases have results" not in suite("run", *TOYS, "--limit", 1).stderr
+    assert sorted(path.name for path in Path("nightjar-suite").iterdir()) == sorted([SHA, OTHER_SHA])
 
 
 def test_missing_upload_settings_are_named_before_the_run(folder: Path) -> None:

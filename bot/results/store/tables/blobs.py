@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import struct
-import threading
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, islice, pairwise
 from operator import sub
 
-import zstandard
+from nightjar_formats import zstd
 from nightjar_formats.columns import status_and_duration
 from nightjar_formats.columns.collect import PIECE, Columns, NamesWriter, Reason, read_names
 from nightjar_formats.columns.text_packs import LEVEL
@@ -57,22 +56,12 @@ class LaidOut:
 
 def compressed(raw: bytes) -> bytes:
     """Compress a blob."""
-    return zstandard.ZstdCompressor(level=LEVEL).compress(raw)
-
-
-class _PerThread(threading.local):
-    """A decompressor for each thread. Threads cannot share one; making one takes as long as decompressing a column."""
-
-    def __init__(self) -> None:
-        self.decompressor = zstandard.ZstdDecompressor()
-
-
-_PER_THREAD = _PerThread()
+    return zstd.compress(raw, LEVEL)
 
 
 def raw(blob: bytes) -> bytes:
     """Decompress a blob."""
-    return _PER_THREAD.decompressor.decompress(blob)
+    return zstd.decompress(blob)
 
 
 Placed = Iterator[tuple[int | None, int]]

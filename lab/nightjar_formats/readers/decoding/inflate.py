@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import BinaryIO, Protocol, cast
 
-import zstandard
-
+from nightjar_formats import zstd
 from nightjar_formats.limits import MAX_INFLATED_BYTES, MAX_MEMBERS, MAX_RATIO, RATIO_FREE_BYTES
 from nightjar_formats.readers import texts
 from nightjar_formats.readers.decoding.utf_8 import readable
 from nightjar_formats.refused import Refused, TooMuch
 
 GZIP = b"\x1f\x8b"
-ZSTD = b"\x28\xb5\x2f\xfd"
+ZSTD = zstd.FRAME_MAGIC
 _ZSTD_SKIPPABLE = tuple(bytes((first,)) + b"\x2a\x4d\x18" for first in range(0x50, 0x60))
 
 CHUNK = 1 << 16
@@ -25,8 +24,10 @@ HEAD_BYTES = 512
 GZIP_STEP, ZSTD_STEP = 1 << 14, 1 << 9
 """Compressed bytes per call of a decompressor, which returns at most 16 MiB for them: deflate expands a byte to 1,032
 bytes, and zstd four bytes to 128 KiB."""
-MAX_WINDOW = 8 << 20
-"""The most bytes of a zstd decompressor's window: `zstd -19` needs 8 MiB, and RFC 8878 asks decoders to allow it."""
+MAX_WINDOW_LOG = 23
+"""The logarithm of the most bytes of a zstd decompressor's window: `zstd -19` needs 8 MiB, and RFC 8878 asks decoders
+to allow it."""
+_ZSTD_OPTIONS: Mapping[int, int] = {zstd.DecompressionParameter.window_log_max: MAX_WINDOW_LOG}
 
 _ARCHIVES = (
     (0, (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"), texts.ZIP),
@@ -74,7 +75,7 @@ class _Decompressor(Protocol):
 
 
 def _zstd() -> _Decompressor:
-    return cast(_Decompressor, zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).decompressobj())
+    return cast(_Decompressor, zstd.ZstdDecompressor(options=_ZSTD_OPTIONS))
 
 
 def _gzip() -> _Decompressor:
@@ -109,7 +110,7 @@ def _inflated(chunks: Iterable[bytes], make: Callable[[], _Decompressor], step: 
                     raise TooMuch(texts.TOO_MANY_MEMBERS.format(name=name))
             try:
                 inflated_piece = member.decompress(pending)
-            except (zlib.error, zstandard.ZstdError) as error:
+            except (zlib.error, zstd.ZstdError) as error:
                 raise Refused(texts.NOT_INFLATED.format(name=name, taken=bytes_in, error=error)) from None
             bytes_out += len(inflated_piece)
             if bytes_out > RATIO_FREE_BYTES and bytes_out > MAX_RATIO * bytes_in:

@@ -6,22 +6,14 @@ import re  # noqa: TID251  # RE2 has a call for each string of a report
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from nightjar_formats.limits import MAX_JSON_DEPTH, MAX_RETAINED_CHARACTERS, MAX_STRING_BYTES
 from nightjar_formats.patterns.possessive import possessive
 from nightjar_formats.readers import texts
 from nightjar_formats.readers.fields import cut
+from nightjar_formats.readers.json.ijson_events import IjsonEvents
 from nightjar_formats.refused import Refused, TooMuch
-
-# ijson is installed on every server; a lab may have only our own parser in plain Python.
-if TYPE_CHECKING:
-    from nightjar_formats.readers.json.ijson_events import IjsonEvents as JsonEvents
-else:
-    try:
-        from nightjar_formats.readers.json.ijson_events import IjsonEvents as JsonEvents
-    except ImportError:
-        from nightjar_formats.readers.json.plain_events import PlainEvents as JsonEvents
 
 __all__ = [
     "CHUNK",
@@ -30,7 +22,6 @@ __all__ = [
     "SCALAR",
     "UTF8_BOM",
     "EndsEarly",
-    "JsonEvents",
     "JsonReader",
     "Shape",
     "first_keys",
@@ -184,7 +175,7 @@ class JsonReader:
 
     def _parsed(self, stream: BinaryIO) -> Generator[tuple[str, Any], None, None]:
         """Yield the parser's events; check their depth and the length of text between two events."""
-        parser = JsonEvents()
+        parser = IjsonEvents()
         events = parser.events
         depth = silent = 0
         waiting = b""
@@ -221,7 +212,7 @@ def first_keys(head: bytes) -> Mapping[str, set[str]]:
 
     The key "" has the members of the outermost object; the name of a member has those of the object that it holds.
     """
-    parser = JsonEvents(multiple_values=True)
+    parser = IjsonEvents(multiple_values=True)
     parser.feed(b"".join(_numbers_only(iter((head,)), "JSON")))
     keys: dict[str, set[str]] = defaultdict(set)
     depth, outer = 0, ""

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
+from nightjar_formats.patterns import Pattern
 from nightjar_formats.strict_json import read_json
-
-from bot.core.errors import PayloadError
-from bot.core.patterns import Pattern
-from bot.core.payload import Payload
-from handlers.changed_files.verdicts import CiVerdict
-from handlers.ci_decisions import texts
-from handlers.ci_decisions.decide import CiDecision, run_everything
+from nightjar_lab.ci import texts
+from nightjar_lab.ci.decision import CiDecision, CiVerdict, run_everything
 
 _SHA = Pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _OTHER = Pattern(r"[^A-Za-z0-9_ .,:/#@()+=-]")
@@ -26,22 +23,21 @@ _ASCII = str.maketrans({"[": "(", "]": ")", "…": "..."})
 def read_answer(body: bytes) -> CiDecision | None:
     """Read a decision from the API's answer, None for any other text. The fallback replaces a missing verdict."""
     try:
-        answer = Payload({"answer": read_json(body)}).at("answer")
-        sha = answer.text("sha")
-    except (ValueError, PayloadError):
+        answer = read_json(body)
+        sha = answer["sha"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    if not isinstance(sha, str):
         return None
     fallbacks = run_everything(texts.LACKING).verdicts
     verdicts = {name: _verdict(answer, name) or fallbacks[name] for name in fallbacks}
     return CiDecision(sha if _SHA.fullmatch(sha) else "", **verdicts)
 
 
-def _verdict(answer: Payload, name: str) -> CiVerdict | None:
-    try:
-        if answer.has(name, "value"):
-            return CiVerdict(answer.flag(name, "value"), answer.text(name, "reason"))
-    except PayloadError:
-        pass
-    return None
+def _verdict(answer: dict[str, Any], name: str) -> CiVerdict | None:
+    verdict = answer.get(name)
+    value, reason = (verdict.get("value"), verdict.get("reason")) if isinstance(verdict, dict) else (None, None)
+    return CiVerdict(value, reason) if isinstance(value, bool) and isinstance(reason, str) else None
 
 
 def as_env(decision: CiDecision) -> str:
