@@ -16,6 +16,7 @@ from bot.aws.bucket import Bucket
 from bot.aws.client import AWS, Aws
 from bot.ci.jenkins_builds import JENKINS, JenkinsBuilds
 from bot.config.environment import SETTINGS, Settings
+from bot.config.newest import NEWEST_CONFIG, NewestConfig
 from bot.core.parts import PartMap
 from bot.core.untrusted.pool import POOL, Pool
 from bot.core.web_json import HTTP, READER, Reader
@@ -51,6 +52,7 @@ async def open_services(
     processes = nullcontext(pool) if pool is not None else closing(new_pool())
     with closing(store), closing(Aws()) as aws, processes as pool:
         parts = PartMap()
+        parts[NEWEST_CONFIG] = NewestConfig()
         parts[SETTINGS], parts[HTTP], parts[READER] = settings, session, Reader(session)
         parts[HANDLER_TITLES] = TITLES
         parts[COMMAND_LIST] = list_commands_of(config, engine.records)

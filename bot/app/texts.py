@@ -19,6 +19,12 @@ RATE_LIMITED = "skipped: for an hour, GitHub's rate limit left no requests for c
 CANNOT_LISTEN = "cannot listen on {host}:{port}: {reason}; choose another address with --host and --port"
 WORKER_ENDED = "the worker ended unexpectedly; see the log"
 
+# -- a changed app.yaml --
+
+CONFIG_NOT_IN_USE = "app.yaml has changed, but the last good one is still in use: {reason}"
+FIRST_ERROR = "the first error is at {place}"
+SEE_LOG = "see the log or /operate/state"
+
 # -- redelivery --
 
 READ_LATER = "the next sweep reads the rest of the deliveries"

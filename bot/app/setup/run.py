@@ -90,7 +90,7 @@ async def set_up(place: SetupPlace, settings: Settings | None = None) -> Finishe
         if stop.is_set():
             listening.close()
             return None
-    return FinishedSetup(Address(place.host, site.files.gate.port, listening), SetupChecks(site.files))
+    return FinishedSetup(Address(place.host, site.files.gate.port, (listening,)), SetupChecks(site.files))
 
 
 @asynccontextmanager
@@ -98,7 +98,7 @@ async def setup_site(
     place: SetupPlace, listening: socket.socket, settings: Settings | None = None
 ) -> AsyncIterator[SetupSite]:
     """Serve the pages of the set-up on an open port while the block runs."""
-    address = Address(place.host, listening.getsockname()[1], listening)
+    address = Address(place.host, listening.getsockname()[1], (listening,))
     gate = SetupGate(place.host, address.port, place.announce_again, remote=place.remote)
     files = SetupFiles(gate, NewFile(place.env, SECRET_MODE), NewFile(place.config, PLAIN_MODE))
     async with aiohttp.ClientSession() as http:
