@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 LAZY = {
     "backup": ("bot.cli.backup:backup", "Back up the SQLite database, even while a server runs."),
     "restore": ("bot.cli.backup:restore", "Replace the SQLite database with a backup."),
+    "database": ("bot.cli.database:database", "Move the database to another place."),
     "ci": ("bot.cli.ci:ci", "Decide for CI: what to run, and which images to use."),
     "doctor": ("bot.cli.doctor:doctor", "Check everything the bot depends on, and say how to fix each failure."),
     "deliveries": ("bot.cli.deliveries:deliveries", "List deliveries and what the bot did for each."),

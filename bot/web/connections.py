@@ -201,6 +201,7 @@ class LimitedSite(web.BaseSite):
         """Listen on copies of the sockets `listening`, which stay open in the end; without any, open sockets."""
         super().__init__(runner)
         self._host, self._port, self._connections, self._listening = host, port, connections, listening
+        self._acceptor: Acceptor | None = None
 
     @property
     def name(self) -> str:
@@ -227,6 +228,8 @@ class LimitedSite(web.BaseSite):
         Their clients cannot know that nobody reads it. aiohttp closes idle connections next: those were answered.
         """
         await super().stop()
+        if self._acceptor is None:
+            return  # it could not start
         await self._acceptor.arrived()
         for _ in range(FIRST_REQUEST_POLLS):
             if not self._connections.new:
@@ -235,7 +238,7 @@ class LimitedSite(web.BaseSite):
 
     def kept_open(self) -> tuple[socket.socket, ...]:
         """Return copies of the open sockets: after the site has stopped, connections wait there for another one."""
-        return tuple(copies_of(self._acceptor.sockets))
+        return tuple(copies_of(self._acceptor.sockets)) if self._acceptor is not None else ()
 
 
 def copies_of(sockets: Sequence[socket.socket]) -> list[socket.socket]:
