@@ -15,7 +15,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol, cast
 
-import aiohttp
 import structlog
 from aiohttp import web
 from procrastinate.exceptions import ConnectorException
@@ -38,6 +37,7 @@ from bot.core import systemd
 from bot.core.errors import SettingsError, StartError
 from bot.core.event_loop import loop_name
 from bot.core.health import HealthCheck
+from bot.core.http import open_session
 from bot.core.memory import freeze_startup_objects, return_freed_memory
 from bot.core.metrics import METRICS, Metrics
 from bot.core.run_in_thread import shorten_thread_switch_interval
@@ -138,7 +138,7 @@ async def open_bot(
     metrics = Metrics(VERSION, {event for handler in router.handlers for event, _ in handler.wants})
     async with (
         Engine(settings.database_url.get_secret_value(), observer=metrics, pace=pace) as engine,
-        aiohttp.ClientSession() as session,
+        open_session() as session,
     ):
         try:
             github = GitHubApp(

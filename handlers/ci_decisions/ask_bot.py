@@ -10,6 +10,7 @@ import aiohttp
 from nightjar_formats.strict_json import read_json
 from yarl import URL
 
+from bot.core.http import open_session
 from bot.core.urls import encrypted_url
 from bot.github.text.markdown import truncate
 from handlers.ci_decisions import texts
@@ -59,7 +60,7 @@ async def get_from_bot(url: str, path: str, token: str = "", *, pauses: Sequence
     if token:
         _check_encrypted(url)
         headers["Authorization"] = f"Bearer {token}"
-    async with aiohttp.ClientSession(timeout=TIMEOUT, headers=headers) as session:
+    async with open_session(timeout=TIMEOUT, headers=headers) as session:
         for pause in (*pauses, None):
             try:
                 status, body = await _get(session, address)
