@@ -23,7 +23,7 @@ from tests.running import ROOT
 LOCKED = ("requirements.txt", "requirements-dev.txt", "requirements-build.txt", "requirements-mutants.txt")
 ALL_LOCKED = (*LOCKED, "requirements-helm.txt", "requirements-suite.txt")
 INSTALLS = re.compile(r"install |\$\((?:PIP|UV)\)")
-PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
+PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.15"]
 
 
 def workflow() -> dict[str, Any]:
@@ -64,13 +64,13 @@ def test_an_image_is_built_from_one_full_version(name: str) -> None:
     bases = bases_of(name)
     assert bases
     for base in bases:
-        assert re.fullmatch(r"python:3\.11\.\d+-slim-[a-z]+(@sha256:[0-9a-f]{64})?", base), base
+        assert re.fullmatch(r"python:3\.13\.\d+-slim-[a-z]+(@sha256:[0-9a-f]{64})?", base), base
 
 
 def a_docker(folder: Path, newest: str) -> dict[str, str]:
     """Make a program `docker` that says which Python is in the image of a series."""
     (folder / "docker").write_text(
-        f'#!/bin/sh\ncase "$*" in *" python:3.11-slim-bookworm "*) echo "Python {newest}";; esac\n'
+        f'#!/bin/sh\ncase "$*" in *" python:3.13-slim-bookworm "*) echo "Python {newest}";; esac\n'
     )
     (folder / "docker").chmod(0o755)
     return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
@@ -123,6 +123,14 @@ def test_the_workflow_tests_every_supported_python() -> None:
     assert workflow()["jobs"]["test"]["strategy"]["matrix"]["python"] == PYTHONS
 
 
+def test_the_newest_versions_are_tested_every_week() -> None:
+    newest = YAML(typ="safe").load(ROOT / ".github/workflows/newest.yml")
+    assert newest["permissions"] == {"contents": "read"}
+    assert len(newest["on"]["schedule"]) == 1
+    steps = "\n".join(step.get("run", "") for step in newest["jobs"]["test"]["steps"])
+    assert "--upgrade-strategy eager" in steps
+
+
 def test_the_workflow_has_read_access_only() -> None:
     loaded = workflow()
     assert loaded["permissions"] == {"contents": "read"}
@@ -130,7 +138,7 @@ def test_the_workflow_has_read_access_only() -> None:
 
 
 def test_actions_are_pinned_by_commit_with_their_full_version() -> None:
-    files = (".github/workflows/ci.yml", "lab/action.yml")
+    files = (".github/workflows/ci.yml", ".github/workflows/newest.yml", "lab/action.yml")
     used = [action for name in files for action in re.findall(r"uses: (.*)", (ROOT / name).read_text())]
     assert used
     for action in used:

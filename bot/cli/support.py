@@ -61,7 +61,9 @@ config_option = click.option(
     "config_path",
     type=click.Path(path_type=Path),
     default=Path("app.yaml"),
+    envvar="NIGHTJAR_CONFIG",
     show_default=True,
+    show_envvar=True,
     help="The configuration file.",
 )
 
