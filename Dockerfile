@@ -1,7 +1,7 @@
 # Nightjar in one image: slim, without root, with a health check. The state lives in /var/lib/nightjar.
 # Pinned to a full version. A tag can still be moved, a digest cannot: look it up with
-# `docker buildx imagetools inspect python:3.11.15-slim-bookworm` and append it as @sha256:... to both lines.
-FROM python:3.11.15-slim-bookworm AS build
+# `docker buildx imagetools inspect python:3.13.12-slim-bookworm` and append it as @sha256:... to both lines.
+FROM python:3.13.12-slim-bookworm AS build
 WORKDIR /src
 COPY requirements.txt requirements-build.txt ./
 # The environment that is kept has no pip: that of the other one installs into it.
@@ -21,7 +21,7 @@ RUN /opt/build/bin/python -c "import setuptools.build_meta; setuptools.build_met
     && /opt/build/bin/pip --python /opt/nightjar/bin/python install --no-cache-dir --disable-pip-version-check --no-deps \
         --no-index /wheels/*.whl
 
-FROM python:3.11.15-slim-bookworm
+FROM python:3.13.12-slim-bookworm
 # The workflow of releases adds version, revision and address.
 LABEL org.opencontainers.image.title="Nightjar" \
     org.opencontainers.image.description="A GitHub App for projects that are tested on hardware most contributors lack" \
@@ -34,7 +34,8 @@ RUN useradd --system --uid 10001 --home-dir /var/lib/nightjar --create-home nigh
 COPY --from=build /opt/nightjar /opt/nightjar
 ENV PATH=/opt/nightjar/bin:$PATH \
     PYTHONUNBUFFERED=1 \
-    DATABASE_URL=sqlite:////var/lib/nightjar/nightjar.db
+    DATABASE_URL=sqlite:////var/lib/nightjar/nightjar.db \
+    NIGHTJAR_CONFIG=/etc/nightjar/app.yaml
 # By number, so that an orchestrator can see that it is not root.
 USER 10001
 WORKDIR /var/lib/nightjar

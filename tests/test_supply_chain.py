@@ -122,13 +122,13 @@ def test_an_image_is_built_from_one_full_version(name: str) -> None:
     bases = bases_of(name)
     assert bases
     for base in bases:
-        assert re.fullmatch(r"python:3\.11\.\d+-slim-[a-z]+(@sha256:[0-9a-f]{64})?", base), base
+        assert re.fullmatch(r"python:3\.13\.\d+-slim-[a-z]+(@sha256:[0-9a-f]{64})?", base), base
 
 
 def a_docker(folder: Path, newest: str) -> dict[str, str]:
     """Make a program `docker` that says which Python is in the image of a series."""
     (folder / "docker").write_text(
-        f'#!/bin/sh\ncase "$*" in *" python:3.11-slim-bookworm "*) echo "Python {newest}";; esac\n'
+        f'#!/bin/sh\ncase "$*" in *" python:3.13-slim-bookworm "*) echo "Python {newest}";; esac\n'
     )
     (folder / "docker").chmod(0o755)
     return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
@@ -185,6 +185,14 @@ def test_only_pythons_for_which_re2_has_wheels_are_accepted() -> None:
     accepted = SpecifierSet(distribution("nightjar-ci").metadata["Requires-Python"])
     newest = int(PYTHONS[-1].partition(".")[2])
     assert [f"3.{minor}" for minor in range(9, newest + 3) if f"3.{minor}.1" in accepted] == PYTHONS
+
+
+def test_the_newest_versions_are_tested_every_week() -> None:
+    newest = YAML(typ="safe").load(ROOT / ".github/workflows/newest.yml")
+    assert newest["permissions"] == {"contents": "read"}
+    assert len(newest["on"]["schedule"]) == 1
+    steps = "\n".join(step.get("run", "") for step in newest["jobs"]["test"]["steps"])
+    assert "--upgrade-strategy eager" in steps
 
 
 def test_the_workflow_has_read_access_only() -> None:

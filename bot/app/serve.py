@@ -8,19 +8,19 @@ import os
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
-import aiohttp
 import structlog
 from aiohttp import web
 from procrastinate.exceptions import ConnectorException
 from sqlalchemy.exc import OperationalError
 
+from bot.app.config_file import ConfigFile, config_check, hangups
 from bot.app.doctor.doctor import Doctor, HealthWatch
 from bot.app.features import ALL_FEATURES, CODEC, NOTES, full_router
 from bot.app.prefilter import WebhookPrefilter
@@ -32,9 +32,12 @@ from bot.app.texts import CANNOT_LISTEN, WORKER_ENDED
 from bot.aws.client import AWS
 from bot.config import Config
 from bot.config.environment import Settings
-from bot.core.errors import StartError
+from bot.config.newest import NEWEST_CONFIG
+from bot.core import systemd
+from bot.core.errors import SettingsError, StartError
 from bot.core.event_loop import loop_name
 from bot.core.health import HealthCheck
+from bot.core.http import open_session
 from bot.core.memory import freeze_startup_objects, return_freed_memory
 from bot.core.metrics import METRICS, Metrics
 from bot.core.run_in_thread import shorten_thread_switch_interval
@@ -76,8 +79,8 @@ class Address:
 
     host: str
     port: int
-    listening: socket.socket | None = None
-    """A socket that already listens there, and stays open."""
+    listening: tuple[socket.socket, ...] = ()
+    """Sockets that already listen there, and stay open."""
 
 
 class MorePages(Protocol):
@@ -119,12 +122,13 @@ async def open_bot(
     pace: WorkerPace | None = None,
     pool: Pool | None = None,
     timing: Timing | None = None,
+    file: ConfigFile | None = None,
 ) -> AsyncIterator[Bot]:
     """Build the parts of a process and close them in the end.
 
     `allowance` is for a GitHub with other limits than github.com's, `clock` that of timers and results, `pace` for
-    tests that cannot wait, `pool` for tests that share one, which stays open, and `timing` has the clocks of limits,
-    tokens and lists. Raises DatabaseError, `SettingsError` for
+    tests that cannot wait, `pool` for tests that share one, which stays open, `timing` has the clocks of limits,
+    tokens and lists, and `file` is where `config` comes from. Raises DatabaseError, `SettingsError` for
     faulty `AWS_*` variables and for missing webhooks that app.yaml needs, or `StartError` for a key that the GitHub
     client cannot use.
     """
@@ -134,7 +138,7 @@ async def open_bot(
     metrics = Metrics(VERSION, {event for handler in router.handlers for event, _ in handler.wants})
     async with (
         Engine(settings.database_url.get_secret_value(), observer=metrics, pace=pace) as engine,
-        aiohttp.ClientSession() as session,
+        open_session() as session,
     ):
         try:
             github = GitHubApp(
@@ -161,6 +165,8 @@ async def open_bot(
         await matching.load()
         async with open_services(config, settings, engine, session, reading, clock, pool) as services:
             services.parts[METRICS] = metrics
+            if file is not None:
+                services.parts[NEWEST_CONFIG] = file.newest
             services.parts[INSTALLED] = InstalledRepositories(github, timing.clock)
             prefilter = WebhookPrefilter(router, config.mentions, NOTES)
             parts, records = services.parts, engine.records
@@ -226,9 +232,22 @@ class Running:
     """A bot at work. A port is 0 if nothing is served; `worker` ends only when it is stopped or broken."""
 
     bot: Bot
-    port: int
-    metrics_port: int
+    listeners: Listeners
     worker: asyncio.Task[None]
+
+    @property
+    def port(self) -> int:
+        """Return the port of webhooks and pages."""
+        return _port(self.listeners[0])
+
+    @property
+    def metrics_port(self) -> int:
+        """Return the port of /metrics, if it is another one."""
+        return _port(self.listeners[1])
+
+
+def _port(runner: web.AppRunner | None) -> int:
+    return int(runner.addresses[0][1]) if runner else 0
 
 
 @asynccontextmanager
@@ -242,6 +261,7 @@ async def running(
     metrics: Address | None = None,
     pool: Pool | None = None,
     extra_pages: MorePages | None = None,
+    file: ConfigFile | None = None,
 ) -> AsyncIterator[Running]:
     """Run jobs, and with an `address` serve webhooks, while the block runs; `metrics` is the address of /metrics then.
 
@@ -249,7 +269,7 @@ async def running(
     no new jobs, lets running ones end or leaves them for later, and closes everything. Raises DatabaseError and
     `StartError`.
     """
-    async with open_bot(config, settings, allowance, clock, pace, pool) as bot:
+    async with open_bot(config, settings, allowance, clock, pace, pool, file=file) as bot:
         await bot.engine.recover()
         listeners = await _open_listeners(bot, address, metrics, extra_pages)
         worker = asyncio.create_task(bot.engine.run(), name="engine")
@@ -265,8 +285,7 @@ async def running(
         if address is None:
             log.info("working", version=VERSION, database=bot.engine.database.name, event_loop=loop_name())
         try:
-            port, metrics_port = (runner.addresses[0][1] if runner else 0 for runner in listeners)
-            yield Running(bot, port, metrics_port, worker)
+            yield Running(bot, listeners, worker)
         finally:
             log.info("stopping")
             await _close(listeners)
@@ -284,19 +303,90 @@ async def run_until_stopped(
     metrics: Address | None = None,
     allowance: Allowance | None = None,
     extra_pages: MorePages | None = None,
+    file: ConfigFile | None = None,
+    *,
+    watch: bool = False,
 ) -> None:
-    """Work until SIGTERM or SIGINT; a second signal ends at once. Raises DatabaseError and `StartError`."""
+    """Work until SIGTERM or SIGINT; a second signal ends at once.
+
+    After SIGHUP, and with `watch` after a change of the `file`, work with what the file says then. Raises
+    DatabaseError, `SettingsError` and `StartError`.
+    """
     bound_threads()
     shorten_thread_switch_interval()
     return_freed_memory()
     raise_descriptor_limit()
-    with stop_signals() as stop:
-        async with running(
-            config, settings, address, allowance, pace=pace, metrics=metrics, extra_pages=extra_pages
-        ) as at_work:
-            freeze_startup_objects()
-            await _first(stop.wait(), at_work.worker)
+    file = file or ConfigFile(Path("app.yaml"))
+    last_good: Config | None = None
+    with stop_signals() as stop, hangups(stop, file), ExitStack() as kept_open:
+        beside = [asyncio.create_task(systemd.report_life(), name="watchdog")]
+        if watch:
+            beside.append(asyncio.create_task(file.watch(), name="app.yaml"))
+        while not stop.is_set():
+            try:
+                async with running(
+                    config,
+                    settings,
+                    address,
+                    allowance,
+                    pace=pace,
+                    metrics=metrics,
+                    extra_pages=extra_pages,
+                    file=file,
+                ) as at_work:
+                    if last_good is not None:
+                        log.info("app.yaml is in use", path=str(file.path))
+                    last_good = config
+                    freeze_startup_objects()
+                    systemd.notify(systemd.READY)
+                    newer = await _newer_config(at_work, file, stop)
+                    if newer is None:
+                        systemd.notify(systemd.STOPPING)
+                        break
+                    config = newer
+                    # First the jobs in progress: meanwhile webhooks are stored, and wait for the next worker.
+                    await end(at_work.bot.engine, at_work.worker)
+                    address, metrics = (
+                        _kept_open(place, runner, kept_open)
+                        for place, runner in zip((address, metrics), at_work.listeners, strict=True)
+                    )
+            except (SettingsError, StartError) as error:
+                if last_good is None or config is last_good:
+                    raise
+                file.refuse(error)
+                config = last_good
+        for task in beside:
+            task.cancel()
     log.info("stopped")
+
+
+async def _newer_config(at_work: Running, file: ConfigFile, stop: asyncio.Event) -> Config | None:
+    """Wait for a changed app.yaml that can be used, None to stop. Raises `StartError` if the worker ends before."""
+    while True:
+        signals = [asyncio.create_task(event.wait()) for event in (stop, file.changed)]
+        await asyncio.wait([at_work.worker, *signals], return_when=asyncio.FIRST_COMPLETED)
+        for waiting in signals:
+            waiting.cancel()
+        if stop.is_set():
+            return None
+        if not file.changed.is_set():
+            await at_work.worker
+            raise StartError(WORKER_ENDED)
+        newer = await file.newer(at_work.bot.config, at_work.bot.settings)
+        if newer is not None:
+            return newer
+
+
+def _kept_open(address: Address | None, runner: web.AppRunner | None, kept_open: ExitStack) -> Address | None:
+    """Return an address whose sockets stay open between two servers, so that whoever connects then only waits."""
+    if address is None or runner is None or address.listening:
+        return address
+    sockets = tuple(
+        kept_open.enter_context(listening)
+        for site in runner.sites
+        for listening in cast("LimitedSite", site).kept_open()
+    )
+    return replace(address, listening=sockets)
 
 
 async def end(engine: Engine, worker: asyncio.Task[None]) -> None:
@@ -306,16 +396,6 @@ async def end(engine: Engine, worker: asyncio.Task[None]) -> None:
         await engine.stop()
         await asyncio.wait({worker}, timeout=0.1)
     await worker
-
-
-async def _first(stop: Coroutine[None, None, object], worker: asyncio.Task[None]) -> None:
-    """Wait for the signal to stop; raise `StartError` if the worker ends before."""
-    stopping = asyncio.create_task(stop)
-    await asyncio.wait({worker, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    if not stopping.done():
-        stopping.cancel()
-        await worker
-        raise StartError(WORKER_ENDED)
 
 
 Listeners = tuple[web.AppRunner | None, web.AppRunner | None]
@@ -427,6 +507,7 @@ def _parts(bot: Bot, connections: Connections, visibility: Visibility) -> Parts:
             HealthCheck("processes", bot.services.part(POOL).problem),
             HealthCheck("clock", lambda: bot.github.clock.problem, fatal=False),
             HealthCheck("installations", lambda: bot.github.suspended, fatal=False),
+            config_check(bot.services.part(NEWEST_CONFIG)),
             *(check for feature in ALL_FEATURES for check in feature.checks(bot.services)),
             *bot.watch.checks,
         ],

@@ -18,6 +18,7 @@ from bot.aws.store_folder import StoreFolder, store_folder_of
 from bot.ci.jenkins_builds import JENKINS, JenkinsBuilds
 from bot.commands.answers import CommandRow, command_rows, offered_commands
 from bot.config.environment import SETTINGS, Settings
+from bot.config.newest import NEWEST_CONFIG, NewestConfig
 from bot.core.parts import PartMap
 from bot.core.untrusted.pool import POOL, Pool
 from bot.core.web_json import HTTP, READER, Reader
@@ -55,6 +56,7 @@ async def open_services(
     processes = nullcontext(pool) if pool is not None else closing(new_pool())
     with closing(store), closing(Aws()) as aws, processes as pool:
         parts = PartMap()
+        parts[NEWEST_CONFIG] = NewestConfig()
         parts[SETTINGS], parts[HTTP], parts[READER] = settings, session, Reader(session)
         parts[HANDLER_TITLES] = TITLES
         parts[COMMAND_LIST] = list_commands_of(config, engine.records)

@@ -10,6 +10,7 @@ import aiohttp
 import structlog
 from gidgethub import BadRequest
 
+from bot.core.http import open_session
 from bot.core.payload import Payload
 from bot.core.web_json import HTTP
 from bot.github.errors import is_not_found
@@ -77,7 +78,7 @@ def make_sign_in(config: Config, settings: Settings, services: Services) -> Sign
         nobody = Viewers()
         return SignIn(nobody, None, no_operators(nobody))
     # No cookies: those that GitHub sets for one person must not be sent for another.
-    session = aiohttp.ClientSession(
+    session = open_session(
         connector=services.part(HTTP).connector, connector_owner=False, cookie_jar=aiohttp.DummyCookieJar()
     )
     client = sign_in_client(settings, session)

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import click
 from nightjar_formats.terminal import escape_controls
 
@@ -24,6 +23,7 @@ from bot.cli.texts import (
     UNKNOWN_IMAGE,
 )
 from bot.core.errors import TryAgain, UserError
+from bot.core.http import open_session
 from bot.core.urls import encrypted_url
 from bot.core.web_json import Reader
 from handlers.docker_update.config import HUB
@@ -148,7 +148,7 @@ def images_in_file(names: Sequence[str], path: Path) -> dict[str, str]:
 
 
 async def _chosen(images: Mapping[str, str], address: str, staging: str) -> dict[str, str]:
-    async with aiohttp.ClientSession() as session:
+    async with open_session() as session:
         return await choose_images(images, DockerHub(Reader(session), address), staging)
 
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 from pathlib import Path
 
-import aiohttp
 import click
 from nightjar_formats.terminal import escape_controls
 from procrastinate.exceptions import ConnectorException
@@ -20,6 +19,7 @@ from bot.cli.support import AS_WRITTEN, config_option, env_file_option, json_opt
 from bot.cli.texts import CORRECT_DATABASE, DATABASE_AWAY, DATABASE_OK, NO_FILE_YET
 from bot.config import Config
 from bot.config.environment import Settings
+from bot.core.http import open_session
 from bot.engine.database import DatabaseError
 from bot.engine.service import Engine
 from bot.github.app import GitHubApp
@@ -67,7 +67,7 @@ async def examine(config: Config, settings: Settings) -> list[Finding]:
     opened, aws = await _database(settings), Aws(attempts=1)
     database = opened or Finding(Check.DATABASE, NO_FILE_YET)
     try:
-        async with aiohttp.ClientSession() as http:
+        async with open_session() as http:
             key = settings.private_key.get_secret_value()
             try:
                 app = GitHubApp(http, app_id=settings.app_id, private_key=key, api_url=settings.api_url)

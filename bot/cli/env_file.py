@@ -1,7 +1,11 @@
 """A file of environment variables, such as `nightjar.env`, that the set-up in a browser writes and commands read.
 
 Each line is `NAME=VALUE`, a comment or empty. A value may stand in quotes, and `export` before the name, so that
-shells, systemd, Docker and Compose can read the same file.
+shells, systemd, Docker and Compose can read the same file. A value in quotes may have several lines, and so may a key:
+
+    GITHUB_PRIVATE_KEY="-----BEGIN RSA PRIVATE KEY-----
+    MIIEpAIBAAKCAQEA…
+    -----END RSA PRIVATE KEY-----"
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ import os
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 
-from bot.cli.texts import ENV_FILE_LINE, ENV_FILE_TOO_LARGE, ENV_FILE_UNREADABLE
+from bot.cli.texts import ENV_FILE_LINE, ENV_FILE_TOO_LARGE, ENV_FILE_UNENDED, ENV_FILE_UNREADABLE
 from bot.core.errors import SettingsError
 from bot.core.patterns import Pattern
 
@@ -19,11 +23,19 @@ ENV_FILE = Path("nightjar.env")
 LARGEST_ENV_FILE = 256 * 1024
 """Bytes; the largest key in base64 takes 18 KiB."""
 
-CREDENTIALS = ("GITHUB_APP_ID", "GITHUB_PRIVATE_KEY", "GITHUB_PRIVATE_KEY_FILE", "GITHUB_WEBHOOK_SECRET")
+CREDENTIALS = (
+    "GITHUB_APP_ID",
+    "GITHUB_PRIVATE_KEY",
+    "GITHUB_PRIVATE_KEY_FILE",
+    "GITHUB_WEBHOOK_SECRET",
+    "GITHUB_WEBHOOK_SECRET_FILE",
+)
 """Variables of which a server needs at least one; if none is set, it has no credentials."""
 
 _NAME = Pattern(r"[A-Za-z_][A-Za-z0-9_]{0,200}")
 _QUOTES = "\"'"
+KEY_BEGINS, KEY_ENDS = "-----BEGIN", "-----END"
+"""How the first and the last line of a key in PEM form begin."""
 
 
 def read_env_file(path: Path) -> dict[str, str]:
@@ -43,7 +55,8 @@ def read_env_file(path: Path) -> dict[str, str]:
         raise SettingsError([ENV_FILE_TOO_LARGE.format(path=path, most=LARGEST_ENV_FILE // 1024)])
     variables: dict[str, str] = {}
     problems = []
-    for number, line in enumerate(raw.decode("utf-8", "replace").splitlines(), 1):
+    lines = enumerate(raw.decode("utf-8", "replace").splitlines(), 1)
+    for number, line in lines:
         text = line.strip()
         if not text or text.startswith("#"):
             continue
@@ -51,7 +64,17 @@ def read_env_file(path: Path) -> dict[str, str]:
         if not equals or not _NAME.fullmatch(name.strip()):
             problems.append(ENV_FILE_LINE.format(path=path, line=number))
             continue
-        variables[name.strip()] = _unquoted(value.strip())
+        value_lines = [value.strip()]
+        ending = _ending(value_lines[0])
+        for _, next_line in lines if ending else ():
+            value_lines.append(next_line.rstrip())
+            last = value_lines[-1]
+            if last.startswith(ending) if ending == KEY_ENDS else last.endswith(ending):
+                break
+        else:
+            if ending:
+                problems.append(ENV_FILE_UNENDED.format(path=path, line=number, ending=ending))
+        variables[name.strip()] = _unquoted("\n".join(value_lines))
     if problems:
         raise SettingsError(problems)
     return variables
@@ -81,6 +104,15 @@ def wants_setup(env_file: Path, config: Path, environ: Mapping[str, str] = os.en
 
 def _credentials(environ: Mapping[str, str]) -> set[str]:
     return {name for name in CREDENTIALS if environ.get(name, "").strip()}
+
+
+def _ending(first_line: str) -> str:
+    """Return what ends the last line of a value that has several lines; empty if its first line is all of it."""
+    if first_line.startswith(KEY_BEGINS):
+        return "" if KEY_ENDS in first_line else KEY_ENDS
+    quote = first_line[:1]
+    is_open = quote and quote in _QUOTES and (len(first_line) == 1 or not first_line.endswith(quote))
+    return quote if is_open else ""
 
 
 def _unquoted(value: str) -> str:

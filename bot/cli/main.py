@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 LAZY = {
     "backup": ("bot.cli.backup:backup", "Back up the SQLite database, even while a server runs."),
     "restore": ("bot.cli.backup:restore", "Replace the SQLite database with a backup."),
+    "database": ("bot.cli.database:database", "Move the database to another place."),
     "ci": ("bot.cli.ci:ci", "Decide for CI: what to run, and which images to use."),
     "doctor": ("bot.cli.doctor:doctor", "Check everything the bot depends on, and say how to fix each failure."),
     "deliveries": ("bot.cli.deliveries:deliveries", "List deliveries and what the bot did for each."),
@@ -53,6 +54,10 @@ metrics_option = click.option(
     type=click.IntRange(0, 65535),
     default=None,
     help="Serve /metrics, /healthz and /readyz on this port instead of the main one; 0 picks a free port.",
+)
+
+watch_option = click.option(
+    "--watch", is_flag=True, help="Take over app.yaml and its folder whenever a file changes, as after SIGHUP."
 )
 
 
@@ -89,13 +94,14 @@ def cli() -> None:
     help='The port to listen on; 0 picks a free one, which the log line "serving" names.',
 )
 @metrics_option
+@watch_option
 @click.option(
     "--remote-setup",
     is_flag=True,
     help="Without credentials: let other machines reach the set-up, at --host. Its address contains a token.",
 )
 def serve(
-    config_path: Path, env_file: Path, host: str, port: int, metrics_port: int | None, remote_setup: bool
+    config_path: Path, env_file: Path, host: str, port: int, metrics_port: int | None, watch: bool, remote_setup: bool
 ) -> None:
     """Run the bot: webhook server, worker and timers in one process.
 
@@ -103,14 +109,16 @@ def serve(
 
     The log goes to standard error, as JSON lines unless that is a terminal. After SIGTERM or SIGINT the process ends
     when its jobs in progress are done. A second signal ends it at once; no job is lost.
+
+    After SIGHUP it takes over a changed app.yaml, or keeps the last good one and says why in the log and on /readyz.
     """
     with stopping_at_faults():
         if wants_setup(env_file, config_path):
             from bot.cli.setup import run_setup
 
-            run_setup(config_path, env_file, host, port, metrics_port, remote=remote_setup)
+            run_setup(config_path, env_file, host, port, metrics_port, remote=remote_setup, watch=watch)
             return
-    _run(config_path, host, port, metrics_port)
+    _run(config_path, host, port, metrics_port, watch=watch)
 
 
 @cli.command(
@@ -124,13 +132,15 @@ def serve(
 @env_file_option()
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address of --metrics-port.")
 @metrics_option
-def worker(config_path: Path, host: str, metrics_port: int | None) -> None:
+@watch_option
+def worker(config_path: Path, host: str, metrics_port: int | None, watch: bool) -> None:
     """Run jobs and timers without the webhook server: another replica on the same PostgreSQL database."""
-    _run(config_path, host, None, metrics_port)
+    _run(config_path, host, None, metrics_port, watch=watch)
 
 
-def _run(config_path: Path, host: str, port: int | None, metrics_port: int | None) -> None:
+def _run(config_path: Path, host: str, port: int | None, metrics_port: int | None, *, watch: bool) -> None:
     """Run the worker, with a server if there is a port. Imports are here so that other commands start fast."""
+    from bot.app.config_file import ConfigFile
     from bot.app.load import load_config
     from bot.app.serve import Address, run_until_stopped
     from bot.config.environment import Settings
@@ -138,10 +148,11 @@ def _run(config_path: Path, host: str, port: int | None, metrics_port: int | Non
 
     address, metrics = (Address(host, number) if number is not None else None for number in (port, metrics_port))
     with stopping_at_faults():
+        file = ConfigFile(config_path)
         config = load_config(config_path)
         settings = Settings.from_environment()
         start_logging(settings)
-        run_on_fastest_loop(run_until_stopped(config, settings, address, metrics=metrics))
+        run_on_fastest_loop(run_until_stopped(config, settings, address, metrics=metrics, file=file, watch=watch))
 
 
 @cli.command(

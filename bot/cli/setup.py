@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from bot.app.config_file import ConfigFile
 from bot.app.load import load_config
 from bot.app.serve import Address, run_until_stopped
 from bot.app.setup.run import SetupPlace, is_this_machine, set_up
@@ -31,7 +32,7 @@ def check_setup_host(host: str, config_path: Path) -> None:
 
 
 def run_setup(
-    config_path: Path, env_file: Path, host: str, port: int, metrics_port: int | None, *, remote: bool
+    config_path: Path, env_file: Path, host: str, port: int, metrics_port: int | None, *, remote: bool, watch: bool
 ) -> None:
     """Set up in a browser, and serve on the same port afterwards.
 
@@ -62,10 +63,19 @@ def run_setup(
         return
     metrics = Address(host, metrics_port) if metrics_port is not None else None
     try:
+        file = ConfigFile(config_path)
         config, settings = load_config(config_path), load_settings()
         run_on_fastest_loop(
-            run_until_stopped(config, settings, finished.address, metrics=metrics, extra_pages=finished.pages)
+            run_until_stopped(
+                config,
+                settings,
+                finished.address,
+                metrics=metrics,
+                extra_pages=finished.pages,
+                file=file,
+                watch=watch,
+            )
         )
     finally:
-        if finished.address.listening is not None:
-            finished.address.listening.close()
+        for listening in finished.address.listening:
+            listening.close()

@@ -76,7 +76,9 @@ config_option = click.option(
     "config_path",
     type=click.Path(path_type=Path),
     default=default_config,
+    envvar="NIGHTJAR_CONFIG",
     show_default="app.yaml, or nightjar.yaml",
+    show_envvar=True,
     help="The configuration file.",
 )
 

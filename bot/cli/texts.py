@@ -7,6 +7,7 @@ TWO_CONFIGS = "this folder has {names}; remove one, or name the file"
 ENV_FILE_UNREADABLE = "{path} cannot be read: {reason}; make it readable for the user that runs this command"
 ENV_FILE_TOO_LARGE = "{path} is larger than {most} KiB, the maximum; it should hold environment variables only"
 ENV_FILE_LINE = "{path}:{line}: not a variable; write NAME=VALUE, or start the line with # for a comment"
+ENV_FILE_UNENDED = "{path}:{line}: the value that begins here does not end; its last line needs {ending}"
 DATABASE_AWAY = "the database does not answer ({kind})"
 
 # -- check-config --
@@ -95,3 +96,11 @@ INVALID_IMAGE = "{name} is {image} in {path}; write an image as NAMESPACE/NAME:T
 GAVE_UP = "{problem}; gave up after {tries} attempts"
 PAUSE_TOO_LONG = "{problem}; it asks us to wait {seconds:.0f} s, which is too long"
 IMAGE_NOT_WRITTEN = "{path} cannot be written ({reason})"
+
+# -- database copy --
+
+COPIED_TABLE = "{table}: {rows:,} rows"
+COPIED = (
+    "copied {rows:,} rows of {tables} tables, and compared their numbers; set DATABASE_URL to the new database and "
+    "start the server"
+)

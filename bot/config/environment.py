@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Self, get_args
 
 import psycopg
 from nightjar_formats.items import first_of
@@ -28,6 +28,9 @@ from pydantic import (
 
 from bot.config.private_key import pem_of, rsa_key
 from bot.config.texts import (
+    FILE_IS_EMPTY,
+    FILE_IS_MISSING,
+    FILE_IS_UNREADABLE,
     JENKINS_PAIR,
     KEY_FILE_MISSING,
     KEY_FILE_UNREADABLE,
@@ -38,6 +41,8 @@ from bot.config.texts import (
     NOT_A_PRIVATE_KEY,
     NOT_IN_MEMORY,
     NOT_SET,
+    SECRET_FILE,
+    SECRET_TWICE,
     SHORT_SECRET,
     SHORT_SESSION_SECRET,
     SIGN_IN_TRIO,
@@ -63,16 +68,20 @@ def _pem(text: str) -> str:
 
 
 def _key_in_file(path: str) -> str:
+    return _pem(_content(path, KEY_FILE_MISSING, KEY_FILE_UNREADABLE))
+
+
+def _content(path: str, missing: str, unreadable: str) -> str:
+    """Return the text of a file with a secret. Raises `ValueError` with one of the texts."""
     try:
         with Path(path).open("rb") as file:
-            raw = file.read(LARGEST_KEY_FILE)
+            return file.read(LARGEST_KEY_FILE).decode("utf-8", "replace")
     except FileNotFoundError:
-        raise ValueError(KEY_FILE_MISSING) from None
+        raise ValueError(missing) from None
     # open() raises ValueError for a path with a NUL.
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or NO_SUCH_PATH
-        raise ValueError(KEY_FILE_UNREADABLE.format(reason=reason.lower())) from None
-    return _pem(raw.decode("ascii", "replace"))
+        raise ValueError(unreadable.format(reason=reason.lower())) from None
 
 
 def _webhook_secrets(text: object) -> object:
@@ -118,20 +127,27 @@ class Environment(BaseModel):
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Self:
-        """Read the variables of this class.
+        """Read the variables of this class; a secret may be in a file, which the variable with `_FILE` names.
 
         Raises `SettingsError` with one line for each that is missing or malformed.
         """
         names = [field.alias for field in cls.model_fields.values() if field.alias]
         variables = {name: environ[name].strip() for name in names if environ.get(name, "").strip()}
+        in_files, faults = _secrets_in_files(cls, environ)
         try:
-            return cls.model_validate(variables)
+            settings = cls.model_validate({**variables, **in_files})
         except ValidationError as error:
             problems = [
-                _problem(cls, str(detail["loc"][0]), detail["type"], detail["msg"]) for detail in error.errors()
+                _problem(cls, str(detail["loc"][0]), detail["type"], detail["msg"])
+                for detail in error.errors()
+                if _alias(cls, str(detail["loc"][0])) not in faults
             ]
+        else:
+            if not faults:
+                return settings
+            problems = []
         raise SettingsError(
-            problems
+            [*faults.values(), *problems]
         )  # raise outside the handler, so that no traceback shows the values that pydantic got
 
     def secrets(self) -> tuple[str, ...]:
@@ -141,6 +157,39 @@ class Environment(BaseModel):
             value = getattr(self, name)
             secrets += [item.get_secret_value() for item in _each(value) if isinstance(item, SecretStr)]
         return tuple(secrets)
+
+
+def _secrets_in_files(model: type[BaseModel], environ: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the secrets in files, and a problem for each file that cannot be used, by the names of the variables."""
+    secrets: dict[str, str] = {}
+    faults: dict[str, str] = {}
+    own_names = {field.alias for field in model.model_fields.values()}
+    for field in model.model_fields.values():
+        name = field.alias or ""
+        path = environ.get(f"{name}_FILE", "").strip()
+        # The file of the private key is a variable of its own.
+        if not path or f"{name}_FILE" in own_names or not is_secret(field.annotation):
+            continue
+        if environ.get(name, "").strip():
+            faults[name] = SECRET_TWICE.format(name=name)
+            continue
+        try:
+            secrets[name] = _content(path, FILE_IS_MISSING, FILE_IS_UNREADABLE).strip()
+            fault = "" if secrets[name] else FILE_IS_EMPTY
+        except ValueError as error:
+            fault = str(error)
+        if fault:
+            faults[name] = f"{name}_FILE {SECRET_FILE.format(fault=fault, name=name)}"
+    return secrets, faults
+
+
+def is_secret(annotation: object) -> bool:
+    """Return whether the values of a field's type are secret."""
+    return annotation is SecretStr or any(map(is_secret, get_args(annotation)))
+
+
+def _alias(model: type[BaseModel], name: str) -> str:
+    return (model.model_fields[name].alias or name) if name in model.model_fields else name
 
 
 def _each(value: object) -> tuple[object, ...]:

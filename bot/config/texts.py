@@ -91,6 +91,10 @@ NOT_A_PRIVATE_KEY = (
 KEY_FILE_MISSING = "names a file that does not exist; it must be the path of the .pem file from GitHub"
 KEY_FILE_UNREADABLE = "names a file that cannot be read: {reason}; it must be the path of the .pem file from GitHub"
 NO_SUCH_PATH = "no such path"
+SECRET_FILE = "names {fault}; it must be the path of a file with the value of {name}"  # noqa: S105
+FILE_IS_MISSING, FILE_IS_EMPTY = "a file that does not exist", "an empty file"
+FILE_IS_UNREADABLE = "a file that cannot be read: {reason}"
+SECRET_TWICE = "{name} and {name}_FILE are both set; remove one of them"  # noqa: S105
 SHORT_SECRET = (
     "has a secret of fewer than {least} characters; choose a longer one, and enter it on the App's page on GitHub too "  # noqa: S105
     "(separate several secrets by spaces)"

@@ -36,7 +36,8 @@ def freeze_startup_objects() -> None:
     Modules and the parts of the bot live as long as the process. Visiting them in each collection took a quarter of the
     time to store the results of a run: https://docs.python.org/3/library/gc.html#gc.freeze
     """
-    # Collect first: frozen garbage is never freed.
+    # Collect first: frozen garbage is never freed. After a change of app.yaml, that is what the earlier start froze.
+    gc.unfreeze()
     gc.collect()
     gc.freeze()
     gc.set_threshold(OBJECTS_AT_ONCE)

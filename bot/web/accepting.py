@@ -70,6 +70,10 @@ class Acceptor:
             listening.close()
         self.sockets = ()
 
+    async def arrived(self) -> None:
+        """Wait until every accepted connection has its protocol."""
+        await asyncio.gather(*self._arriving)
+
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(BACKLOG):
             try:

@@ -13,7 +13,7 @@ import logging
 import resource
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 from weakref import WeakKeyDictionary
@@ -33,6 +33,8 @@ MOST_DESCRIPTORS = 1 << 17
 """Twice the most connections that app.yaml can allow."""
 HEAD_SECONDS = 15.0
 """How long a new connection may take to send the headers of its first request."""
+FIRST_REQUEST_POLL, FIRST_REQUEST_POLLS = 0.01, 100
+"""A server that stops checks this often, and this many times at most, whether new connections have sent a request."""
 IDLE_SECONDS = 75.0
 """How long a connection may wait for its next request. Longer than the 60 s for which proxies usually keep theirs."""
 ANSWER_SECONDS = 120.0
@@ -122,6 +124,15 @@ class Connections:
         return sum(not transport.is_closing() for transport in self._places)
 
     @property
+    def new(self) -> int:
+        """Return how many connections have sent no request yet."""
+        return sum(
+            place.body is None and not place.has_served
+            for transport, place in self._places.items()
+            if not transport.is_closing()
+        )
+
+    @property
     def busy(self) -> int:
         """Return how many connections are being answered."""
         return sum(place.busy for transport, place in self._places.items() if not transport.is_closing())
@@ -191,11 +202,12 @@ class LimitedSite(web.BaseSite):
         host: str,
         port: int,
         connections: Connections,
-        listening: socket.socket | None = None,
+        listening: Sequence[socket.socket] = (),
     ) -> None:
-        """Listen on a copy of the socket `listening`, which stays open in the end; without one, open sockets."""
+        """Listen on copies of the sockets `listening`, which stay open in the end; without any, open sockets."""
         super().__init__(runner)
         self._host, self._port, self._connections, self._listening = host, port, connections, listening
+        self._acceptor: Acceptor | None = None
 
     @property
     def name(self) -> str:
@@ -211,12 +223,33 @@ class LimitedSite(web.BaseSite):
         def newcomer() -> _Newcomer:
             return _Newcomer(self._connections, server)
 
-        if self._listening is not None:
-            sockets = [self._listening.dup()]
-        else:
-            sockets = await open_sockets(self._host, self._port)
+        sockets = copies_of(self._listening) or await open_sockets(self._host, self._port)
+        self._acceptor = Acceptor(sockets, newcomer)
         # aiohttp uses only `sockets` and `close` of a server.
-        self._server = cast("asyncio.AbstractServer", Acceptor(sockets, newcomer))
+        self._server = cast("asyncio.AbstractServer", self._acceptor)
+
+    async def stop(self) -> None:
+        """Accept no more connections, and let those that were just accepted send their first request.
+
+        Their clients cannot know that nobody reads it. aiohttp closes idle connections next: those were answered.
+        """
+        await super().stop()
+        if self._acceptor is None:
+            return  # it could not start
+        await self._acceptor.arrived()
+        for _ in range(FIRST_REQUEST_POLLS):
+            if not self._connections.new:
+                break
+            await asyncio.sleep(FIRST_REQUEST_POLL)
+
+    def kept_open(self) -> tuple[socket.socket, ...]:
+        """Return copies of the open sockets: after the site has stopped, connections wait there for another one."""
+        return tuple(copies_of(self._acceptor.sockets)) if self._acceptor is not None else ()
+
+
+def copies_of(sockets: Sequence[socket.socket]) -> list[socket.socket]:
+    """Return copies of sockets, which stay open when the originals are closed."""
+    return [listening.dup() for listening in sockets]
 
 
 class Malformed(logging.Filter):

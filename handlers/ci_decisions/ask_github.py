@@ -21,6 +21,7 @@ from bot.config.own_file import REPOSITORY_FILE
 from bot.config.repository_file import parse_repository_file
 from bot.config.shared import PATH, overlaid
 from bot.core.errors import TryAgain
+from bot.core.http import open_session
 from bot.core.payload import Payload
 from bot.github.client import GitHub, Wire
 from bot.github.commits.contents import FILE, found_at
@@ -136,7 +137,7 @@ async def ask_github_about_commit(
 
 @asynccontextmanager
 async def _client(api_url: str, token: str) -> AsyncIterator[GitHub]:
-    async with aiohttp.ClientSession() as session:
+    async with open_session() as session:
         wire = Wire(session, api_url, Governor(), timeout=TIMEOUT)
         yield GitHub(wire, TokenCredentials(token))
 

@@ -19,6 +19,7 @@ from yarl import URL
 
 from bot.core.errors import SettingsError, TryAgain, UserError
 from bot.core.events import Repository
+from bot.core.http import open_session, proxy_of
 from bot.core.parts import PartKey
 from bot.core.public_hosts import PrivateAddress, PublicResolver, check_literal
 from bot.engine.internal import InternalEvent, announce
@@ -202,7 +203,8 @@ def webhook_body(job: DeviceJob, attempt: int) -> bytes:
 async def send_webhook(url: str, body: bytes, headers: Mapping[str, str], *, allow_private: bool) -> None:
     """POST a message; read only the status of the answer. Raises `TryAgain` and `UserError`.
 
-    Without `allow_private`, it sends only to public addresses. It never follows a redirection.
+    Without `allow_private`, it sends only to public addresses. It never follows a redirection. A proxy gets the address
+    that was checked, not the name: the proxy would look the name up again.
     """
     # `encoded`: yarl must not change the address that app.yaml names.
     address = URL(url, encoded=True)
@@ -212,11 +214,17 @@ async def send_webhook(url: str, body: bytes, headers: Mapping[str, str], *, all
         # aiohttp asks no resolver for a literal address, so the address is checked here.
         if not allow_private:
             check_literal(host)
+            if proxy_of(address) is not None:
+                headers = {**headers, "Host": address.host_port_subcomponent or host}
+                address = address.with_host((await PublicResolver().resolve(host, address.port or 0))[0]["host"])
+                resolver = None  # for the proxy, which may be a private host
         # Each message has its own connection: there are few messages.
         connector = aiohttp.TCPConnector(resolver=resolver, use_dns_cache=False, force_close=True)
         async with (
-            aiohttp.ClientSession(connector=connector) as session,
-            session.post(address, data=body, headers=headers, allow_redirects=False, timeout=TIMEOUT) as answer,
+            open_session(connector=connector) as session,
+            session.post(
+                address, data=body, headers=headers, allow_redirects=False, timeout=TIMEOUT, server_hostname=host
+            ) as answer,
         ):
             status = answer.status
     # The resolver's refusal arrives as the cause of a ClientError.

@@ -59,6 +59,7 @@ class OperateState(BaseModel, extra="forbid"):
     """The state of the bot itself."""
 
     problem: str = Field(description="Why this process runs no jobs; empty if it runs jobs.")
+    config_problem: str = Field(description="Why the newest app.yaml is not in use; empty if it is.")
     database: str
     oldest_seconds: float = Field(description="Age of the oldest waiting delivery.")
     queues: list[OperateQueue]
@@ -74,6 +75,7 @@ def state_page(parts: OperateParts) -> Page:
         backlog = await parts.engine.backlog()
         return OperateState(
             problem=parts.engine.ready() or "",
+            config_problem=parts.shown(parts.newest_config.problem, LONGEST_REASON),
             database=parts.shown(str(parts.engine.database.name), LONGEST_REASON),
             oldest_seconds=backlog.oldest_seconds,
             queues=[OperateQueue(task=task, waiting=count) for task, count in sorted(backlog.waiting.items())],

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.config.environment import SETTINGS
+from bot.config.newest import NEWEST_CONFIG
 from bot.core.metrics import METRICS
 from bot.core.recent_log import RECENT_LOG, RecentLog
 from bot.core.redaction import Redactor, cut
@@ -14,6 +15,7 @@ from bot.engine.service import ENGINE
 
 if TYPE_CHECKING:
     from bot.config import Config
+    from bot.config.newest import NewestConfig
     from bot.core.metrics import Metrics
     from bot.engine.jobs.journal import Journal
     from bot.engine.records import Records
@@ -26,6 +28,7 @@ class OperateParts:
     """The parts that pages read from: `clock` returns seconds since 1970, `redact` removes secrets from a text."""
 
     config: Config
+    newest_config: NewestConfig
     engine: Engine
     journal: Journal
     records: Records
@@ -42,6 +45,7 @@ class OperateParts:
         settings = services.part(SETTINGS)
         return OperateParts(
             services.config,
+            services.part(NEWEST_CONFIG),
             services.part(ENGINE),
             services.journal,
             services.records,

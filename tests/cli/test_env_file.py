@@ -72,3 +72,19 @@ async def test_commands_read_the_file(tmp_path: Path) -> None:
     assert "GITHUB_WEBHOOK_SECRET has a secret of fewer than 16 characters" in finished.err
     elsewhere = await run("doctor", "--env-file", "other.env", env={}, cwd=tmp_path)
     assert "GITHUB_WEBHOOK_SECRET is not set" in elsewhere.err
+
+
+@pytest.mark.parametrize("quote", ['"', "'", ""])
+def test_a_key_may_have_several_lines(quote: str, tmp_path: Path) -> None:
+    path = tmp_path / "nightjar.env"
+    path.write_text(f"A=1\nGITHUB_PRIVATE_KEY={quote}{PEM.strip()}{quote}\nB=2\n")
+    assert read_env_file(path) == {"A": "1", "GITHUB_PRIVATE_KEY": PEM.strip(), "B": "2"}
+
+
+def test_a_value_that_does_not_end_is_named_by_its_first_line(tmp_path: Path) -> None:
+    path = tmp_path / "nightjar.env"
+    for value in ('"sesame', "-----BEGIN RSA PRIVATE KEY-----\nsesame"):
+        path.write_text(f"A=1\nB={value}\nC=2\n")
+        with pytest.raises(SettingsError, match=f"{path}:2: ") as caught:
+            read_env_file(path)
+        assert "sesame" not in str(caught.value)

@@ -7,9 +7,9 @@ import pytest
 from bot.config import Config, ConfigError, read_config_text
 from bot.config.assemble import config_with
 from bot.config.docs import features_table, keys_table
-from bot.config.schema import schema_text
 from bot.config.keys import Keys
 from bot.config.repository_keys import ConfigKey
+from bot.config.schema import schema_text
 
 
 class Greeting(Keys):

@@ -240,3 +240,53 @@ def test_a_short_session_secret_is_refused() -> None:
 )
 def test_the_web_address_of_a_github_is_derived_from_its_api(api: str, pages: str) -> None:
     assert Settings.from_environment({**GOOD, "GITHUB_API_URL": api}).github_url == pages
+
+
+SECRETS = {
+    "GITHUB_WEBHOOK_SECRET": "sesame-sesame-02",
+    "DATABASE_URL": "postgresql://octocat:sesame@localhost/nightjar",
+    "DISCORD_WEBHOOK_URL": "https://discord.com/api/webhooks/1/sesame",
+    "SLACK_WEBHOOK_URL": "https://hooks.slack.com/services/T0/B0/sesame",
+    "JENKINS_TOKEN": "sesame",
+    "GITHUB_CLIENT_SECRET": "sesame",
+    "SESSION_SECRET": "sesame" * 6,
+    "GITHUB_PRIVATE_KEY": PEM,
+}
+
+
+def test_every_secret_may_be_in_a_file(tmp_path: Path) -> None:
+    """As Docker, Kubernetes and systemd hand secrets over."""
+    environ = {"GITHUB_APP_ID": "12345", "JENKINS_USER": "octocat", "GITHUB_CLIENT_ID": "Iv1.1234567890"}
+    given = Settings.from_environment({**environ, **SECRETS})
+    fields = {field.alias: name for name, field in Settings.model_fields.items()}
+    assert {name for name in fields if "Secret" in repr(Settings.model_fields[fields[name]].annotation)} == {
+        *SECRETS,
+        "GITHUB_PRIVATE_KEY_FILE",
+    }
+    for name, secret in SECRETS.items():
+        (tmp_path / name).write_text(f"{secret}\n")
+        environ[f"{name}_FILE"] = str(tmp_path / name)
+    from_files = Settings.from_environment(environ)
+    assert from_files.secrets() == (from_files.key_from_file.get_secret_value(), *given.secrets())  # type: ignore[union-attr]
+
+
+def test_an_unusable_file_of_a_secret_is_reported_with_its_variable(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("\n")
+    environ = {
+        **GOOD,
+        "GITHUB_WEBHOOK_SECRET": "",
+        "GITHUB_WEBHOOK_SECRET_FILE": str(tmp_path / "sesame"),
+        "JENKINS_USER": "octocat",
+        "JENKINS_TOKEN_FILE": str(tmp_path / "empty"),
+        "SLACK_WEBHOOK_URL_FILE": str(tmp_path),
+        "DATABASE_URL": "sqlite:///nightjar.db",
+        "DATABASE_URL_FILE": str(tmp_path / "empty"),
+    }
+    assert sorted(problems(environ)) == [
+        "DATABASE_URL and DATABASE_URL_FILE are both set; remove one of them",
+        "GITHUB_WEBHOOK_SECRET_FILE names a file that does not exist; it must be the path of a file with the value of "
+        "GITHUB_WEBHOOK_SECRET",
+        "JENKINS_TOKEN_FILE names an empty file; it must be the path of a file with the value of JENKINS_TOKEN",
+        "SLACK_WEBHOOK_URL_FILE names a file that cannot be read: is a directory; it must be the path of a file with "
+        "the value of SLACK_WEBHOOK_URL",
+    ]

@@ -28,6 +28,16 @@ ALL = (
     "image.pullSecrets={registry}",
     "podAnnotations.team=compiler",
     "nodeSelector.disk=ssd",
+    "worker.replicas=2",
+    "extraEnv[0].name=HTTPS_PROXY",
+    "extraEnv[0].value=http://proxy.example.org:3128",
+    "extraVolumes[0].name=ca",
+    "extraVolumes[0].secret.secretName=ca",
+    "extraVolumeMounts[0].name=ca",
+    "extraVolumeMounts[0].mountPath=/etc/ca",
+    "labels.team=compiler",
+    "podLabels.mesh=on",
+    "priorityClassName=high",
 )
 KUBERNETES = ("1.25", "1.33")
 """The oldest version that the chart allows, and a newer one."""
@@ -77,6 +87,8 @@ def test_the_chart_renders_the_right_parts_by_default_and_with_all_options() -> 
         "ServiceMonitor/nightjar",
         "PrometheusRule/nightjar",
         "ConfigMap/nightjar-dashboard",
+        "Deployment/nightjar-worker",
+        "Service/nightjar-worker-metrics",
     }
     assert set(rendered(*ALL)) == few | optional
     # A disruption budget for one replica would block every drain of a node.
@@ -172,3 +184,36 @@ def test_the_chart_has_the_version_of_the_bot() -> None:
     chart = YAML(typ="safe").load(CHART / "Chart.yaml")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert chart["version"] == chart["appVersion"] == project["version"]
+
+
+def test_workers_run_jobs_and_get_no_webhooks() -> None:
+    resources = rendered("worker.replicas=2")
+    worker = resources["Deployment/nightjar-worker"]["spec"]
+    container = worker["template"]["spec"]["containers"][0]
+    assert container["args"][0] == "worker"
+    assert [port["name"] for port in container["ports"]] == ["metrics"]
+    labels = worker["template"]["metadata"]["labels"].items()
+    assert worker["replicas"] == 2
+    assert worker["selector"]["matchLabels"].items() <= labels
+    selects = {
+        name: resources[f"Service/{name}"]["spec"]["selector"].items() <= labels
+        for name in ("nightjar", "nightjar-metrics", "nightjar-worker-metrics")
+    }
+    assert selects == {"nightjar": False, "nightjar-metrics": False, "nightjar-worker-metrics": True}
+    policy = resources["NetworkPolicy/nightjar"]["spec"]["podSelector"]
+    assert dict(labels)["app.kubernetes.io/name"] in policy["matchExpressions"][0]["values"]
+    done = template(*REQUIRED, *SQLITE, "worker.replicas=1")
+    assert "worker.replicas is set, and database is sqlite" in done.stderr
+
+
+def test_everything_has_the_labels_and_pods_have_what_is_added() -> None:
+    resources = rendered(*ALL)
+    assert all(made["metadata"]["labels"]["team"] == "compiler" for made in resources.values())
+    for name in ("nightjar", "nightjar-worker"):
+        template_of_pods = resources[f"Deployment/{name}"]["spec"]["template"]
+        spec = template_of_pods["spec"]
+        assert template_of_pods["metadata"]["labels"]["mesh"] == "on"
+        assert spec["priorityClassName"] == "high"
+        assert {"name": "HTTPS_PROXY", "value": "http://proxy.example.org:3128"} in spec["containers"][0]["env"]
+        assert {"name": "ca", "secret": {"secretName": "ca"}} in spec["volumes"]
+        assert {"name": "ca", "mountPath": "/etc/ca"} in spec["containers"][0]["volumeMounts"]

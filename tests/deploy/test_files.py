@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import click
@@ -17,14 +19,15 @@ from tests.deploy.commands import unit_settings
 from tests.deploy.tools import COMPOSE, UNIT, run
 from tests.running import ROOT
 
-UNITS = sorted((ROOT / "deploy/systemd").iterdir())
+UNITS = sorted((ROOT / "deploy/systemd").glob("*.*"))
 MOST_EXPOSURE = 1.5
 """As `systemd-analyze security` counts: 10 is the worst."""
 BINARY = "/opt/nightjar/bin/nightjar"
 OF_OTHERS = frozenset({"POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD", "LC_ALL"})
 NAME = re.compile(r"\b(?:GITHUB|DATABASE|JENKINS|DISCORD|SLACK|POSTGRES|NIGHTJAR)_[A-Z_]+[A-Z]\b")
-COMMAND = re.compile(r"(?:`|bin/|-- |bot )nightjar ([a-z-]+)")
+COMMAND = re.compile(r"(?:(?:`|bin/|-- |bot )nightjar|# nightjar-run) ([a-z-]+)")
 OF_CI = frozenset({"NIGHTJAR_TOKEN"})
+OF_COMMANDS = frozenset({"NIGHTJAR_CONFIG"})
 
 
 def deployed_files() -> list[Path]:
@@ -33,7 +36,7 @@ def deployed_files() -> list[Path]:
 
 
 def known_variables() -> set[str]:
-    return {field.alias for field in Settings.model_fields.values() if field.alias} | OF_OTHERS | OF_CI
+    return {field.alias for field in Settings.model_fields.values() if field.alias} | OF_OTHERS | OF_CI | OF_COMMANDS
 
 
 @pytest.mark.parametrize("path", deployed_files(), ids=lambda path: str(path.relative_to(ROOT)))
@@ -131,3 +134,25 @@ def test_the_proxies_open_every_route_except_those_for_the_local_network() -> No
     [opened] = re.findall(r"location ~ (.*) \{", (ROOT / "docs/deploy.md").read_text())
     routes = {route.partition(" ")[2] for route in ROUTES}
     assert {route for route in routes if not re.search(opened, route)} == OWN_NETWORK_ONLY
+
+
+def test_commands_beside_the_service_have_its_user_variables_and_key(tmp_path: Path) -> None:
+    """systemd-run runs here in name only: it prints what it would run."""
+    stub = tmp_path / "systemd-run"
+    stub.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    stub.chmod(0o755)
+    done = subprocess.run(
+        [UNIT.with_name("nightjar-run"), "doctor", "--json"],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    arguments = done.stdout.splitlines()
+    assert arguments[-2:] == ["doctor", "--json"]
+    properties = {argument.removeprefix("--property=") for argument in arguments if "--property=" in argument}
+    settings = {f"{name}={value.replace('%S', '/var/lib')}" for name, value in unit_settings()}
+    assert properties <= settings
+    assert {"DynamicUser=yes", "User=nightjar"} < properties
+    variables = {argument.removeprefix("--setenv=") for argument in arguments if "--setenv=" in argument}
+    assert {f"Environment={variable}" for variable in variables if "DATABASE" in variable} <= settings

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import aiohttp
 import structlog
 from aiohttp import web
 
@@ -29,6 +28,7 @@ from bot.app.setup.site import LARGEST_CONFIG, SetupSite
 from bot.app.texts import CANNOT_LISTEN
 from bot.config.environment import Settings
 from bot.core.errors import StartError
+from bot.core.http import open_session
 from bot.web.connections import Connections
 from bot.web.pages import Pages
 from bot.web.problems import answer_problems
@@ -90,7 +90,7 @@ async def set_up(place: SetupPlace, settings: Settings | None = None) -> Finishe
         if stop.is_set():
             listening.close()
             return None
-    return FinishedSetup(Address(place.host, site.files.gate.port, listening), SetupChecks(site.files))
+    return FinishedSetup(Address(place.host, site.files.gate.port, (listening,)), SetupChecks(site.files))
 
 
 @asynccontextmanager
@@ -98,10 +98,10 @@ async def setup_site(
     place: SetupPlace, listening: socket.socket, settings: Settings | None = None
 ) -> AsyncIterator[SetupSite]:
     """Serve the pages of the set-up on an open port while the block runs."""
-    address = Address(place.host, listening.getsockname()[1], listening)
+    address = Address(place.host, listening.getsockname()[1], (listening,))
     gate = SetupGate(place.host, address.port, place.announce_again, remote=place.remote)
     files = SetupFiles(gate, NewFile(place.env, SECRET_MODE), NewFile(place.config, PLAIN_MODE))
-    async with aiohttp.ClientSession() as http:
+    async with open_session() as http:
         site = SetupSite(files, http, place.load_settings, settings)
         app, connections = _application(site)
         runner = await listen(app, address, connections)

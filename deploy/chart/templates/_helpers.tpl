@@ -12,11 +12,24 @@ app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
-{{- define "nightjar.labels" -}}
-{{ include "nightjar.selector" . }}
+{{/* Another name, because Services select servers by the two labels above, which cannot change. */}}
+{{- define "nightjar.workerSelector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}-worker
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "nightjar.versionLabels" -}}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{- define "nightjar.labels" -}}
+{{ include "nightjar.selector" . }}
+{{ include "nightjar.versionLabels" . }}
+{{- with .Values.labels }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- define "nightjar.image" -}}
@@ -29,6 +42,9 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- define "nightjar.validate" -}}
 {{- if and (eq .Values.database "sqlite") (gt (int .Values.replicas) 1) -}}
 {{- fail (printf "replicas is %d, and database is sqlite, which serves one process only. Set replicas: 1, or set database: postgresql and add DATABASE_URL=postgresql://… to the Secret." (int .Values.replicas)) -}}
+{{- end -}}
+{{- if and (eq .Values.database "sqlite") (gt (int .Values.worker.replicas) 0) -}}
+{{- fail "worker.replicas is set, and database is sqlite, which serves one process only. Set worker.replicas: 0, or set database: postgresql and add DATABASE_URL=postgresql://… to the Secret." -}}
 {{- end -}}
 {{- if not .Values.image.repository -}}
 {{- fail "image.repository is not set. Build the image with `docker build`, push it to your registry, and set its name." -}}

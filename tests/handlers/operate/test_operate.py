@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
+from bot.config.newest import NEWEST_CONFIG
 from bot.core.errors import TryAgain
 from bot.core.events import Person
 from bot.web.sign_in.operators import Operators
@@ -174,6 +175,15 @@ async def test_a_step_links_what_it_wrote(operated: OperatedTown, visitor: Visit
     assert [(step["url"], step["link"]) for step in steps if step["name"].startswith("Reply")] == [(address, "comment")]
     assert {step["url"] for step in steps if step["depth"] < 2} == {""}
     assert f'<a href="{address}">comment</a>' in (await visitor.get(f"/operate/deliveries/{guid}")).text
+
+
+async def test_the_state_says_why_the_newest_app_yaml_is_not_in_use(operated: OperatedTown, visitor: Visitor) -> None:
+    await visitor.sign_in("hubot")
+    newest = operated.town.bot.services.part(NEWEST_CONFIG)
+    assert json.loads((await visitor.get("/api/v1/operate/state")).text)["config_problem"] == ""
+    newest.problem = "app.yaml:2:3: repositories: slow_test is unknown"
+    assert "slow_test is unknown" in (await visitor.get("/operate/state")).text
+    newest.problem = ""
 
 
 async def test_timers_link_their_deliveries(visitor: Visitor) -> None:
