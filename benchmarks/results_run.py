@@ -30,7 +30,8 @@ from bot.results.store.commit import commit_state
 from bot.results.store.failures.failures import late_run, newest_runs
 from bot.results.store.store import ResultsStore
 from bot.results.store.write.pending_checks import announced, scheduled_checks
-from handlers.regressions.decide import REGRESSIONS, EvaluatedRun, EvaluatedTarget
+from handlers.regressions.decide import EvaluatedRun, EvaluatedTarget
+from handlers.regressions.records import REGRESSIONS
 from handlers.regressions.target_news import decide_regressions, load_changes
 from handlers.results.check_runs import RequestedCheck, decide_check_run
 from tests.results.uploads import REPOSITORY as PENDING

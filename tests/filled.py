@@ -37,11 +37,16 @@ SELECT id, 'old-' || id, 'push', lock, 1.0, '' FROM procrastinate_jobs WHERE tas
 INSERT INTO nightjar_writes (budget, number, at) SELECT n % 20, n, n FROM {runs};
 INSERT INTO nightjar_records (key, value, version, at, expires_at)
 SELECT 'head:' || (n % 50) || ':' || n, '{{}}', 1, 0, {later} + n FROM {deliveries};
-INSERT INTO nightjar_device_jobs
+INSERT INTO nightjar_device_jobs (
+    id, repository_id, repository, pull_request, sha, lab, target, suites, tier, origin, requested_by_id,
+    requested_by, requested_at, state, expires_at, approved_by_id, approved_by, approved_at, queued_at, attempt,
+    slot, lease, old_lease, lease_expires_at, leased_at, deadline, run_id, arrived, log_url, note, ended_for,
+    ended_at, shown, to_show, version, pull_queued_at)
 SELECT 'job-' || n, n % 20, 'octocat/compiler', n / 20, 'sha-' || n, 'lab-' || (n % 20), 'target-' || (n % 200), 'all',
        1, 'command', n % 100, 'hubot', n, CASE WHEN n % 1000 = 0 THEN 'queued' ELSE 'done' END,
        CASE WHEN n % 1000 = 0 THEN {later} ELSE 0 END, 1, 'hubot', n, n, 1, CASE WHEN n % 1000 = 0 THEN -1 ELSE -1 END,
-       'lease', '', 0, n, 0, 'run', '', '', '', '', CASE WHEN n % 1000 = 0 THEN 0 ELSE n END, 1, 1, 1
+       'lease', '', 0, n, 0, 'run', '', '', '', '', CASE WHEN n % 1000 = 0 THEN 0 ELSE n END, 1, 1, 1,
+       n
   FROM {deliveries} WHERE n % 3 = 0;
 """
 # 250 targets of ten labs with four suites each, fifty runs of each; all of them are older than what tests ask for.

@@ -4,43 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 from bot.core.payload import Payload
-from bot.core.sorted_sets import SORTED
 from bot.effects.comments import write_section
-from bot.engine.records import Record
 from bot.github.access import ISSUES, MEMBERS, PULL_REQUESTS, WritePermissions
 from bot.github.addresses import pull_on_github
 from bot.github.errors import is_unprocessable, message_of
 from bot.github.text.markdown import code
 from bot.plan.effect import Applied, EffectContext
 from handlers.cc_reviewers import texts
+from handlers.cc_reviewers.records import REVIEWERS, ReviewRequests
 
 REQUESTED = "/repos/{+repo}/pulls/{number}/requested_reviewers"
 
 UNRESOLVED = "could not resolve to a node"
 """A part of GitHub's message about a team that the App cannot see (https://github.com/github/docs/issues/35057)."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReviewRequests:
-    """The review requests of a pull request; names in lower case, except in `refused`.
-
-    `asked` holds everybody that the bot asked, so that it does not ask again after a person removed somebody.
-    `refused` are those that GitHub did not accept, `hidden` the teams among them that it does not show to the App.
-    `message` is the text in the sticky comment.
-    """
-
-    asked: Annotated[frozenset[str], SORTED] = frozenset()
-    refused: tuple[str, ...] = ()
-    message: str = ""
-    hidden: tuple[str, ...] = ()
-
-
-REVIEWERS = Record(
-    "cc-reviewers", 1, ReviewRequests, "who was asked to review a pull request, and who was refused", days=365
-)
 
 
 @dataclass(frozen=True, slots=True)

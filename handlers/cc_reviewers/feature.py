@@ -5,7 +5,8 @@ from __future__ import annotations
 from bot.feature import Feature
 from handlers.cc_reviewers import handler
 from handlers.cc_reviewers.config import KEYS
-from handlers.cc_reviewers.effects import REVIEWERS, ReportReviewers, RequestReviewers
+from handlers.cc_reviewers.effects import ReportReviewers, RequestReviewers
+from handlers.cc_reviewers.records import REVIEWERS
 
 FEATURE = Feature(
     name="cc_reviewers",

@@ -20,13 +20,8 @@ from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, ConcludeStage, Context, Plan, Router
 from bot.plan.outcome import EffectOutcomes
 from handlers.cc_reviewers import texts
-from handlers.cc_reviewers.effects import (
-    REVIEWERS,
-    ReportReviewers,
-    RequestReviewers,
-    ReviewRequests,
-    reviewers_refused_text,
-)
+from handlers.cc_reviewers.effects import ReportReviewers, RequestReviewers, reviewers_refused_text
+from handlers.cc_reviewers.records import REVIEWERS, ReviewRequests
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub

@@ -38,9 +38,10 @@ from handlers.rebuild_docker.config import REBUILD_DOCKER
 from handlers.rebuild_docker.decide import rebuild_docker
 from handlers.skip_ci.config import SKIP_CI as SKIP_CI_KEY
 from handlers.skip_ci.decide import docs_only, skip_ci
-from handlers.skip_ci.handler import SKIP_CI
+from handlers.skip_ci.records import SKIP_CI
 from handlers.slow_tests.config import SLOW_TESTS
-from handlers.slow_tests.handler import CHOICE, decide_slow_tests
+from handlers.slow_tests.handler import decide_slow_tests
+from handlers.slow_tests.records import CHOICE
 
 if TYPE_CHECKING:
     from bot.config import Config, RepositoryConfig

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bot.engine.jobs.journal import DeliveryRecord, Journal
-    from handlers.merge.pending import PendingMerge
+    from handlers.merge.records import PendingMerge
 
 DELIVERIES = 50
 """Deliveries on one page; those that needed no action count too, although the page hides them."""

@@ -9,10 +9,10 @@ from bot.plan.handler import joined
 from bot.results.service import RESULTS
 from handlers.device_tests import check_runs, commands, pushes
 from handlers.device_tests.degraded import reporting
+from handlers.device_tests.degraded.records import DEGRADED, JUDGED
 from handlers.device_tests.degraded.reporting import TARGET_CHANGED
-from handlers.device_tests.degraded.sweep import DEGRADED_SWEEP, JUDGED, DegradedSweep
+from handlers.device_tests.degraded.sweep import DEGRADED_SWEEP, DegradedSweep
 from handlers.device_tests.degraded.sweep import TICK as DEGRADED_TICK
-from handlers.device_tests.degraded.targets import DEGRADED
 from handlers.device_tests.effects import (
     DEVICE_CHECK,
     ApproveDeviceJobs,

@@ -203,9 +203,12 @@ SELECT pull_request FROM nightjar_device_jobs
  ORDER BY requested_at DESC LIMIT 1
 """
 UNSHOWN: LiteralString = _SELECT + " WHERE shown < to_show ORDER BY requested_at DESC LIMIT %(most)s"
+# The signs keep SQLite from grouping by `nightjar_device_jobs_person`, which would read all jobs of a lab, not the last
+# day's: https://www.sqlite.org/optoverview.html#disqualifying_where_clause_terms_using_unary_
 SERVED: LiteralString = """
-SELECT repository_id, requested_by_id, max(leased_at) AS at FROM nightjar_device_jobs
- WHERE lab = %(lab)s AND leased_at > %(since)s GROUP BY repository_id, requested_by_id
+SELECT +repository_id AS repository_id, +requested_by_id AS requested_by_id, max(leased_at) AS at
+  FROM nightjar_device_jobs
+ WHERE lab = %(lab)s AND leased_at > %(since)s GROUP BY +repository_id, +requested_by_id
 """
 # Requests that were refused at once use no budget.
 REQUESTS: LiteralString = """

@@ -25,9 +25,10 @@ from handlers.merge import texts
 from handlers.merge.conclusion import decide_after_command
 from handlers.merge.config import MERGE as MERGE_KEY
 from handlers.merge.effects import COMPUTING_SECONDS, LeaveQueue, MergePull, merge_target
-from handlers.merge.pending import PendingMerge, pending_merge
+from handlers.merge.pending import pending_merge
 from handlers.merge.pending_effects import RequestRefresh, StorePendingMerge
 from handlers.merge.readiness import BlockerKind, RestartCommand, is_undecided, listed_blockers, merge_blockers
+from handlers.merge.records import PendingMerge
 from handlers.merge.snapshot import merge_state_of
 from handlers.merge.update_effects import UpdateBranch
 from handlers.rerun.commands import RERUN

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from bot.plan.effect import Effect
     from bot.plan.outcome import EffectOutcome
-    from handlers.merge.pending import PendingMerge
+    from handlers.merge.records import PendingMerge
 
 MERGED = MergeResult(MergeEnd.MERGED)
 

@@ -26,8 +26,9 @@ from bot.plan.failure_text import NEEDS_WORKFLOWS
 from handlers.merge import texts
 from handlers.merge.api import MergeFacts, commits_of, dequeue, enqueue, merge_facts_of, put_merge
 from handlers.merge.config import MERGE
-from handlers.merge.pending import PendingMerge, pending_merge
+from handlers.merge.pending import pending_merge
 from handlers.merge.readiness import MergeState, is_undecided, listed_blockers, merge_blockers
+from handlers.merge.records import PendingMerge
 from handlers.merge.snapshot import MAY_WRITE, merge_state_of
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.feature import Feature
 from bot.plan.handler import joined
-from handlers.merge import commands, pending, waiting
+from handlers.merge import commands, pending, records, waiting
 from handlers.merge.config import KEYS
 from handlers.merge.effects import LeaveQueue, MergePull
 from handlers.merge.pending import note_refresh
@@ -15,7 +15,7 @@ FEATURE = Feature(
     name="merge",
     config=KEYS,
     events=(pending.REFRESH_EVENT,),
-    records=pending.RECORDS,
+    records=records.RECORDS,
     router=joined([commands.router, waiting.router]),
     commands=commands.COMMANDS,
     note=note_refresh,

@@ -6,17 +6,8 @@ from dataclasses import dataclass
 
 from bot.plan.effect import Applied, StoreContext, StoredEffect
 from handlers.merge import texts
-from handlers.merge.pending import (
-    MERGE_REQUEST,
-    MERGE_WATCH,
-    REFRESH_EVENT,
-    MergeRequest,
-    PendingMerge,
-    WatchedCommit,
-    next_refresh,
-    pending_merge,
-    request_after,
-)
+from handlers.merge.pending import REFRESH_EVENT, next_refresh, pending_merge, request_after
+from handlers.merge.records import MERGE_REQUEST, MERGE_WATCH, MergeRequest, PendingMerge, WatchedCommit
 
 SETTLE_SECONDS = 0.5
 """Seconds that a refresh waits for more triggers: a check run, its workflow and a status often end together."""

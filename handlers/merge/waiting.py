@@ -35,9 +35,10 @@ from handlers.merge.commands import KEY, update_command
 from handlers.merge.conclusion import decide_after_wait, end_pending_merge
 from handlers.merge.config import MERGE
 from handlers.merge.effects import COMPUTING_SECONDS, MergePull
-from handlers.merge.pending import REFRESH_EVENT, PendingMerge, pending_merge, waiting_pulls, watching_pulls
+from handlers.merge.pending import REFRESH_EVENT, pending_merge, waiting_pulls, watching_pulls
 from handlers.merge.pending_effects import RequestRefresh, StorePendingMerge
 from handlers.merge.readiness import BlockerKind, is_undecided, listed_blockers, merge_blockers
+from handlers.merge.records import PendingMerge
 from handlers.merge.snapshot import merge_state_of
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from bot.web.csv_tables import CsvTable
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
 from bot.web.texts import page_words
-from handlers.operate.record import replays_asked
+from handlers.operate.records import replays_asked
 from handlers.operate.search import MOST_READ, SHOWN, DeliverySearch, find_deliveries
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from bot.feature import Feature, Services
 from bot.web.openapi import Operation
 from handlers.operate.deliveries import deliveries_page, delivery_page
 from handlers.operate.log import log_page
-from handlers.operate.record import ASKED_REPLAYS
+from handlers.operate.records import ASKED_REPLAYS
 from handlers.operate.replay import replay_operations
 from handlers.operate.state import state_page
 from handlers.operate.wiring import OperateParts

@@ -19,7 +19,7 @@ from bot.web.problems import Problem
 from bot.web.sign_in.viewers import Viewer
 from bot.web.texts import NO_PAGE
 from handlers.operate.deliveries import GUID_PART
-from handlers.operate.record import note_replay
+from handlers.operate.records import note_replay
 from handlers.operate.texts import CANNOT_PLAN
 
 if TYPE_CHECKING:

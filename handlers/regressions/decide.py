@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from nightjar_formats.model import TargetKey
 from nightjar_formats.strict_json import read_json
 
-from bot.engine.records import Record
 from bot.results.compare.diff import absent
 from bot.results.compare.health import SuiteHealth
 from bot.results.compare.quarantine import Quarantine
@@ -51,11 +50,6 @@ class EvaluatedRun:
     page: str = ""
     unreliable: tuple[str, ...] = ()
     steady_at: float = 0.0
-
-
-REGRESSIONS = Record(
-    "regressions", 1, EvaluatedRun, "the last evaluated nightly run of a target, and its message", days=None
-)
 
 
 @dataclass(frozen=True, slots=True)

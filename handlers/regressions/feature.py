@@ -10,11 +10,10 @@ from bot.results.service import RESULTS
 from bot.web.openapi import Operation
 from handlers.regressions import nightly_news, target_news
 from handlers.regressions.config import KEYS
-from handlers.regressions.decide import REGRESSIONS
 from handlers.regressions.effects import StoreReports
 from handlers.regressions.failures_route import FailureListing, failures_operation
-from handlers.regressions.groups import REGRESSION_GROUP, WAITING_NEWS
 from handlers.regressions.nightly_news import NIGHTLY_NEWS, NewsAnnouncer
+from handlers.regressions.records import REGRESSION_GROUP, REGRESSIONS, WAITING_NEWS
 from handlers.results.watch import WATCH
 
 

@@ -11,14 +11,8 @@ from bot.plan.page_links import HistoryLink, no_history
 from bot.results.report.texts import counted
 from handlers.regressions import texts
 from handlers.regressions.decide import RECOVERED, REMOVED
-from handlers.regressions.groups import (
-    EndedTests,
-    GroupMember,
-    RegressionGroup,
-    newest_good,
-    oldest_since,
-    shared_tests,
-)
+from handlers.regressions.groups import newest_good, oldest_since, shared_tests
+from handlers.regressions.records import EndedTests, GroupMember, RegressionGroup
 from handlers.regressions.target_text import COMPARE_PAGE, MOST_ITEMS, MOST_LISTED, SHORT, shown_test, test_line
 
 MOST_TARGETS = 20

@@ -34,23 +34,26 @@ from bot.results.service import RESULTS
 from bot.results.store.failures.failures import Failure, FailureEnd, failure_ends
 from handlers.regressions import texts
 from handlers.regressions.config import REGRESSIONS as REGRESSIONS_KEY
-from handlers.regressions.decide import RECOVERED, REGRESSIONS, REMOVED, RegressionChanges, unpack_failures
+from handlers.regressions.decide import RECOVERED, REMOVED, RegressionChanges, unpack_failures
 from handlers.regressions.group_text import group_body, group_news, group_title, joined_news
 from handlers.regressions.groups import (
     FAILING,
     JOINED,
-    REGRESSION_GROUP,
-    WAITING_NEWS,
-    Ends,
-    GroupMember,
-    RegressionGroup,
-    WaitingNews,
     grouped_members,
     is_narrower,
     is_time_to_post,
     joins,
     required_ancestors,
     shared_tests,
+)
+from handlers.regressions.records import (
+    REGRESSION_GROUP,
+    REGRESSIONS,
+    WAITING_NEWS,
+    Ends,
+    GroupMember,
+    RegressionGroup,
+    WaitingNews,
 )
 from handlers.regressions.target_text import issue_body, regression_news
 

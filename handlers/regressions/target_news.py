@@ -45,7 +45,6 @@ from handlers.regressions import texts
 from handlers.regressions.config import REGRESSIONS as REGRESSIONS_KEY
 from handlers.regressions.decide import (
     RECOVERED,
-    REGRESSIONS,
     REMOVED,
     STEADY_WAIT,
     EvaluatedRun,
@@ -57,7 +56,8 @@ from handlers.regressions.decide import (
     without_unreliable,
 )
 from handlers.regressions.effects import StoreReports
-from handlers.regressions.groups import NO_HOLD, REGRESSION_GROUP, WAITING_NEWS, NewsHold, active_targets
+from handlers.regressions.groups import NO_HOLD, NewsHold, active_targets
+from handlers.regressions.records import REGRESSION_GROUP, REGRESSIONS, WAITING_NEWS
 from handlers.regressions.target_text import issue_body, issue_title, regression_news
 from handlers.results.config import LAB_RESULTS, QUARANTINE, RENAMES
 

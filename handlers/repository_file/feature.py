@@ -11,7 +11,8 @@ from bot.github.repositories.in_force import REPOSITORY_FILE, file_faults
 from bot.github.repositories.installed import INSTALLED
 from handlers.repository_file import handler
 from handlers.repository_file.effects import StoreRepositoryFile
-from handlers.repository_file.sweep import FILE_FOUND, FILE_SCAN, HALF_HOURLY, LAST_SCANS, RepositoryFileSweep
+from handlers.repository_file.records import FILE_SCAN, LAST_SCANS
+from handlers.repository_file.sweep import FILE_FOUND, HALF_HOURLY, RepositoryFileSweep
 
 
 class FileFaults:

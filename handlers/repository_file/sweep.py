@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import structlog
@@ -19,7 +19,6 @@ from bot.config.shared import PATH
 from bot.core.events import Repository
 from bot.core.payload import Json, Payload
 from bot.engine.internal import InternalEvent, announce
-from bot.engine.records import Record
 from bot.engine.sweeps import only_logged
 from bot.github.commits.contents import found_at
 from bot.github.commits.refs import branch_head
@@ -29,6 +28,7 @@ from bot.github.pull_heads import repository_ids
 from bot.github.repositories.in_force import StoredFile, name_of, read_found, stored_files_of
 from bot.github.repositories.known import Repositories
 from handlers.repository_file import texts
+from handlers.repository_file.records import FILE_SCAN, LAST_SCANS, FileScan, LastScans
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -74,34 +74,6 @@ FILE_FOUND = InternalEvent(
     guid=lambda repository, file: f"repository-file:{repository}:{file.head}:{file.at}",
     lock=lambda repository, file: f"ref:{repository}:refs/heads/{file.branch}",
     push=FileFound.as_push,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class LastScans:
-    """When each repository's file was read last, in seconds since 1970, by names in lower case."""
-
-    at: Mapping[str, float] = field(default_factory=dict)
-
-
-LAST_SCANS = Record("repository-files", 1, LastScans, "when the file of each repository was last read", days=None)
-
-
-@dataclass(frozen=True, slots=True)
-class FileScan:
-    """When a repository's file was last read, in seconds since 1970.
-
-    `pushed_at` and `branch` are the time of the newest push and the default branch, as GitHub had listed them just
-    before; empty if it had not.
-    """
-
-    read_at: float = 0.0
-    pushed_at: str = ""
-    branch: str = ""
-
-
-FILE_SCAN = Record(
-    "repository-file-scan", 1, FileScan, "when the file of a repository was last read, by its name", days=None
 )
 
 

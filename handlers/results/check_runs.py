@@ -19,7 +19,7 @@ from bot.core.events import CHECK_BUTTON_ACTIONS, Person, person_or_ghost
 from bot.core.page_paths import run_path
 from bot.effects.checks import PutCheckRun
 from bot.effects.remember import StoreRecord
-from bot.engine.records import Key, Record
+from bot.engine.records import Key
 from bot.github.repositories.permissions import ROLES, Permissions
 from bot.github.text.markdown import code
 from bot.plan.effect import Effect
@@ -41,6 +41,7 @@ from bot.results.store.lists.run_lists import targets_of_commit
 from handlers.results import texts
 from handlers.results.config import LAB_RESULTS, QUARANTINE, RENAMES
 from handlers.results.effects import RequestCheckRun
+from handlers.results.records import IGNORED
 from handlers.results.requested_tests import REQUESTED_TESTS
 
 if TYPE_CHECKING:
@@ -218,11 +219,6 @@ def read_request(delivery: Delivery, app_id: int) -> RequestedCheck | None:
     press = ButtonPress(button, person_or_ghost(payload, "sender"), pressed_at, seen)
     # After *Re-run*, GitHub has reset the check's suite, so it needs a new run; after *Ignore* it has not.
     return RequestedCheck(target, run.string("head_sha"), press, even_if_same=button != IGNORE.identifier)
-
-
-IGNORED = Record(
-    "hardware-ignored", 1, IgnoredFailures, "the failures on a target that a pull request ignores", days=365
-)
 
 
 def ignored_key(repository_id: int, state: TargetState) -> Key[IgnoredFailures] | None:

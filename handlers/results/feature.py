@@ -23,15 +23,15 @@ from bot.results.deliveries import CHECK_EVENT, RUN_ARRIVED
 from bot.results.service import RESULTS
 from bot.web.openapi import Operation
 from handlers.results import check_runs
-from handlers.results.check_runs import IGNORED
 from handlers.results.config import KEYS
 from handlers.results.effects import IngestRun, RequestCheckRun
 from handlers.results.ingest import INGEST, IngestService
 from handlers.results.listing import RunListing
+from handlers.results.records import FAILED_CHECKS, IGNORED, LISTED, RECENTLY_LISTED
 from handlers.results.requested_tests import REQUESTED_TESTS
 from handlers.results.route import operation
 from handlers.results.texts import NEEDS_BUCKET, WHY_ARRIVED
-from handlers.results.watch import DAILY, FAILED_CHECKS, LISTED, RECENTLY_LISTED, TICK, WATCH, Watch
+from handlers.results.watch import DAILY, TICK, WATCH, Watch
 
 NAME = "hardware-runs"
 QUEUES = PartKey[tuple[Notifications, ...]]("queues")

@@ -25,7 +25,6 @@ from bot.config.types import seconds
 from bot.core.events import Repository
 from bot.core.parts import PartKey
 from bot.engine.internal import announce
-from bot.engine.records import Record
 from bot.engine.sweeps import HOUR, LastRun, hours_between, last_run, only_logged
 from bot.github.pull_heads import find_repository_id
 from bot.results.deliveries import CHECK_EVENT, RUN_ARRIVED, CheckEvent, RunArrived, check_event_in
@@ -46,6 +45,7 @@ from bot.results.store.write.pending_checks import (
 )
 from handlers.results import texts
 from handlers.results.config import LAB_RESULTS
+from handlers.results.records import FAILED_CHECKS, LISTED, RECENTLY_LISTED, FailedChecks, Listed, RecentlyListed
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -75,40 +75,6 @@ UNKNOWN_REPOSITORY_ID = 0
 """Stands for repositories outside app.yaml: the bot does not ask GitHub for their IDs."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """Times of the last listing of a repository's results (`at`) and of the `next`, in seconds since 1970.
-
-    `searched` is when the bot last searched for folders whose letter case differs from the name in app.yaml.
-    """
-
-    at: float = 0.0
-    next: float = 0.0
-    searched: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class RecentlyListed:
-    """The time of the next listing of recent commits of a repository, in seconds since 1970."""
-
-    next: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class FailedChecks:
-    """The time of the next search for failed check runs, in seconds since 1970, and the newest failed `job`."""
-
-    next: float = 0.0
-    job: int = 0
-
-
-LISTED = Record("results-listed", 1, Listed, "when the results of a repository were listed", days=None)
-RECENTLY_LISTED = Record(
-    "results-recently-listed", 1, RecentlyListed, "when the recent results of a repository are listed next", days=None
-)
-FAILED_CHECKS = Record("results-failed", 1, FailedChecks, "the failed check runs that were tried again", days=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ status says that CI has to run again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nightjar_lab.ci.decision import CiVerdict
@@ -14,7 +13,6 @@ from nightjar_lab.ci.decision import CiVerdict
 from bot.core.events import MERGE_GROUP
 from bot.effects.remember import StoreRecord
 from bot.effects.statuses import DESCRIPTION_LIMIT, SetStatus
-from bot.engine.records import Record
 from bot.github.check_runs import three_byte
 from bot.github.merge_queue import CHECKS_REQUESTED, MergeGroup
 from bot.github.pull_heads import head_of
@@ -32,6 +30,7 @@ from handlers.changed_files.changes import (
 from handlers.skip_ci import texts
 from handlers.skip_ci.config import SKIP_CI as SKIP_CI_KEY
 from handlers.skip_ci.decide import has_tag, skip_ci, skip_needs_files
+from handlers.skip_ci.records import SKIP_CI, ShownSkip
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
@@ -42,21 +41,6 @@ SUCCESS = "success"  # never anything else: the status informs and must not bloc
 
 
 router = Router()
-
-
-@dataclass(frozen=True, slots=True)
-class ShownSkip:
-    """The status on a pull request's head: whether CI may skip it, and why."""
-
-    sha: str
-    reason: str
-    value: bool
-    description: str
-    run_again: bool = False
-    """Whether the status says that CI has to run again, because the decision about this head changed."""
-
-
-SKIP_CI = Record("skip-ci", 1, ShownSkip, "what `ci/skip` says on the head of a pull request", days=365)
 
 
 def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:

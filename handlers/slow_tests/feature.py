@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bot.feature import Feature
 from handlers.slow_tests.config import KEYS
-from handlers.slow_tests.handler import CHOICE, COMMANDS, router
+from handlers.slow_tests.handler import COMMANDS, router
+from handlers.slow_tests.records import CHOICE
 
 FEATURE = Feature(
     name="slow_tests",

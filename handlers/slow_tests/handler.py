@@ -19,7 +19,6 @@ from bot.core.events import MERGE_GROUP, PullRequestEvent
 from bot.core.listing import listed
 from bot.effects.remember import StoreRecord
 from bot.effects.statuses import DESCRIPTION_LIMIT, SetStatus
-from bot.engine.records import Record
 from bot.github.merge_queue import CHECKS_REQUESTED, MergeGroup
 from bot.github.text.markdown import code, truncate
 from bot.plan.effect import Effect
@@ -27,6 +26,7 @@ from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.plan.page_links import pull_page_url
 from handlers.slow_tests import texts
 from handlers.slow_tests.config import SLOW_TESTS
+from handlers.slow_tests.records import CHOICE, SlowTestsChoice
 
 if TYPE_CHECKING:
     from handlers.slow_tests.config import SlowTests
@@ -55,21 +55,6 @@ SKIP_SLOW = CommandSpec(
 MOST_LISTED = 10
 
 router = Router()
-
-
-@dataclass(frozen=True, slots=True)
-class SlowTestsChoice:
-    """The choice that a person made for a pull request: on or off, who, and when (ISO 8601)."""
-
-    on: bool
-    by: str
-    by_id: int
-    at: str
-
-
-CHOICE = Record(
-    "slow-tests", 1, SlowTestsChoice, "whether slow tests run for a pull request, and who decided it", days=365
-)
 
 
 @dataclass(frozen=True, slots=True)

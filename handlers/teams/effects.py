@@ -11,8 +11,8 @@ from bot.github.access import ISSUES, WritePermissions
 from bot.github.addresses import pull_on_github
 from bot.github.text import sticky
 from bot.plan.effect import Applied, EffectContext, StoreContext, StoredEffect
+from handlers.teams.records import MENTIONED_PEOPLE, TEAM_LIST, MentionedPeople, TeamList
 from handlers.teams.texts import ALL_MENTIONED, FAILURE_SHOWN, LIST_OUTDATED, LIST_STORED, MENTIONED, SECTION_RECOVERED
-from handlers.teams.topics import MENTIONED_PEOPLE, TEAM_LIST, MentionedPeople, TeamList
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.teams.config import TEAMS
 from handlers.teams.effects import MentionSubscribers, StoreTeamList
+from handlers.teams.records import MENTIONED_PEOPLE, TEAM_LIST, MentionedPeople, Topics
 from handlers.teams.texts import (
     FAILURE_OVER,
     ISSUE_AUTHOR_WITHOUT_ROLE,
@@ -43,11 +44,7 @@ from handlers.teams.texts import (
 )
 from handlers.teams.topics import (
     LISTERS,
-    MENTIONED_PEOPLE,
-    TEAM_LIST,
-    MentionedPeople,
     OpenedThread,
-    Topics,
     configured_topics,
     joined_topics,
     listed_topics,

@@ -6,7 +6,7 @@ includes the issue's description. A line must hold topics, then names: "thanks @
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -15,10 +15,10 @@ from bot.core.listing import listed
 from bot.core.patterns import Pattern
 from bot.core.payload import Payload
 from bot.core.titles import folded, tags_of
-from bot.engine.records import Record
 from bot.github.text.markdown import HOLE, code, truncate, visible_lines
 from bot.github.text.mentions import login_or_team, mentioned
-from handlers.teams.texts import AND, CC, EXAMPLE, FAILED, INVALID_LINES
+from handlers.teams.records import MentionedPeople, Topics
+from handlers.teams.texts import EXAMPLE, INVALID_LINES
 
 if TYPE_CHECKING:
     from handlers.teams.config import Teams
@@ -27,8 +27,6 @@ LISTERS = frozenset({"triage", "write", "maintain", "admin"})
 """The roles of people who may list others. `author_association` does not say: it is CONTRIBUTOR for members whose
 membership is private."""
 MOST_SHOWN, LONGEST_SHOWN = 5, 100
-MOST = 50
-"""The most people and teams that the bot mentions in one conversation."""
 LONGEST_TOPIC = 50
 
 
@@ -37,9 +35,6 @@ _TASK = Pattern(r"^\[[ xX]\] ")
 _BETWEEN = Pattern(r" ?[,;&] ?(?:and )?| and | ")
 _AROUND_TOPIC = " :-\N{EN DASH}\N{EM DASH}"
 _AFTER_NAME = ".,;:"
-
-Topics = Mapping[str, tuple[str, ...]]
-"""The subscribers of each topic: topics are folded, names are without their `@`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,50 +103,6 @@ def joined_topics(entries: Iterable[tuple[str, Iterable[str]]]) -> dict[str, tup
 def configured_topics(config: Teams) -> dict[str, tuple[str, ...]]:
     """Return the subscribers that app.yaml lists."""
     return joined_topics((topic, [name.removeprefix("@") for name in names]) for topic, names in config.topics.items())
-
-
-@dataclass(frozen=True, slots=True)
-class TeamList:
-    """The list in the issue `issue`; `read_at` is when reading it began, in seconds since 1970."""
-
-    issue: int
-    read_at: float
-    topics: Topics
-
-
-TEAM_LIST = Record("team-list", 1, TeamList, "the subscribers of each topic, as an issue lists them", days=None)
-
-
-@dataclass(frozen=True, slots=True)
-class MentionedPeople:
-    """The people who were mentioned in a conversation, and for which topics; `failure` says why others were not."""
-
-    people: tuple[str, ...] = ()
-    topics: tuple[str, ...] = ()
-    failure: str = ""
-
-    def with_others(self, others: MentionedPeople) -> MentionedPeople:
-        """Return the union, each person once; return `self` if `others` names nobody new."""
-        present = {name.lower() for name in self.people}
-        new = [name for name in others.people if name.lower() not in present][: max(0, MOST - len(self.people))]
-        if not new:
-            return self
-        people = sorted((*self.people, *new), key=str.lower)
-        return MentionedPeople(tuple(people), tuple(sorted({*self.topics, *others.topics})), self.failure)
-
-    def text(self) -> str:
-        """Return the comment's section in Markdown, with the names as mentions; empty if there is nothing to say."""
-        parts = [self._cc() if self.people else "", FAILED.format(why=self.failure) if self.failure else ""]
-        return "\n\n".join(filter(None, parts))
-
-    def _cc(self) -> str:
-        *most, last = [f"@{name}" for name in self.people]
-        names = AND.join([", ".join(most), last] if most else [last])
-        return CC.format(names=names, topics=", ".join(map(code, self.topics)))
-
-
-MENTIONED_PEOPLE = Record("team-tags", 1, MentionedPeople, "who was mentioned on an issue or a pull request", days=365)
-RECORDS = (TEAM_LIST, MENTIONED_PEOPLE)
 
 
 @dataclass(frozen=True, slots=True)

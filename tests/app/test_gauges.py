@@ -17,7 +17,7 @@ from bot.github.client import GitHub
 from bot.github.pull_heads import REPOSITORY_ID, RepositoryId
 from bot.github.repositories.in_force import REPOSITORY_FILE, StoredFile
 from bot.timers.timers import TIMER_RUN, TimerRun
-from handlers.results.watch import LISTED, Listed
+from handlers.results.records import LISTED, Listed
 from handlers.tracking_branches.records import TRACKING
 from sandbox import GitHubSandbox
 from sandbox.bucket import ENVIRONMENT

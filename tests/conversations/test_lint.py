@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from handlers.teams.topics import TEAM_LIST
+from handlers.teams.records import TEAM_LIST
 from sandbox import PullRequest
 from sandbox.model.checks import CheckRun
 from tests.conversations.town import REPOSITORY, Town

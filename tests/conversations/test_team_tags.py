@@ -12,7 +12,7 @@ import pytest
 
 from bot.github.text import sticky
 from handlers.teams.handler import READ_AGAIN_SECONDS
-from handlers.teams.topics import TEAM_LIST
+from handlers.teams.records import TEAM_LIST
 from sandbox.model.issues import Issue
 from tests.conversations.town import BOT, REPOSITORY, Town
 from tests.conversations.town import town as start_town

@@ -7,14 +7,8 @@ from bot.commands.grammar import BadCommand, Command, CommandRegistry, parse
 from bot.config.shared import files_for
 from bot.effects.statuses import SetStatus
 from handlers.slow_tests.config import SlowTests
-from handlers.slow_tests.handler import (
-    COMMANDS,
-    SlowTestsChoice,
-    SlowTestsVerdict,
-    catch_up,
-    decide_slow_tests,
-    slow_tests_status,
-)
+from handlers.slow_tests.handler import COMMANDS, SlowTestsVerdict, catch_up, decide_slow_tests, slow_tests_status
+from handlers.slow_tests.records import SlowTestsChoice
 from tests.settings import repository_config
 
 SHA = "0123456789abcdef0123456789abcdef01234567"

@@ -38,8 +38,8 @@ from handlers.labs.dispatches import StartLabWorkflow
 from handlers.labs.webhooks import SendLabWebhook
 from handlers.main_failures.effects import RequestScan
 from handlers.merge.effects import LeaveQueue, MergePull
-from handlers.merge.pending import PendingMerge
 from handlers.merge.pending_effects import EndPendingMerge, RequestRefresh, StorePendingMerge
+from handlers.merge.records import PendingMerge
 from handlers.merge.update_effects import UpdateBranch
 from handlers.nightly.effects import MarkNightly, PublishNightly
 from handlers.regressions.effects import StoreReports

@@ -20,7 +20,7 @@ from bot.engine.internal import announce
 from bot.engine.service import Engine
 from bot.github.pull_heads import note_id
 from bot.timers.timers import TIMER_EVENT, TimerEvent
-from handlers.repository_file.sweep import LAST_SCANS, LastScans
+from handlers.repository_file.records import LAST_SCANS, LastScans
 from sandbox import App, GitHubSandbox, Repository
 from sandbox.bot_process import BotProcess
 from sandbox.jenkins import JenkinsSandbox

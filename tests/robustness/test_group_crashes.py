@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.engine.postgres.connector import CONNECTIONS
-from handlers.regressions.decide import REGRESSIONS
-from handlers.regressions.groups import REGRESSION_GROUP, WAITING_NEWS
+from handlers.regressions.records import REGRESSION_GROUP, REGRESSIONS, WAITING_NEWS
 from sandbox.faults import When
 from sandbox.model.issues import Issue
 from tests.bucket import World

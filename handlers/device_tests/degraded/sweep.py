@@ -8,20 +8,19 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.core.events import Repository
 from bot.core.parts import PartKey
 from bot.engine.internal import announce
-from bot.engine.records import Record
 from bot.engine.sweeps import HOUR, hours_between, only_logged
 from bot.github.pull_heads import repository_id_of
 from handlers.device_tests.degraded import texts
+from handlers.device_tests.degraded.records import DEGRADED, JUDGED, JudgedTargets
 from handlers.device_tests.degraded.reporting import TARGET_CHANGED, TargetChanged
-from handlers.device_tests.degraded.targets import DEGRADED, judge_targets
+from handlers.device_tests.degraded.targets import judge_targets
 from handlers.results.config import LAB_RESULTS, labs_of
-from handlers.results.watch import LISTED
+from handlers.results.records import LISTED
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -35,20 +34,6 @@ SETTLED_SECONDS = HOUR
 """Seconds for which the bucket must have been read without a gap: after an outage of ours, runs wait."""
 GAP_SECONDS = 2 * HOUR
 """After a gap of so many seconds, uploads of labs may not have been ingested yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedTargets:
-    """When the targets of a repository were last evaluated (`at`), and since when without a gap.
-
-    Both are in seconds since 1970.
-    """
-
-    at: float
-    since: float
-
-
-JUDGED = Record("targets-judged", 1, JudgedTargets, "when the targets of a repository were last evaluated", days=None)
 
 
 class DegradedSweep:

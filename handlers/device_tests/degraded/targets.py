@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from nightjar_formats.model import TargetKey
 
-from bot.engine.records import Key, Record
+from bot.engine.records import Key
 from bot.results.store.lists.lab_reports import nightly_reports
+from handlers.device_tests.degraded.records import DEGRADED
 from handlers.device_tests.degraded.rule import (
     DegradedTarget,
     NightlyOutcome,
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 WINDOW = 14 * 86400.0
 """Seconds for which nightly commits are read, in addition to the time that a target has for a repair."""
-
-DEGRADED = Record("degraded", 1, DegradedTarget, "a target whose nightly runs are infra or missing", days=None)
 
 
 @dataclass(frozen=True, slots=True)

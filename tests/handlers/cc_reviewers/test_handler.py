@@ -9,8 +9,9 @@ import pytest
 from bot.core.events import Delivery
 from bot.core.payload import Payload
 from bot.github.text.mentions import Ccs
-from handlers.cc_reviewers.effects import REVIEWERS, ReviewRequests, reviewers_refused_text
+from handlers.cc_reviewers.effects import reviewers_refused_text
 from handlers.cc_reviewers.handler import MOST, NAME, KnownReviewers, decide_reviewers
+from handlers.cc_reviewers.records import REVIEWERS, ReviewRequests
 from tests.handlers.driver import a_world
 
 NOBODY = KnownReviewers(author="hubot", asked_before=(), reviewed=())

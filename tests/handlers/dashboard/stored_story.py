@@ -17,7 +17,7 @@ from bot.engine.jobs.store import Store
 from bot.engine.processor import PlannedEffect, PlannedEffects
 from bot.engine.service import Engine
 from bot.github.pull_heads import HEAD, PullHead
-from handlers.merge.pending import MERGE_REQUEST, MergeRequest, PendingMerge
+from handlers.merge.records import MERGE_REQUEST, MergeRequest, PendingMerge
 from tests.handlers.dashboard.nightly_runs import NOW, REPOSITORY, sha
 
 NUMBER, HOSTILE = 42, 43

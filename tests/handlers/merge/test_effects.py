@@ -15,15 +15,9 @@ from bot.core.events import Person
 from bot.effects.labels import EnsureLabel
 from bot.plan.effect import Effect
 from handlers.merge.effects import LeaveQueue, MergePull
-from handlers.merge.pending import (
-    MergeRequest,
-    PendingMerge,
-    pending_merge,
-    request_after,
-    waiting_pulls,
-    watching_pulls,
-)
+from handlers.merge.pending import pending_merge, request_after, waiting_pulls, watching_pulls
 from handlers.merge.pending_effects import EndPendingMerge, RequestRefresh, StorePendingMerge
+from handlers.merge.records import MergeRequest, PendingMerge
 from sandbox import PullRequest
 from tests.handlers.driver import World, a_world
 

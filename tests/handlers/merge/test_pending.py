@@ -12,7 +12,8 @@ from bot.core.events import Delivery, Person, Repository
 from bot.core.payload import Payload
 from bot.engine.database import Database
 from bot.engine.records import Records
-from handlers.merge.pending import REFRESH_EVENT, PendingMerge, RefreshEvent, next_refresh, note_refresh
+from handlers.merge.pending import REFRESH_EVENT, RefreshEvent, next_refresh, note_refresh
+from handlers.merge.records import PendingMerge
 from tests.tables import with_tables
 
 REPOSITORY = Repository(7, "octocat/compiler", 5)

@@ -15,7 +15,7 @@ from bot.core.errors import TryAgain
 from bot.core.events import Person
 from bot.web.sign_in.operators import Operators
 from bot.web.sign_in.viewers import Viewers
-from handlers.operate.record import replays_asked
+from handlers.operate.records import replays_asked
 from tests.conversations.town import BOT
 from tests.handlers.dashboard.hostile import ATTACK, PageMarkup
 from tests.handlers.operate.places import OperatedTown, fail

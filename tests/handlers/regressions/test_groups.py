@@ -12,18 +12,9 @@ from bot.news.message import News
 from bot.results.store.failures.failures import FailureEnd
 from handlers.regressions.decide import EvaluatedRun, EvaluatedTarget
 from handlers.regressions.group_text import group_body, group_news, group_title, joined_news
-from handlers.regressions.groups import (
-    ACTIVE,
-    Ends,
-    GroupMember,
-    RegressionGroup,
-    WaitingNews,
-    grouped_members,
-    is_time_to_post,
-    newest_good,
-    oldest_since,
-)
+from handlers.regressions.groups import ACTIVE, grouped_members, is_time_to_post, newest_good, oldest_since
 from handlers.regressions.nightly_news import joined_members
+from handlers.regressions.records import Ends, GroupMember, RegressionGroup, WaitingNews
 from tests.results.reported import ABOUT, AT, SHA
 
 PAGE = "https://github.example/octocat/compiler"

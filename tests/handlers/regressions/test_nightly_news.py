@@ -26,10 +26,10 @@ from bot.results.deliveries import CHECK_EVENT, CheckEvent
 from bot.results.store.failures.failures import FailureEnd
 from bot.results.store.write.pending_checks import announced, scheduled_checks
 from handlers.regressions import nightly_news, target_news
-from handlers.regressions.decide import REGRESSIONS
 from handlers.regressions.effects import StoreReports
-from handlers.regressions.groups import REGRESSION_GROUP, WAITING_NEWS, GroupMember, RegressionGroup, is_time_to_post
+from handlers.regressions.groups import is_time_to_post
 from handlers.regressions.nightly_news import NIGHTLY_NEWS, NightlyNews, decide_nightly_news
+from handlers.regressions.records import REGRESSION_GROUP, REGRESSIONS, WAITING_NEWS, GroupMember, RegressionGroup
 from sandbox.model.issues import Issue
 from tests.handlers.driver import FULL_NAME
 from tests.handlers.labs import MATMUL, TILE, Labs, a_lab

@@ -27,7 +27,6 @@ from bot.results.store.write.pending_checks import announced, scheduled_checks
 from handlers.regressions import target_news
 from handlers.regressions.decide import (
     RECOVERED,
-    REGRESSIONS,
     REMOVED,
     EvaluatedRun,
     EvaluatedTarget,
@@ -35,6 +34,7 @@ from handlers.regressions.decide import (
     unpack_failures,
 )
 from handlers.regressions.effects import StoreReports
+from handlers.regressions.records import REGRESSIONS
 from handlers.regressions.target_news import LONGEST_AGE, NAME, decide_regressions
 from handlers.regressions.texts import NEWER_PENDING, NIGHTLY_TOO_OLD, NO_NEWS, NOT_NIGHTLY, NOT_OVER, NOTHING_FAILS
 from tests.handlers.driver import FULL_NAME

@@ -11,14 +11,9 @@ from bot.news.effects import PostMessage
 from bot.plan.handler import Plan
 from bot.results.compare.health import RunFlips, SuiteHealth
 from bot.results.store.failures.failures import Failure
-from handlers.regressions.decide import (
-    REGRESSIONS,
-    EvaluatedRun,
-    EvaluatedTarget,
-    RegressionChanges,
-    without_unreliable,
-)
+from handlers.regressions.decide import EvaluatedRun, EvaluatedTarget, RegressionChanges, without_unreliable
 from handlers.regressions.effects import StoreReports
+from handlers.regressions.records import REGRESSIONS
 from handlers.regressions.target_news import decide_regressions
 from handlers.regressions.target_text import issue_body, regression_news
 from tests.results.reported import ABOUT, AT, SHA

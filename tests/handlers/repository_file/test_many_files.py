@@ -12,14 +12,8 @@ import pytest
 from bot.app.doctor.installed import InstallationScan
 from bot.app.load import parse_config
 from bot.github.repositories.installed import InstalledRepositories
-from handlers.repository_file.sweep import (
-    LAST_SCANS,
-    LISTED_FROM,
-    PAUSE,
-    SWEEP_SECONDS,
-    LastScans,
-    RepositoryFileSweep,
-)
+from handlers.repository_file.records import LAST_SCANS, LastScans
+from handlers.repository_file.sweep import LISTED_FROM, PAUSE, SWEEP_SECONDS, RepositoryFileSweep
 from tests.handlers.driver import World, a_world
 
 FILE = ".github/nightjar.yaml"

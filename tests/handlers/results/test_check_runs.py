@@ -18,7 +18,6 @@ from bot.plan.effect import Effect
 from bot.results.report.findings import Findings, IgnoredFailures
 from bot.results.report.sentences import title
 from handlers.results.check_runs import (
-    IGNORED,
     MOST_IGNORED,
     ButtonPress,
     RequestedCheck,
@@ -26,6 +25,7 @@ from handlers.results.check_runs import (
     decide_check_run,
     read_request,
 )
+from handlers.results.records import IGNORED
 from tests.handlers.driver import FULL_NAME
 from tests.handlers.labs import CHECK, MATMUL, TILE
 from tests.results.reported import ABOUT, AT, SHA, a_suite, compared, findings

@@ -12,7 +12,8 @@ from nightjar_lab.ci.decision import CiVerdict
 from bot.core.events import Delivery
 from bot.core.payload import Payload
 from handlers.skip_ci.config import SkipCi
-from handlers.skip_ci.handler import NAME, ShownSkip, accepts, status_for
+from handlers.skip_ci.handler import NAME, accepts, status_for
+from handlers.skip_ci.records import ShownSkip
 from handlers.skip_ci.texts import RESTART_CI
 from sandbox import PullRequest
 from tests.handlers.driver import World, a_world

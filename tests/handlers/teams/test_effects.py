@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from handlers.teams.effects import StoreTeamList
-from handlers.teams.topics import TEAM_LIST, TeamList
+from handlers.teams.records import TEAM_LIST, TeamList
 from tests.handlers.driver import a_world
 
 

@@ -9,15 +9,8 @@ from hypothesis import strategies as st
 from bot.core.payload import Payload
 from bot.github.text.mentions import mentioned
 from handlers.teams.config import Teams
-from handlers.teams.topics import (
-    MOST,
-    MentionedPeople,
-    OpenedThread,
-    listed_topics,
-    read_lines,
-    topic_subscribers,
-    unreadable_text,
-)
+from handlers.teams.records import MOST, MentionedPeople
+from handlers.teams.topics import OpenedThread, listed_topics, read_lines, topic_subscribers, unreadable_text
 from handlers.teams.topics import configured_topics as configured
 
 OWNER = "octo-org"

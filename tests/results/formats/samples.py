@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +20,19 @@ DATA = Path(__file__).parents[2] / "data" / "results"
 
 KINDS = DATA / "pytest" / "kinds.py.txt"
 """A test of each outcome, with `--reruns 1`; the reports of pytest and its plugins are next to it."""
+
+
+def samples_in_folders(forms: Iterable[str]) -> dict[str, str]:
+    """Return the reports in the folders that have the names of formats, each with its format.
+
+    A `.txt` file beside a report says how it was made.
+    """
+    return {
+        f"{form}/{file.name}": form
+        for form in sorted(forms)
+        for file in sorted((DATA / form).glob("*"))
+        if file.suffix != ".txt"
+    }
 
 
 def plain(path: str) -> bytes:

@@ -21,7 +21,7 @@ from nightjar_formats.refused import Refused, TooMuch
 from nightjar_formats.runs.identity import Resolver
 from nightjar_formats.runs.offline_check import check_files
 
-from tests.results.formats.samples import DATA, cases, cases_of, cost_of, damaged, plain, refusal
+from tests.results.formats.samples import DATA, cases, cases_of, cost_of, damaged, plain, refusal, samples_in_folders
 
 SAMPLES = {
     "pytest/kinds.junit.xml": "junit",
@@ -61,16 +61,8 @@ SAMPLES = {
     "ktap/kselftest-plain.log": "ktap",
     "ktap/kunit-tabs.log": "ktap",
 }
-SAMPLES |= {
-    f"{name}/{file.name}": name
-    for name in sorted(FORMATS.keys() - set(SAMPLES.values()))
-    for file in sorted((DATA / name).glob("*"))
-    if file.suffix != ".txt"
-}
-"""Reports of the real tools, each with its format. Another format has those in the folder with its name.
-
-A `.txt` file beside a report says how it was made.
-"""
+SAMPLES |= samples_in_folders(FORMATS.keys() - set(SAMPLES.values()))
+"""Reports of the real tools, each with its format. Another format has those in the folder with its name."""
 Seen = tuple[str, str, bool]
 """A test's status, trouble and whether it is flaky."""
 

@@ -1,0 +1,45 @@
+"""When buckets were listed and check runs retried, and which failures people ignore."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.engine.records import Record
+from bot.results.report.findings import IgnoredFailures
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Times of the last listing of a repository's results (`at`) and of the `next`, in seconds since 1970.
+
+    `searched` is when the bot last searched for folders whose letter case differs from the name in app.yaml.
+    """
+
+    at: float = 0.0
+    next: float = 0.0
+    searched: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RecentlyListed:
+    """The time of the next listing of recent commits of a repository, in seconds since 1970."""
+
+    next: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class FailedChecks:
+    """The time of the next search for failed check runs, in seconds since 1970, and the newest failed `job`."""
+
+    next: float = 0.0
+    job: int = 0
+
+
+LISTED = Record("results-listed", 1, Listed, "when the results of a repository were listed", days=None)
+RECENTLY_LISTED = Record(
+    "results-recently-listed", 1, RecentlyListed, "when the recent results of a repository are listed next", days=None
+)
+FAILED_CHECKS = Record("results-failed", 1, FailedChecks, "the failed check runs that were tried again", days=None)
+IGNORED = Record(
+    "hardware-ignored", 1, IgnoredFailures, "the failures on a target that a pull request ignores", days=365
+)
