@@ -41,11 +41,15 @@ def pure_modules() -> list[str]:
 
 
 def quick_tests(module: str) -> list[str]:
-    """Return the quick tests that import a module; if none does, those of the modules that import it, and so on.
+    """Return the quick tests that import a module, or one of its folder that uses it.
 
-    If nothing quick imports these either, return the tests of the folder that mirrors the module's.
+    If none does, return those of the modules that import these, and so on. If nothing quick imports these either,
+    return the tests of the folder that mirrors the module's.
     """
-    tests, names, visited = _importers_among_tests(), {dotted(module)}, {dotted(module)}
+    name = dotted(module)
+    folder_name = name.rpartition(".")[0]
+    neighbors = {importer for importer in _importers().get(name, ()) if importer.rpartition(".")[0] == folder_name}
+    tests, names, visited = _importers_among_tests(), {name, *neighbors}, {name, *neighbors}
     while names:
         if direct := sorted({test for name in names for test in tests.get(name, ())}):
             return direct

@@ -65,3 +65,11 @@ def test_a_name_may_be_declared_only_once() -> None:
             config_with(keys)
     with pytest.raises(ValueError, match="so no key can be named so"):
         config_with([ConfigKey("timers", Greeting, description="A greeting.")])
+
+
+def test_the_example_of_defaults_switches_the_first_such_feature_off() -> None:
+    first, second = (
+        ConfigKey(name, Greeting, description="A feature.", example=False, position=position)
+        for name, position in (("later", 2), ("sooner", 1))
+    )
+    assert config_with([first, second]).model_fields["defaults"].examples == [{"sooner": False}]

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from nightjar_formats.model import SeenTest, Status
 
+from bot.core.aliases import Aliases
 from bot.results.report.compared import compared_with, exit_status, with_confirmed
 from bot.results.state import Run
 from tests.results.reported import BASE, a_run, a_suite
@@ -19,6 +20,8 @@ from tests.results.reported import BASE, a_run, a_suite
         ([a_run()], None),
         ([a_run(exit_status=1)], 1),
         ([a_run(exit_status=3), a_run("b", exit_status=0)], 0),
+        ([a_run(exit_status=0), a_run("b", shard_index=2, exit_status=1)], 1),
+        ([a_run(exit_status=9), a_run("b", shard_index=2, exit_status=-9)], -9),
         ([a_run(exit_status=2), a_run("b", shard_index=2, exit_status=1), a_run("c", shard_index=3)], 2),
     ],
 )
@@ -35,6 +38,19 @@ def test_a_failure_is_confirmed_under_its_new_name() -> None:
     confirmed_suite = with_confirmed(suite, compared_with(suite, BASE, baseline_tests), baseline_tests, earlier)
     assert confirmed_suite.comparison.still_failing == ("tests/again/test_tile.py::test_7",)
     assert confirmed_suite.confirmed == {"tests/again/test_tile.py::test_7"}
+
+
+@pytest.mark.parametrize(("status", "confirmed"), [(Status.PASSED, {"test_new"}), (Status.FAILED, set[str]())])
+def test_a_failure_is_confirmed_once_although_its_test_was_renamed_meanwhile(
+    status: Status, confirmed: set[str]
+) -> None:
+    others = {"test_other": SeenTest(Status.PASSED)}
+    earlier = others | {"test_old": SeenTest(status)}
+    baseline_tests = others | {"test_new": SeenTest(Status.FAILED)}
+    suite = a_suite(seen=baseline_tests)
+    compared = compared_with(suite, BASE, baseline_tests)
+    aliases = Aliases([("test_old", "test_new")])
+    assert with_confirmed(suite, compared, baseline_tests, earlier, aliases).confirmed == confirmed
 
 
 def test_mass_failures_are_confirmed_like_any_failure() -> None:

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from nightjar_formats.columns.collect import collect
-from nightjar_formats.limits import MAX_CASES
+from nightjar_formats.limits import MAX_CASES, MAX_SECONDS
 from nightjar_formats.model import Case
 from nightjar_formats.readers import junit, read_runs
 from nightjar_formats.readers.junit import plain
-from nightjar_formats.readers.junit.case_runs import CaseRun, one_by_one
+from nightjar_formats.readers.junit.case_runs import CaseRun, one_by_one, seconds_of
 from nightjar_formats.readers.junit.document import Part, SuiteElement, cases
 from nightjar_formats.refused import Refused
 from nightjar_formats.runs.identity import Resolver
@@ -132,6 +132,14 @@ def test_suites_share_the_templates_of_their_cases_unless_they_name_files() -> N
     read_cases = [*one_by_one(cases(BytesIO(f"<testsuites>{''.join(suites)}</testsuites>".encode()), lambda _: make))]
     assert len(read_cases) == 101
     assert calls == ["0", "0", "50"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("0", 0.0), (str(MAX_SECONDS), MAX_SECONDS), (str(MAX_SECONDS + 1), None), ("-0.1", None), ("1.2.3", None)],
+)
+def test_a_duration_has_limits(text: str, seconds: float | None) -> None:
+    assert seconds_of[text] == seconds
 
 
 def runs_of_expat(document: bytes) -> list[CaseRun]:
