@@ -13,11 +13,12 @@ import aiohttp
 
 from bot.app.features import ALL_FEATURES, TITLES
 from bot.app.help_commands import list_commands_of
-from bot.aws.bucket import STORE_FOLDER, Bucket, Store
+from bot.aws.bucket import Bucket, RunStore
 from bot.aws.client import AWS, Aws
 from bot.aws.store_folder import StoreFolder, store_folder_of
 from bot.ci.jenkins_builds import JENKINS, JenkinsBuilds
 from bot.config.environment import SETTINGS, Settings
+from bot.config.types import STORE_FOLDER
 from bot.core.parts import PartMap
 from bot.core.untrusted.pool import POOL, Pool
 from bot.core.web_json import HTTP, READER, Reader
@@ -66,7 +67,7 @@ async def open_services(
         yield services
 
 
-def stores(aws: Aws, engine: Engine, now: Callable[[], float]) -> Callable[[str], Store]:
+def stores(aws: Aws, engine: Engine, now: Callable[[], float]) -> Callable[[str], RunStore]:
     """Return a function that opens the store of a name: a bucket, or the folder beside a SQLite database."""
 
     @functools.cache

@@ -20,7 +20,7 @@ from bot.results.compare.diff import is_cheap
 from bot.results.state import Admission, TargetState
 
 if TYPE_CHECKING:
-    from bot.aws.bucket import Store
+    from bot.aws.bucket import RunStore
     from bot.core.untrusted.pool import Pool
     from bot.core.untrusted.queue import Owner
     from bot.github.client import GitHub
@@ -54,7 +54,7 @@ class ResultsService:
         store: ResultsStore,
         files: FileLists,
         pool: Pool,
-        source_for: Callable[[str], Store],
+        source_for: Callable[[str], RunStore],
     ) -> None:
         self.store = store
         self.pool = pool

@@ -36,7 +36,7 @@ from handlers.labs.upload_records import UPLOAD_SECONDS, LabUpload, count_upload
 from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
-    from bot.aws.bucket import Store
+    from bot.aws.bucket import RunStore
     from bot.config import Config, RepositoryConfig
     from bot.engine.records import Records
     from bot.github.client import GitHub
@@ -231,7 +231,7 @@ class UploadRoutes:
             raise Problem(404, texts.UNKNOWN_UPLOAD)
         return upload, self._config_of(upload.run_key(caller.lab), caller)
 
-    def _store_of(self, config: RepositoryConfig) -> Store:
+    def _store_of(self, config: RepositoryConfig) -> RunStore:
         results = config.of(LAB_RESULTS)
         assert results is not None, "the caller's repositories have labs"
         return self._watch.source_for(results.store)
