@@ -145,13 +145,18 @@ class UploadRoutes:
         key, run = upload_key(caller.lab, upload.id), upload.run_key(caller.lab)
         config = self._config_of(run, caller)
         await self._check(run, config, body.pull_request, upload.bytes)
-        known_upload = await self._records.get(key)
-        if known_upload is None:
+        if await self._records.get(key) is None:
             self._store_of(config).check_space(upload.bytes)
             await count_upload(self._records, caller.lab, _lab_of(config, caller.lab), upload, self._clock())
-        else:
-            upload = replace(known_upload, expires_at=expires_at)
-        await self._records.put(key, upload)
+
+        def begun(known_upload: LabUpload | None) -> LabUpload:
+            nonlocal upload
+            if known_upload is not None:
+                upload = replace(known_upload, expires_at=expires_at)
+            return upload
+
+        # Compared and set: meanwhile a file of the same upload may have arrived.
+        await self._records.update(key, begun)
         answer = BegunUpload(upload=upload.id, expires_at=iso_utc(expires_at), received=list(upload.received))
         return json_answer(answer, 201), "begun"
 
