@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from bot.app.features import ALL_FEATURES, REGISTRY, TITLES
-from bot.aws.bucket import STORE_FOLDER, Bucket, Store
+from bot.aws.bucket import Bucket, RunStore
 from bot.aws.client import AWS, Aws
 from bot.aws.store_folder import StoreFolder, store_folder_of
 from bot.ci.jenkins_builds import JENKINS, JenkinsBuilds
 from bot.commands.answers import CommandRow, command_rows, offered_commands
 from bot.config.environment import SETTINGS, Settings
 from bot.config.newest import NEWEST_CONFIG, NewestConfig
+from bot.config.types import STORE_FOLDER
 from bot.core.parts import PartMap
 from bot.core.untrusted.pool import POOL, Pool
 from bot.core.web_json import HTTP, READER, Reader
@@ -70,7 +71,7 @@ async def open_services(
         yield services
 
 
-def stores(aws: Aws, engine: Engine, now: Callable[[], float]) -> Callable[[str], Store]:
+def stores(aws: Aws, engine: Engine, now: Callable[[], float]) -> Callable[[str], RunStore]:
     """Return a function that opens the store of a name: a bucket, or the folder beside a SQLite database."""
 
     @functools.cache

@@ -44,10 +44,6 @@ SECONDS_PER_REQUEST = 1.0
 """Seconds between listings of recent commits, for each request of the last one: at most $0.43 a day."""
 
 
-STORE_FOLDER = "folder:"
-"""Stands for a bucket's name where runs are in the folder beside the database; no bucket can have it."""
-
-
 class NotThere(Exception):
     """There is no object under the key: not yet, or no longer."""
 
@@ -151,7 +147,7 @@ class Source(Protocol):
         ...
 
 
-class Store(Source, Protocol):
+class RunStore(Source, Protocol):
     """A source of runs to which the bot writes too: a bucket, or the folder beside the database."""
 
     def check_space(self, size: int) -> None:

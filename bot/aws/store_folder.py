@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bot.aws import texts
-from bot.aws.bucket import MANIFEST, STORE_FOLDER, Downloaded, NoSpace, ObjectHead, OtherContent, Writable
+from bot.aws.bucket import MANIFEST, Downloaded, NoSpace, ObjectHead, OtherContent, Writable
 from bot.aws.client import in_thread
 from bot.aws.folder import LocalFolder, file_sha256
+from bot.config.types import STORE_FOLDER
 from bot.core.errors import UserError
 
 LEAST_FREE = 1 << 30

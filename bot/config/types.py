@@ -23,6 +23,8 @@ from bot.core.patterns import glob
 from bot.core.urls import encrypted_url, http_url
 
 HEADS = "refs/heads/"
+STORE_FOLDER = "folder:"
+"""Stands for a bucket's name where runs are in the folder beside the database; no bucket can have it."""
 LACKING = "lacking"
 """The type of an error of a key that needs another key beside it."""
 

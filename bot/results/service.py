@@ -18,7 +18,7 @@ from bot.core.parts import PartKey
 from bot.results.compare.diff import is_cheap
 
 if TYPE_CHECKING:
-    from bot.aws.bucket import Store
+    from bot.aws.bucket import RunStore
     from bot.core.untrusted.pool import Pool
     from bot.core.untrusted.queue import Owner
     from bot.results.ingest.files import FileLists
@@ -47,7 +47,7 @@ class ResultsService:
         store: ResultsStore,
         files: FileLists,
         pool: Pool,
-        source_for: Callable[[str], Store],
+        source_for: Callable[[str], RunStore],
     ) -> None:
         self.store = store
         self.pool = pool

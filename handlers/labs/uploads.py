@@ -36,7 +36,7 @@ from handlers.labs.upload_records import UPLOAD_SECONDS, LabUpload, count_upload
 from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
-    from bot.aws.bucket import Store
+    from bot.aws.bucket import RunStore
     from bot.config import Config, RepositoryConfig
     from bot.engine.records import Records
     from bot.github.client import GitHub
@@ -145,13 +145,18 @@ class UploadRoutes:
         key, run = upload_key(caller.lab, upload.id), upload.run_key(caller.lab)
         config = self._config_of(run, caller)
         await self._check(run, config, body.pull_request, upload.bytes)
-        known_upload = await self._records.get(key)
-        if known_upload is None:
+        if await self._records.get(key) is None:
             self._store_of(config).check_space(upload.bytes)
             await count_upload(self._records, caller.lab, _lab_of(config, caller.lab), upload, self._clock())
-        else:
-            upload = replace(known_upload, expires_at=expires_at)
-        await self._records.put(key, upload)
+
+        def begun(known_upload: LabUpload | None) -> LabUpload:
+            nonlocal upload
+            if known_upload is not None:
+                upload = replace(known_upload, expires_at=expires_at)
+            return upload
+
+        # Compared and set: meanwhile a file of the same upload may have arrived.
+        await self._records.update(key, begun)
         answer = BegunUpload(upload=upload.id, expires_at=iso_utc(expires_at), received=list(upload.received))
         return json_answer(answer, 201), "begun"
 
@@ -231,7 +236,7 @@ class UploadRoutes:
             raise Problem(404, texts.UNKNOWN_UPLOAD)
         return upload, self._config_of(upload.run_key(caller.lab), caller)
 
-    def _store_of(self, config: RepositoryConfig) -> Store:
+    def _store_of(self, config: RepositoryConfig) -> RunStore:
         results = config.of(LAB_RESULTS)
         assert results is not None, "the caller's repositories have labs"
         return self._watch.source_for(results.store)

@@ -19,9 +19,9 @@ import structlog
 from nightjar_formats.model import MANIFEST, RunKey, TargetKey, escaped_target
 from nightjar_formats.runs.manifest import run_key
 
-from bot.aws.bucket import SECONDS_PER_REQUEST, STORE_FOLDER, Arrival, BucketFolder, Source, Store, pause_after
+from bot.aws.bucket import SECONDS_PER_REQUEST, Arrival, BucketFolder, RunStore, Source, pause_after
 from bot.aws.store_folder import StoreFolder
-from bot.config.types import seconds
+from bot.config.types import STORE_FOLDER, seconds
 from bot.core.events import Repository
 from bot.core.parts import PartKey
 from bot.engine.internal import announce
@@ -108,7 +108,7 @@ class Watch:
         *,
         accept: Announce,
         github_for: Callable[[str], Awaitable[GitHub]],
-        source_for: Callable[[str], Store],
+        source_for: Callable[[str], RunStore],
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._config = config

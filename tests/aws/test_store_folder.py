@@ -13,15 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from bot.aws.bucket import MANIFEST, STORE_FOLDER, Bucket, NoSpace, NotThere, OtherContent, Store
+from bot.aws.bucket import MANIFEST, Bucket, NoSpace, NotThere, OtherContent, RunStore
 from bot.aws.store_folder import ABANDONED_DAYS, DAY, INCOMING, STORED_DAYS, StoreFolder
+from bot.config.types import STORE_FOLDER
 from bot.core.errors import UserError
 from tests.bucket import World
 
 RUN = "results/octocat/compiler/example-lab/adreno/0123456789012345678901234567890123456789/run-1"
 
 
-async def put(store: Store, key: str, content: bytes) -> bool:
+async def put(store: RunStore, key: str, content: bytes) -> bool:
     with store.temporary_file() as file:
         file.write(content)
         return await store.put_once(key, file, sha256=hashlib.sha256(content).hexdigest())
@@ -36,7 +37,7 @@ def folder(tmp_path: Path) -> StoreFolder:
 async def test_an_object_is_written_once_in_a_folder_as_in_a_bucket(
     folder: StoreFolder, aws_world: World, kind: str
 ) -> None:
-    store: Store = folder if kind == "folder" else Bucket(aws_world.aws, aws_world.name)
+    store: RunStore = folder if kind == "folder" else Bucket(aws_world.aws, aws_world.name)
     key = f"{RUN}/te.xml"
     assert [await put(store, key, b"<xml/>") for _ in range(2)] == [True, False]
     for other in (b"<xml>", b"<", b"<xml>more</xml>"):

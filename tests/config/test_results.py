@@ -25,7 +25,16 @@ RESULTS = "repositories:\n  octocat/a:\n    results: %s\n"
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        ("true", "3:14: {}.results: the key bucket is missing; it must be a bucket's name, as in device-results"),
+        ("true", f"3:14: {{}}.results: the key labs is missing; it must be a mapping, each key {LAB}"),
+        (
+            "{queue: 'https://sqs.us-west-2.amazonaws.com/1/a', labs: {a: {targets: [x]}}}",
+            "3:14: {}.results: queue needs bucket: only a bucket sends messages; name the bucket, or remove queue",
+        ),
+        (
+            "{labs: {a: {targets: [x], presigned_uploads: true}}}",
+            "3:14: {}.results: presigned_uploads needs bucket: without one, labs upload through the bot; name the "
+            "bucket, or remove presigned_uploads",
+        ),
         (
             "{bucket: b-1, labs: {example-lab: {targets: []}}}",
             "3:58: {}.results.labs.example-lab.targets: is empty; it must be a list or a mapping of names, each "

@@ -14,8 +14,8 @@ from typing import Any
 
 import aiohttp
 
-from bot.aws.bucket import STORE_FOLDER
 from bot.aws.store_folder import StoreFolder
+from bot.config.types import STORE_FOLDER
 from bot.engine.tokens import LAB as LAB_SCOPE
 from bot.engine.tokens import TokenStore
 from bot.results.service import RESULTS

@@ -8,10 +8,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from bot.aws.bucket import STORE_FOLDER
 from bot.config.keys import Keys
 from bot.config.texts import UNKNOWN_PLACEHOLDER
-from bot.config.types import BranchName, Duration, Role, Says, WebAddress, WholeNumber, seconds
+from bot.config.types import STORE_FOLDER, BranchName, Duration, Role, Says, WebAddress, WholeNumber, seconds
 from bot.core.patterns import LETTER_OR_DIGIT, Pattern
 from bot.results.settings.lab_identity import LabIdentity
 from bot.results.settings.lab_webhook import LabWebhook

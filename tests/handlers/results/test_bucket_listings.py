@@ -201,3 +201,13 @@ async def test_a_queue_is_advised_for_a_bucket_of_ten_thousand_objects(
     assert ("set results.queue to an SQS queue" in finding.text) == is_large
     # One checks whether the bucket may be listed, and ten have ten thousand objects.
     assert len(script.requests) == (11 if is_large else 2)
+
+
+async def test_the_doctor_checks_the_folder_where_app_yaml_names_no_bucket(tmp_path: Path) -> None:
+    config = parse_config(b"repositories: {octocat/compiler: {results: {labs: {a: {targets: [b]}}}}}", "app.yaml")
+    aws = Aws()
+    (finding,) = await check_buckets(config, aws, f"sqlite:///{tmp_path}/nightjar.db")
+    assert (finding.ok, "folder beside the database" in finding.text) == (True, True)
+    (tmp_path / "full-results").touch()
+    (finding,) = await check_buckets(config, aws, f"sqlite:///{tmp_path}/full.db")
+    assert (finding.ok, "cannot be written" in finding.text) == (False, True)
