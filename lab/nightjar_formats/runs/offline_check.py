@@ -23,7 +23,7 @@ from nightjar_formats.readers.repairs import Repairs
 from nightjar_formats.refused import Refused
 from nightjar_formats.runs import texts
 from nightjar_formats.runs.advice import CaseAdvice
-from nightjar_formats.runs.file_names import path_faults, upload_names
+from nightjar_formats.runs.file_names import path_faults
 from nightjar_formats.runs.infra import FINISHED, infra
 from nightjar_formats.runs.manifest import FileEntry, Manifest, read_manifest, run_key
 from nightjar_formats.runs.texts import FILE_MISSING, FILE_OF_OTHER_CONTENT, FILE_OF_OTHER_SIZE, FILE_TOO_LARGE
@@ -89,9 +89,11 @@ class RunReport:
 
 def check_files(paths: Sequence[Path], format: str | None = None) -> RunReport:
     """Check files that become one run and have no manifest yet. If `format` is None, each file's content decides it."""
+    counts = Counter(path.name for path in paths)
+    names = [path.name if counts[path.name] == 1 else str(path) for path in paths]
     checked = [
         _refused(name, fault) if fault else _check(path, name, format)
-        for path, name, fault in zip(paths, upload_names(paths), path_faults(paths))
+        for path, name, fault in zip(paths, names, path_faults(paths))
     ]
     return _together(checked, exit_status=None)
 
