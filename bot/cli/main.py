@@ -16,7 +16,7 @@ from nightjar_lab.cli.lazy import LazyGroup
 
 from bot.cli.env_file import wants_setup
 from bot.cli.support import AS_WRITTEN, config_option, env_file_option, json_option, start_logging, stopping_at_faults
-from bot.cli.texts import CONFIG_VALID, CONFIG_WARNING, REPOSITORY_FILE_VALID
+from bot.cli.texts import CONFIG_VALID, CONFIG_WARNING, MENTIONS_SOMEBODY, REPOSITORY_FILE_VALID
 from bot.core import logs
 
 if TYPE_CHECKING:
@@ -186,7 +186,10 @@ def check_config(path: Path, repository_file: bool, as_json: bool) -> None:
         click.echo(CONFIG_VALID.format(path=path, count=_counted(load_config(path))))
     if not faults and not is_own_file:
         merged, _ = read_merged(path)
-        for warning in warnings_of(load_config(path)):
+        config = load_config(path)
+        if "mentions" not in config.model_fields_set:
+            click.echo(MENTIONS_SOMEBODY, err=True)
+        for warning in warnings_of(config):
             file, line, column = place_of(merged, warning.keys)
             text = CONFIG_WARNING.format(path=file, line=line, column=column, warning=warning.text)
             click.echo(escape_controls(text), err=True)
