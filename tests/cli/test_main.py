@@ -222,7 +222,9 @@ async def test_check_config_reads_the_folder_and_counts_patterns(tmp_path: Path)
 
 async def test_a_warning_names_the_line_in_defaults_if_the_key_is_there(tmp_path: Path) -> None:
     text = "defaults:\n  last_good:\n    require:\n      - '*/branch'\n      - nightly\n  nightly: {}\n"
-    (tmp_path / "app.yaml").write_text(f"{text}repositories:\n  octocat/compiler:\n  octocat/tools:\n    merge:\nmentions: [/ci]\n")
+    (tmp_path / "app.yaml").write_text(
+        f"{text}repositories:\n  octocat/compiler:\n  octocat/tools:\n    merge:\nmentions: [/ci]\n"
+    )
     finished = await run("check-config", env={}, cwd=tmp_path)
     assert [line.partition(" warning: ")[0] for line in finished.err.splitlines()] == [
         "app.yaml:5:9:",
