@@ -14,7 +14,7 @@ async def test_all_commands_are_on_a_page_and_in_json(site: Site) -> None:
     assert "<code>all</code> restarts every run" in page
     async with site.client.get(f"{site.url}/api/v1/help") as answer:
         listed = await answer.json()
-    assert (listed["repository"], listed["mentions"]) == (None, ["@ci", "/ci"])
+    assert (listed["repository"], listed["mentions"]) == (None, ["@ci"])
     assert "@ci merge when green" in [command["usage"] for command in listed["commands"]]
 
 
