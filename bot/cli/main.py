@@ -25,7 +25,7 @@ from bot.cli.support import (
     start_logging,
     stopping_at_faults,
 )
-from bot.cli.texts import CONFIG_VALID, CONFIG_WARNING, REPOSITORY_FILE_VALID
+from bot.cli.texts import CONFIG_VALID, CONFIG_WARNING, MENTIONS_SOMEBODY, REPOSITORY_FILE_VALID
 from bot.core import logs
 
 if TYPE_CHECKING:
@@ -209,7 +209,10 @@ def check_config(path: Path, repository_file: bool, as_json: bool) -> None:
         click.echo(CONFIG_VALID.format(path=name, count=_counted(load(path))))
     if not faults and not is_own_file:
         merged = read_merged(path)[0] if raw is None else merged_text(raw, STDIN_NAME)
-        for warning in warnings_of(load(path)):
+        config = load(path)
+        if "mentions" not in config.model_fields_set:
+            click.echo(MENTIONS_SOMEBODY, err=True)
+        for warning in warnings_of(config):
             file, line, column = place_of(merged, warning.keys)
             text = CONFIG_WARNING.format(path=file, line=line, column=column, warning=warning.text)
             click.echo(escape_controls(text), err=True)

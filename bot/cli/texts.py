@@ -14,6 +14,10 @@ DATABASE_AWAY = "the database does not answer ({kind})"
 
 CONFIG_VALID = "{path}: valid; {count} configured"
 REPOSITORY_FILE_VALID = "{path}: valid; not checked: whether app.yaml enables the features that it sets"
+MENTIONS_SOMEBODY = (
+    'note: @ci works, and so does /ci; GitHub notifies the person whose login is "ci" about each @ci. To choose, set '
+    'mentions: ["/ci"], or another name'
+)
 CONFIG_WARNING = "{path}:{line}:{column}: warning: {warning}"
 OWN_CONTEXT = "{place}.{key}: {name} is a status of this bot, which never counts as CI. Use a name that CI reports."
 

@@ -91,6 +91,8 @@ class CommandRequest:
     by: Person
     comment: UserComment
     registry: CommandRegistry
+    mention: str
+    """The name of the bot that the person used; answers name commands in the same form."""
     _found_runs: list[FoundCiRuns] = field(default_factory=list)
 
     async def runs(self) -> FoundCiRuns:
@@ -199,6 +201,7 @@ class Dialogue:
             by=comment.sender,
             comment=comment,
             registry=self.registry,
+            mention=commands[0].mention,
         )
         plan = _plan_of(comment, [(item, await self._answer(request, item, allowed)) for item in commands])
         eyes, *command_effects = plan.effects

@@ -39,7 +39,7 @@ async def other_head(request: CommandRequest, command: Command) -> str:
 
     The command's only name may be the SHA of that commit.
     """
-    head, mention = request.pull.head_sha, request.context.app_config.mentions[0]
+    head, mention = request.pull.head_sha, request.mention
     short_head, usage = code(head[:7]), code(f"{mention} {command.spec.name} {head}")
     if command.names:
         if len(command.names) > 1 or not _SHA.fullmatch(command.names[0]):

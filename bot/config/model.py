@@ -172,12 +172,12 @@ class Config(Keys):
     """
 
     mentions: tuple[Mention, ...] = Field(
-        default=("@ci",),
+        default=("@ci", "/ci"),
         min_length=1,
         description=(
-            "Names that address the bot, as in `@ci help` or `/ci help`. Case doesn't matter. GitHub "
-            "notifies the owner of a mentioned login, and `@ci` is somebody's login: use `/ci`, or the "
-            "login of your own machine account."
+            "Names that address the bot, as in `@ci help` or `/ci help`. Case doesn't matter. Answers use the name "
+            "that the person used; statuses use the first one. GitHub notifies the owner of a mentioned login, and "
+            "`@ci` is somebody's login: put `/ci` first, or the login of your own machine account."
         ),
         examples=[["/ci", "@hubot"]],
     )

@@ -48,4 +48,12 @@ def _text_of(event: str, payload: Mapping[str, Any]) -> str | None:
 
 def _is_mentioned(text: str, mentions: Sequence[str]) -> bool:
     lowered = text.lower()
-    return any(mention.lower() in lowered for mention in mentions)
+    return any(_begins_a_word(mention.lower(), lowered) for mention in mentions)
+
+
+def _begins_a_word(mention: str, text: str) -> bool:
+    """Return whether a mention is in a text, and not only in the middle of an address, such as /ci in x.org/ci."""
+    place = text.find(mention)
+    while place > 0 and (text[place - 1].isalnum() or text[place - 1] in "/._-"):
+        place = text.find(mention, place + 1)
+    return place >= 0

@@ -109,8 +109,7 @@ async def test_on(request: CommandRequest, command: Command) -> CommandAnswer:
     if not pull.is_open:
         return CommandAnswer(say=texts.TEST_CLOSED, done=False)
     if command.choice != ALL and not command.names:
-        mention = context.app_config.mentions[0]
-        usage = code(f"{mention} {TEST_ON.name} {accepting[0].name}")
+        usage = code(f"{request.mention} {TEST_ON.name} {accepting[0].name}")
         return CommandAnswer(say=texts.NAME_TARGETS.format(command=usage, targets=_names(accepting)), done=False)
     # In a thread: 20 names and some hundred targets are compared.
     named = await asyncio.to_thread(named_targets, results, command.names)
@@ -162,7 +161,7 @@ def _approval_text(request: CommandRequest, effects: Sequence[SubmitDeviceJob]) 
 
 
 def _approve_command(request: CommandRequest, sha: str) -> str:
-    return code(f"{request.context.app_config.mentions[0]} {APPROVE_TESTS.name} {sha}")
+    return code(f"{request.mention} {APPROVE_TESTS.name} {sha}")
 
 
 def _unknown_names(names: Sequence[str], targets: Sequence[RequestTarget]) -> list[str]:

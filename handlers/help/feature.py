@@ -24,7 +24,8 @@ async def show_help(request: CommandRequest, command: Command) -> CommandAnswer:
     context = request.context
     specs = offered_commands(request.registry, context.config)
     details = {spec.name: await spec.details(context) for spec in specs if spec.details}
-    text = help_text(request.registry, context.app_config.mentions, context.config, details)
+    mentions = sorted(context.app_config.mentions, key=lambda mention: mention != request.mention)
+    text = help_text(request.registry, mentions, context.config, details)
     return CommandAnswer(say=text)
 
 

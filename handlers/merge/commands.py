@@ -108,7 +108,7 @@ async def merge_when_green(request: CommandRequest, command: Command) -> Command
     pending = replace(
         _pending_of(request, merge_state), refused=any(blocker.kind is BlockerKind.BEHIND for blocker in blockers)
     )
-    cancel = code(f"{request.context.app_config.mentions[0]} {CANCEL.name}")
+    cancel = code(f"{request.mention} {CANCEL.name}")
     say = texts.WAITING.format(sha=code(pending.sha[:7]), why=listed_blockers(blockers), cancel=cancel)
     return CommandAnswer((StorePendingMerge(number, pending), RequestRefresh(number, watch=pending.sha)), say)
 
@@ -194,7 +194,7 @@ async def _restart_command(request: CommandRequest, merge_state: MergeState) -> 
     if found_runs.troubles:
         return None
     names = frozenset(name for run in found_runs.runs if not run.untouchable for name in run.names)
-    return RestartCommand(f"{request.context.app_config.mentions[0]} {RERUN.name}", names)
+    return RestartCommand(f"{request.mention} {RERUN.name}", names)
 
 
 def _pending_of(request: CommandRequest, merge_state: MergeState) -> PendingMerge:

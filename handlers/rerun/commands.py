@@ -276,7 +276,7 @@ async def rerun(request: CommandRequest, command: Command) -> CommandAnswer:
         moved = texts.HEAD_MOVED.format(old=code(request.known_head[:7]), new=code(pull.head_sha[:7]))
         return CommandAnswer(say=moved, done=False)
     found_runs = await request.runs()
-    mention = request.context.app_config.mentions[0]
+    mention = request.mention
     # In a thread, because 20 names and thousands of jobs take a tenth of a second. `tests/handlers/rerun` shows
     # that the time is linear.
     decision = await asyncio.to_thread(decide_rerun, found_runs.runs, command.choice or FAILED, command.names)

@@ -191,7 +191,7 @@ async def test_check_config_of_a_good_file_says_so_and_needs_no_secrets(tmp_path
 
 async def test_check_config_warns_of_valid_but_suspicious_settings(tmp_path: Path) -> None:
     settings = 'nightly: {}, merge: {required: [ci/slow-tests]}, last_good: {require: ["*/branch", nightly]}'
-    text = f"repositories:\n  octocat/compiler: {{merge: true}}\n  octocat/tools: {{{settings}}}\n"
+    text = f"repositories:\n  octocat/compiler: {{merge: true}}\n  octocat/tools: {{{settings}}}\nmentions: [/ci]\n"
     (tmp_path / "app.yaml").write_text(text)
     finished = await run("check-config", env={}, cwd=tmp_path)
     assert finished.status == 0
@@ -205,7 +205,7 @@ async def test_check_config_warns_of_valid_but_suspicious_settings(tmp_path: Pat
 
 async def test_check_config_reads_the_folder_and_counts_patterns(tmp_path: Path) -> None:
     (tmp_path / "app.d").mkdir()
-    (tmp_path / "app.yaml").write_text("repositories:\n  octocat/compiler:\n")
+    (tmp_path / "app.yaml").write_text("mentions: [/ci]\nrepositories:\n  octocat/compiler:\n")
     more = tmp_path / "app.d" / "octo-org.yaml"
     more.write_text("repositories:\n  octo-org/*:\n    merge:\n  octo-org/docs:\n")
     finished = await run("check-config", env={}, cwd=tmp_path)
@@ -224,7 +224,9 @@ async def test_check_config_reads_the_folder_and_counts_patterns(tmp_path: Path)
 
 async def test_a_warning_names_the_line_in_defaults_if_the_key_is_there(tmp_path: Path) -> None:
     text = "defaults:\n  last_good:\n    require:\n      - '*/branch'\n      - nightly\n  nightly: {}\n"
-    (tmp_path / "app.yaml").write_text(f"{text}repositories:\n  octocat/compiler:\n  octocat/tools:\n    merge:\n")
+    (tmp_path / "app.yaml").write_text(
+        f"{text}repositories:\n  octocat/compiler:\n  octocat/tools:\n    merge:\nmentions: [/ci]\n"
+    )
     finished = await run("check-config", env={}, cwd=tmp_path)
     assert [line.partition(" warning: ")[0] for line in finished.err.splitlines()] == [
         "app.yaml:5:9:",

@@ -288,6 +288,20 @@ async def test_a_slash_command_mentions_no_stranger(tmp_path: Path) -> None:
         assert "Did you mean `/ci rerun`?" in town.answers(pull)[-2]
 
 
+async def test_a_slash_works_by_default_and_answers_use_the_form_of_the_person(town: Town) -> None:
+    pull = town.repo.open_pull_request("hubot", "Faster")
+    slash, at = pull.comment("hubot", "/ci rerunn"), pull.comment("hubot", "@ci rerunn")
+    link = pull.comment("hubot", "See https://example.org/ci run slow tests")
+    await town.quiet()
+    assert [pull.reactions(comment) for comment in (slash, at, link)] == [["eyes", "confused"]] * 2 + [[]]
+    assert "Did you mean `/ci rerun`?" in town.answers(pull)[0]
+    assert "Did you mean `@ci rerun`?" in town.answers(pull)[1]
+    pull.comment("hubot", "/ci help")
+    await town.quiet()
+    assert "| `/ci run slow tests` |" in town.answers(pull)[-1]
+    assert "@ci run" not in town.answers(pull)[-1]
+
+
 async def test_help_shows_every_enabled_command_with_who_may_run_it(tmp_path: Path) -> None:
     config = f"{CONFIG}    rerun: false\n    slow_tests: {{allow: [write]}}\n"
     async with start_town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as town:

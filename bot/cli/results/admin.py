@@ -90,10 +90,12 @@ async def _ingest(places: Sequence[str], patience: float, config_path: Path, qui
     epilog=f"""{AS_WRITTEN}
     Examples:
       nightjar results rebuild
-      nightjar results rebuild --repository octocat/compiler --json
+      nightjar results rebuild --repo octocat/compiler --json
     """,
 )
-@click.option("--repository", help="Only this repository: OWNER/NAME. Default: all that have results.")
+@click.option(
+    "--repo", "--repository", "repository", help="Only this repository: OWNER/NAME. Default: all that have results."
+)
 @timeout_option
 @config_option
 @json_option
@@ -128,7 +130,7 @@ async def _rebuild(only: str | None, patience: float, config_path: Path, quiet: 
       nightjar results runs --lab example-lab --state refused --json
     """,
 )
-@click.option("--repository", help="Only this repository: OWNER/NAME.")
+@click.option("--repo", "--repository", "repository", help="Only this repository: OWNER/NAME.")
 @click.option("--lab", help="Only of this lab.")
 @click.option("--target", help="Only of this target.")
 @click.option("--sha", type=SHA, help="Only of this commit.")

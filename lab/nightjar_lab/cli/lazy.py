@@ -38,6 +38,19 @@ class LazyGroup(click.Group):
             raise click.ClickException(texts.NEEDS_UNIX.format(command=cmd_name, module=error.name)) from None
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that arguments name; the error for a typo names similar commands."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            # click knows only commands that are imported. Before click 8.5 it names none.
+            no_such_command = getattr(click.exceptions, "NoSuchCommand", None)
+            if no_such_command is None or self.get_command(ctx, args[0]) is not None:
+                raise
+            raise no_such_command(args[0], possibilities=self.list_commands(ctx), ctx=ctx) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
         help_texts = {name: command.get_short_help_str(formatter.width) for name, command in self.commands.items()}

@@ -99,7 +99,13 @@ url_option = click.option(
 )
 lab_option = click.option("--lab", type=SEGMENT, envvar="NIGHTJAR_LAB", show_envvar=True, help="Your lab in app.yaml.")
 repository_option = click.option(
-    "--repository", type=REPOSITORY, envvar="NIGHTJAR_REPOSITORY", show_envvar=True, help="The repository: OWNER/NAME."
+    "--repo",
+    "--repository",
+    "repository",
+    type=REPOSITORY,
+    envvar="NIGHTJAR_REPOSITORY",
+    show_envvar=True,
+    help="The repository: OWNER/NAME.",
 )
 bucket_option = click.option("--bucket", envvar="NIGHTJAR_BUCKET", show_envvar=True, help="The S3 bucket.")
 prefix_option = click.option(

@@ -77,7 +77,9 @@ def place_options(command: Command) -> Command:
     """Add the options for the destination of a run."""
     options: list[Callable[[Command], Command]] = [
         click.option(
+            "--repo",
             "--repository",
+            "repository",
             type=REPOSITORY,
             envvar="NIGHTJAR_REPOSITORY",
             show_envvar=True,
