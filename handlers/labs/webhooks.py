@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import aiohttp
+from cachetools import TTLCache
 from yarl import URL
 
 from bot.core.errors import SettingsError, TryAgain, UserError
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 
 TICK = "* * * * * */5"
 """When `tick` runs; the last field counts seconds."""
+REPEATED_SECONDS = 60.0
+"""Seconds after which a job that still waits is announced again, in case the tick has failed."""
+MOST_ANNOUNCED = 10_000
 TIMEOUT = aiohttp.ClientTimeout(total=15, sock_connect=5)
 SHORTEST_SECRET = 16
 # Signed as GitHub signs its webhooks:
@@ -80,6 +84,7 @@ class LabWebhooks:
         labs = [item for settings in config.configured.entries.values() for item in labs_of(settings).items()]
         self.notified = frozenset(name for name, lab in labs if lab.webhook or lab.workflow)
         """The labs that are notified of jobs of at least one repository, by a webhook or by a workflow that starts."""
+        self._announced: TTLCache[WaitingJob, bool] = TTLCache(MOST_ANNOUNCED, REPEATED_SECONDS)
         variables = {lab.webhook.secret_env for _, lab in labs if lab.webhook is not None}
         self._secrets = {name: environ.get(name, "").strip() for name in variables}
         short = sorted(name for name, secret in self._secrets.items() if len(secret) < SHORTEST_SECRET)
@@ -95,18 +100,30 @@ class LabWebhooks:
         """Return the secret in an environment variable."""
         return self._secrets[name].encode()
 
+    async def has_work(self) -> bool:
+        """Return whether a job waits for which this process had no tick run lately."""
+        new = [event for _, event in await self._waiting() if event not in self._announced]
+        self._announced.update(dict.fromkeys(new, True))
+        return bool(new)
+
     async def tick(self) -> str:
         """Announce the jobs that wait for these labs, once for each attempt; return how many, for the log."""
-        announced = 0
+        announced = [
+            await announce(self._accept, JOB_WAITS, Repository(job.repository_id, job.repository, None), event)
+            for job, event in await self._waiting()
+        ]
+        return texts.JOBS_ANNOUNCED.format(count=sum(announced))
+
+    async def _waiting(self) -> list[tuple[DeviceJob, WaitingJob]]:
+        """Return the jobs that wait for labs that are notified, each with its attempt."""
+        waiting = []
         for lab in self.notified:
             for job in await self._store.of_lab(lab):
                 settings = self.lab_of(job.repository, lab)
                 is_notified = settings is not None and bool(settings.webhook or settings.workflow)
                 if job.state is DeviceJobState.QUEUED and is_notified:
-                    repository = Repository(job.repository_id, job.repository, None)
-                    waiting = WaitingJob(lab, job.id, job.attempt + 1)
-                    announced += await announce(self._accept, JOB_WAITS, repository, waiting)
-        return texts.JOBS_ANNOUNCED.format(count=announced)
+                    waiting.append((job, WaitingJob(lab, job.id, job.attempt + 1)))
+        return waiting
 
 
 LAB_WEBHOOKS = PartKey[LabWebhooks]("lab-webhooks")

@@ -81,7 +81,7 @@ def routes(services: Services) -> Sequence[Operation]:
 def timers(services: Services) -> Sequence[RecurringWork]:
     """Return the timer of the watch, if there are buckets."""
     watch = services.part(WATCH)
-    return [RecurringWork("hardware-results", TICK, watch.tick)] if watch.buckets else []
+    return [RecurringWork("hardware-results", TICK, watch.tick, watch.has_work)] if watch.buckets else []
 
 
 def listeners(services: Services) -> Sequence[Coroutine[Any, Any, None]]:

@@ -14,6 +14,7 @@ from procrastinate import connector, schema, sql
 from procrastinate.exceptions import ConnectorException, UniqueViolation
 from procrastinate.manager import QUEUEING_LOCK_CONSTRAINT
 from procrastinate.sync_psycopg_connector import wrap_exceptions
+from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.json import Jsonb, set_json_dumps, set_json_loads
 from psycopg_pool import AsyncConnectionPool
@@ -51,6 +52,9 @@ LONGEST_STATEMENT = "1min"
 """Our statements take milliseconds. If the server chooses a plan that takes hours, because its statistics are outdated,
 the statement ends with an error, and the job runs again later. A URL may set another limit (`options`)."""
 
+LOOK_SECONDS = 600.0
+"""Seconds after which psycopg looks at a connection on which nothing happens."""
+
 CONNECTION_DEFAULTS = {
     "application_name": "nightjar",
     "connect_timeout": "5",
@@ -85,6 +89,18 @@ async def _configure(connection: psycopg.AsyncConnection) -> None:
     await connection.execute(_LIMIT_STATEMENTS, [LONGEST_STATEMENT])
 
 
+class _Connection(psycopg.AsyncConnection[Any]):
+    """A connection that wakes up only when the server says something.
+
+    Psycopg looks at each waiting connection ten times a second, so that Ctrl-C can interrupt a wait that blocks. Waits
+    of an event loop don't block.
+    """
+
+    async def wait(self, gen: PQGen[Result], interval: float = LOOK_SECONDS, timeout: float | None = None) -> Result:  # noqa: ASYNC109  # as psycopg has it
+        """Return the result of a generator that waits for the server."""
+        return await super().wait(gen, interval, timeout)
+
+
 class _Pool(AsyncConnectionPool[psycopg.AsyncConnection]):
     """A pool that never loses a cancellation.
 
@@ -117,7 +133,7 @@ async def _check(connection: psycopg.AsyncConnection) -> None:
 
 
 def _pool(**arguments: Any) -> _Pool:
-    return _Pool(**{**arguments, "check": _check})
+    return _Pool(**{**arguments, "check": _check, "connection_class": _Connection})
 
 
 class PostgresConnector(procrastinate.PsycopgConnector):
