@@ -70,6 +70,8 @@ CHECK_SECONDS = 120.0
 """Seconds between two reads of unfinished work, while no run arrives."""
 QUIET_SECONDS = 600.0
 """Seconds without a new run after which unfinished work is read less often."""
+FAILURES_SECONDS = 600.0
+"""Seconds between two searches for check runs that have failed for good."""
 STORED_SECONDS = 1800.0
 """Seconds after which the time of a listing that found nothing is stored, for alarms and for other processes."""
 REPEATED_SECONDS = 300.0
@@ -298,7 +300,7 @@ class Watch:
             if repository in with_checks and await self._scheduled_checks(repository, results):
                 return True
         if moment >= self._next_failures:
-            self._next_failures = moment + HOUR
+            self._next_failures = moment + FAILURES_SECONDS
             if await self._failed_checks():
                 return True
         return any([self._first_time(await added.pending()) for added in self._added_work])
@@ -520,11 +522,13 @@ class Watch:
     async def _failed_checks(self) -> dict[str, list[DeliveryRecord]]:
         """Return the deliveries of check runs that have failed for good and must be tried again, by repository.
 
-        Those of one repository are tried again once an hour at most. Repositories without any are left out.
+        Those of one repository are tried again once an hour at most, and each an hour after it was announced.
+        Repositories without any are left out.
         """
+        moment = self._clock()
         failures: dict[str, list[DeliveryRecord]] = defaultdict(list)
         for delivery in await self._journal.recent(failed=True):
-            if delivery.event == CHECK_EVENT.name:
+            if delivery.event == CHECK_EVENT.name and moment - delivery.received_at >= HOUR:
                 failures[delivery.repository].append(delivery)
         watched = {name: FAILED_CHECKS.of(name.lower()) for name in self._watched if name in failures}
         stored = await self._records.get_some(watched.values()) if watched else {}
@@ -533,7 +537,7 @@ class Watch:
         new = {
             name: [delivery for delivery in failures[name] if delivery.job.job_id > last.job]
             for name, last in handled.items()
-            if self._clock() >= last.next
+            if moment >= last.next
         }
         return {name: deliveries for name, deliveries in new.items() if deliveries}
 
