@@ -15,6 +15,7 @@ from benchmarks.processes import resident_bytes
 from benchmarks.report import Options, Row, command
 from benchmarks.stage import BenchmarkStage, open_stage
 from benchmarks.traffic import REPOSITORY
+from sandbox.bucket import BucketServer
 
 TITLE = "An idle bot, per hour"
 SETTLING = 75.0
@@ -23,11 +24,11 @@ SECONDS = 300.0
 HOUR = 3600.0
 MIB, KB = 1024 * 1024, 1000
 WITHOUT_LABS = f"repositories:\n  {REPOSITORY}:\n"
-WITH_LAB = f"""
-repositories:
-  {REPOSITORY}:
+BUCKET = "device-results"
+LAB = """
+  {repository}:
     results:
-      bucket: device-results
+      bucket: {bucket}
       labs:
         example-lab: {{targets: {{hexagon-v73: {{tier: 2, label: "test: hexagon"}}}}}}
 """
@@ -57,15 +58,24 @@ class IdleSample:
 
 
 async def measure(options: Options) -> list[Row]:
-    """Measure a bot without labs, then one with a lab."""
-    return [
-        await _idle(options, "no labs", WITHOUT_LABS),
-        await _idle(options, "one lab", WITH_LAB),
-    ]
+    """Measure a bot without labs, then one with a lab, then one with ten repositories with labs."""
+    with BucketServer() as server:
+        server.create_bucket(BUCKET)
+        return [
+            await _idle(options, "no labs", WITHOUT_LABS, server),
+            await _idle(options, "one lab", with_labs(1), server),
+            await _idle(options, "ten repositories with labs", with_labs(10), server),
+        ]
 
 
-async def _idle(options: Options, label: str, config: str) -> Row:
-    async with open_stage(options.database, config=config) as stage:
+def with_labs(repositories: int) -> str:
+    """Return an app.yaml with so many repositories that have a lab; the App is installed on the first one."""
+    names = [REPOSITORY, *(f"{REPOSITORY}-{number}" for number in range(2, repositories + 1))]
+    return "repositories:" + "".join(LAB.format(repository=name, bucket=BUCKET) for name in names)
+
+
+async def _idle(options: Options, label: str, config: str, server: BucketServer) -> Row:
+    async with open_stage(options.database, config=config, bucket=server.environment) as stage:
         await asyncio.sleep(SETTLING)
         before = IdleSample.of(stage)
         await asyncio.sleep(options.seconds(SECONDS))

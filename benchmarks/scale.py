@@ -26,6 +26,7 @@ from typing import LiteralString
 import click
 
 from benchmarks.machine import busy, described
+from benchmarks.many_objects import watching
 from benchmarks.report import Row, table
 from benchmarks.stage import DATABASES, DURABLE, POSTGRESQL, SQLITE
 from bot.app.load import load_config, parse_config
@@ -248,6 +249,14 @@ async def fetch_beside_locked(place: ScalePlace, size: int) -> float:
     return await _fetching(place, size, each=size)
 
 
+async def find_new_run(place: ScalePlace, size: int) -> float:
+    """Find a new run among so many objects, with this number of requests to S3."""
+    async with watching(place.folder, size) as (watch, listed):
+        outcome = await watch.tick()
+        assert outcome == "announced 1", outcome
+        return float(len(listed))
+
+
 async def _fetching(place: ScalePlace, size: int, each: int) -> float:
     async with place.engine() as engine:
         connector = engine.database.connector
@@ -295,6 +304,7 @@ ROWS = {
         "a minute without a change", "repositories that match", "CPU ms", 100, CONSTANT, 1.0, unchanged_pattern
     ),
     "queue": ScaleRow("to fetch a job", "waiting jobs", "CPU ms", 100, CONSTANT, 5.0, fetch_from_queue),
+    "new-run": ScaleRow("to find a new run in a bucket", "objects", "requests", 1_000, CONSTANT, 5.0, find_new_run),
     "locked": ScaleRow(
         "to fetch a job beside a busy pull request",
         "its waiting jobs",

@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,12 +108,18 @@ class BenchmarkStage:
 
 @asynccontextmanager
 async def open_stage(
-    database: str = SQLITE, installations: int = 1, *, config: str = "", database_url: str = "", limits: bool = True
+    database: str = SQLITE,
+    installations: int = 1,
+    *,
+    config: str = "",
+    database_url: str = "",
+    limits: bool = True,
+    bucket: Mapping[str, str] = NO_BUCKET,
 ) -> AsyncIterator[BenchmarkStage]:
     """Start everything with an empty database, and stop it at the end. Each installation has one repository.
 
     `config` is app.yaml; the default lists the repositories. `database_url` names an existing database. Without
-    `limits`, this GitHub does not limit writes, so the bot need not either.
+    `limits`, this GitHub does not limit writes, so the bot need not either. `bucket` has the variables of the S3.
     """
     github = GitHubSandbox()
     github.rate_limits.limit = PLENTY
@@ -132,7 +138,7 @@ async def open_stage(
             repos = [github.create_repository(name, people={"hubot": "write"}) for name in names]
             for repo in repos:
                 app.install(repo)
-            bot = _bot(folder, config or _listing(names), app, api_url, url, "bot" if limits else UNLIMITED)
+            bot = _bot(folder, config or _listing(names), app, api_url, url, "bot" if limits else UNLIMITED, bucket)
             forgetting = asyncio.create_task(_forget_logs(bot))
             try:
                 await bot.start()
@@ -153,7 +159,9 @@ def _listing(repositories: list[str]) -> str:
     return "\n".join(["repositories:", *(f"  {name}:" for name in repositories)])
 
 
-def _bot(folder: Path, app_yaml: str, app: App, api_url: str, database_url: str, module: str) -> BotProcess:
+def _bot(
+    folder: Path, app_yaml: str, app: App, api_url: str, database_url: str, module: str, bucket: Mapping[str, str]
+) -> BotProcess:
     config = folder / "app.yaml"
     config.write_text(app_yaml, encoding="utf-8")
     environment = {
@@ -162,7 +170,7 @@ def _bot(folder: Path, app_yaml: str, app: App, api_url: str, database_url: str,
         "GITHUB_WEBHOOK_SECRET": SECRET,
         "GITHUB_API_URL": api_url,
         "DATABASE_URL": database_url,
-        **NO_BUCKET,
+        **bucket,
     }
     return BotProcess(environment, config=config, module=module)
 

@@ -9,32 +9,37 @@ from __future__ import annotations
 import asyncio
 import selectors
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
-from typing import Any, TypeVar, TypeVarTuple, Unpack
+from typing import Any, ParamSpec, TypeVar, TypeVarTuple, Unpack
 
 import pytest
 
+from bot.aws.client import in_thread
+from bot.engine.postgres.connector import PostgresConnector, _Pool
 from bot.engine.sqlite.writer import Writer
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
+Parameters = ParamSpec("Parameters")
 
 THREAD_WAIT = 0.05
 """The longest that the loop sleeps while a thread works for it; the thread wakes it earlier."""
 
 
 class SimulatedClock(selectors.DefaultSelector):
-    """The clock of a loop. `wakes` counts its jumps: each is a moment for which a real process would wake up."""
+    """The clock of a loop.
+
+    `wakes` counts its jumps, for each of which a real process would wake up, and the wake-ups by threads and servers.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.began = time.time()
         self.passed = 0.0
         self.wakes = 0
-        self.statements = 0
         self.working = 0
-        """The calls to threads that have not returned."""
+        """The calls to threads and servers that have not returned."""
 
     def time(self) -> float:
         """Return the simulated time, in seconds since 1970."""
@@ -70,23 +75,43 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         return self.counted(super().run_in_executor(executor, func, *args))
 
     def counted(self, future: asyncio.Future[Result]) -> asyncio.Future[Result]:
-        """Let the clock stand still until a future is done."""
+        """Let the clock stand still until a thread is done. It wakes up, and then the loop."""
         self.clock.working += 1
+        self.clock.wakes += 2
         future.add_done_callback(self._returned)
         return future
+
+    def awaited(
+        self, function: Callable[Parameters, Awaitable[Result]], wakes: int
+    ) -> Callable[Parameters, Awaitable[Result]]:
+        """Return the function with a clock that stands still while it runs; `wakes` is what a call costs."""
+
+        async def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+            self.clock.working += 1
+            self.clock.wakes += wakes
+            try:
+                return await function(*args, **kwargs)
+            finally:
+                self.clock.working -= 1
+
+        return call
 
     def _returned(self, _: asyncio.Future[Any]) -> None:
         self.clock.working -= 1
 
 
 def simulate_time(monkeypatch: pytest.MonkeyPatch, loop: SimulatedLoop) -> None:
-    """Let this process see the clock of a loop, and count the statements on SQLite."""
+    """Let this process see the clock of a loop, which waits for databases and for S3."""
     submit = Writer._submit
 
     def counting(writer: Writer, operation: Any, argument: object) -> asyncio.Future[object]:
-        loop.clock.statements += 1
         return loop.counted(submit(writer, operation, argument))
 
     monkeypatch.setattr(Writer, "_submit", counting)
+    for name in ("execute_query_async", "execute_query_all_async", "execute_query_one_async", "transact"):
+        monkeypatch.setattr(PostgresConnector, name, loop.awaited(getattr(PostgresConnector, name), 1))
+    monkeypatch.setattr(_Pool, "open", loop.awaited(_Pool.open, 0))
+    monkeypatch.setattr(_Pool, "getconn", loop.awaited(_Pool.getconn, 0))
+    monkeypatch.setattr("bot.aws.bucket.in_thread", loop.awaited(in_thread, 2))
     monkeypatch.setattr(time, "time", loop.clock.time)
     monkeypatch.setattr(time, "monotonic", loop.clock.time)

@@ -35,7 +35,7 @@ from bot.engine.processor import (
 )
 from bot.github.access import InstalledRepository
 from bot.github.errors import AccessPaused, NotInstalled, NotSelected, RateLimited, kind_of
-from bot.github.limits.ranks import Rank, ranked
+from bot.github.limits.ranks import Rank, current_rank, ranked
 from bot.github.pull_heads import note_head
 from bot.github.repositories.in_force import config_in_force
 from bot.github.repositories.known import PAUSED, KnownRepository, LeftAlone, Repositories
@@ -44,6 +44,7 @@ from bot.plan.effect import ChangesSettings, Effect, EffectContext, StoreContext
 from bot.plan.failure_text import failure_text
 from bot.plan.handler import ConcludeStage, Context, Handler, Plan, Router
 from bot.plan.outcome import EffectOutcome, EffectOutcomes
+from bot.timers.timers import TIMER_EVENT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -149,7 +150,11 @@ class Pipeline:
             if planner.feature and planner.feature not in context.config.features:
                 # Somebody turned the feature off after the delivery was routed.
                 return PlannedEffects(why=FEATURE_OFF)
-            return self._as_data(await planner.plan(context), planner, context)
+            # Nobody waits for a timer.
+            rank = Rank.SWEEP if delivery.event == TIMER_EVENT.name else Rank.WRITER
+            with ranked(min(current_rank(), rank)):
+                plan = await planner.plan(context)
+        return self._as_data(replace(plan, rank=min(plan.rank, rank)), planner, context)
 
     async def plan_failure(self, delivery: Delivery, handler: str, intent: str, failure_text: str) -> PlannedEffects:
         """Let a handler that failed for good plan a message to people, if it has one."""

@@ -197,7 +197,16 @@ async def open_bot(
                 engine.every("timers", MINUTELY, _in_background(timers.tick), at_start=True, has_work=timers.has_work)
             for work in (every for feature in ALL_FEATURES for every in feature.timers(services)):
                 engine.every(work.name, work.cron, _in_background(work.work), at_start=True, has_work=work.has_work)
-            doctor = Doctor(config, settings, github, session, services.part(AWS), repositories, timing.clock)
+            doctor = Doctor(
+                config,
+                settings,
+                github,
+                session,
+                services.part(AWS),
+                repositories,
+                timing.clock,
+                services.part(INSTALLED),
+            )
             watch = HealthWatch(doctor)
             probe = ThreadProbe()
             yield Bot(

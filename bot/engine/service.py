@@ -258,7 +258,7 @@ class Engine:
         """Run `work` by a schedule in UTC, once for each tick, however many replicas there are. Call this before `run`.
 
         A failed run is retried like any job; runs of one name never overlap. With `at_start` the work also runs when a
-        worker starts. A tick is skipped if `has_work` returns False.
+        worker starts. A tick is skipped if `has_work` returns False; the oldest worker asks it, for all replicas.
         """
         self._timers.add(name, cron, work, at_start=at_start, has_work=has_work)
 
@@ -286,7 +286,7 @@ class Engine:
             self._timers.tick,
             alone=self.database.embedded,
         )
-        await self._timers.start()
+        await self._timers.start(self._supervisor.is_first)
         await self._supervisor.run()
 
     async def stop(self) -> None:

@@ -73,6 +73,12 @@ SELECT date_part('epoch', now()) AS moment,
                 WHERE last_heartbeat < to_timestamp(date_part('epoch', now()) - %(seconds)s))
        OR (SELECT count(*) FROM procrastinate_jobs WHERE status = 'doing' {_OF_STALLED}) > 0 AS requeues
 """  # noqa: S608  # constants
+# The subquery reads the first rows of the primary key: the few dead workers that nobody has removed yet, and one other.
+FIRST_WORKER: LiteralString = """
+SELECT (SELECT id FROM procrastinate_workers
+         WHERE last_heartbeat >= to_timestamp(date_part('epoch', now()) - %(seconds)s)
+         ORDER BY id LIMIT 1) AS id
+"""
 FORGET_ALL_WORKERS: LiteralString = "DELETE FROM procrastinate_workers"
 
 OLDEST: LiteralString = """
@@ -262,6 +268,12 @@ class WorkerState:
     silent_seconds: float
     jobs: int
     counts_as_dead: bool
+
+
+async def first_worker(connector: BaseAsyncConnector, *, seconds: float) -> int | None:
+    """Return the oldest worker with a heartbeat within so many seconds; None if there is none."""
+    (row,) = await connector.execute_query_all_async(FIRST_WORKER, seconds=float(seconds))
+    return cast("int | None", row["id"])
 
 
 async def worker_states(connector: BaseAsyncConnector, stalled: float) -> list[WorkerState]:

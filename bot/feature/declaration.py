@@ -46,7 +46,8 @@ class Gauges(Protocol):
 class RecurringWork:
     """Work that one process does at each moment of a cron expression; it returns what it did, for the log.
 
-    `has_work` only reads. If it returns False, the moment is skipped, which costs no write.
+    `has_work` only reads, in the process with the oldest worker. If it returns False, the moment is skipped, without a
+    write.
     """
 
     name: str

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from bot.config.repositories import is_pattern
 from bot.core.errors import UserError
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
@@ -23,7 +24,7 @@ from bot.engine.records import Key, Record
 from bot.engine.sweeps import LastRun, hours_between, last_runs, only_logged
 from bot.github.pull_heads import find_repository_id, repository_ids
 from bot.github.repositories.known import Repositories
-from bot.timers.texts import NO_TIMER_IN_REPOSITORY, NO_TIMERS, TIMER_FAILED, UNKNOWN_TIMER
+from bot.timers.texts import NO_REPOSITORY_YET, NO_TIMER_IN_REPOSITORY, NO_TIMERS, TIMER_FAILED, UNKNOWN_TIMER
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -341,6 +342,10 @@ def repositories_with(config: Config, name: str, only: str | None) -> list[str]:
     """Return the repositories with a timer of this name, or just `only`. Raises `UserError` if there is none."""
     repositories = [timer.repository for timer in timers_of(config) if timer.name == name]
     if not repositories:
+        entries = config.configured.entries.items()
+        patterns = [entry for entry, settings in entries if is_pattern(entry) and name in settings.timers]
+        if patterns:
+            raise UserError(NO_REPOSITORY_YET.format(patterns=", ".join(patterns), name=name))
         names = ", ".join(sorted({timer.name for timer in timers_of(config)})) or NO_TIMERS
         raise UserError(UNKNOWN_TIMER.format(name=name, known=names))
     selected = [repository for repository in repositories if only is None or repository.lower() == only.lower()]

@@ -24,6 +24,7 @@ from handlers.device_tests.gauges import JobGauges
 from handlers.device_tests.store import JOBS, JobStore
 from handlers.device_tests.sweep import SWEEP, JobSweep
 from handlers.device_tests.sweep import TICK as JOBS_TICK
+from handlers.results.watch import WATCH
 
 
 async def provide(services: Services) -> None:
@@ -33,6 +34,7 @@ async def provide(services: Services) -> None:
     services.parts[SWEEP] = JobSweep(
         services.config, store, services.journal, accept=services.announce, clock=services.now
     )
+    services.part(WATCH).expect(store.tested_repositories)
     services.parts[DEGRADED_SWEEP] = DegradedSweep(
         services.config, services.records, services.part(RESULTS).store, accept=services.announce, clock=services.now
     )

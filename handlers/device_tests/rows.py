@@ -193,7 +193,8 @@ OPEN_OF_TARGET: LiteralString = (
     _SELECT + " WHERE repository || ' ' || lab || ' ' || target = %(name)s AND expires_at > 0 ORDER BY expires_at"
 )
 NEEDS_SWEEP: LiteralString = """
-SELECT EXISTS (SELECT 1 FROM nightjar_device_jobs WHERE expires_at > 0 AND expires_at <= %(now)s)
+SELECT EXISTS (SELECT 1 FROM nightjar_device_jobs WHERE expires_at > 0) AS has_open,
+       EXISTS (SELECT 1 FROM nightjar_device_jobs WHERE expires_at > 0 AND expires_at <= %(now)s)
     OR EXISTS (SELECT 1 FROM nightjar_device_jobs WHERE shown < to_show)
     OR EXISTS (SELECT 1 FROM nightjar_device_jobs WHERE ended_at > 0 AND ended_at < %(before)s) AS needed
 """

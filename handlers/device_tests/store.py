@@ -83,6 +83,14 @@ class JobRequests:
     by_person: int
 
 
+@dataclass(frozen=True, slots=True)
+class UnfinishedJobs:
+    """`must_change`: a job expires or is old enough to be removed, or a check run is outdated."""
+
+    has_open: bool
+    must_change: bool
+
+
 class UnknownJob(LookupError):
     """There is no job of this id in this lab."""
 
@@ -251,16 +259,21 @@ class JobStore:
         rows = await self._connector.execute_query_all_async(OPEN_TARGETS)
         return [TargetKey(*str(row["name"]).split(" ", 2)) for row in rows]
 
+    async def tested_repositories(self) -> set[str]:
+        """Return the repositories with jobs that have not ended."""
+        unfinished = await self.unfinished()
+        return {target.repository for target in await self.open_targets()} if unfinished.has_open else set()
+
     async def open_of_target(self, target: TargetKey) -> list[DeviceJob]:
         """Return the jobs of a target that have not ended, ordered by the time at which each expires."""
         name = " ".join((target.repository, target.lab, target.target))
         return [job_of_row(row) for row in await self._connector.execute_query_all_async(OPEN_OF_TARGET, name=name)]
 
-    async def needs_sweep(self) -> bool:
-        """Return whether a job expires or is old enough to be removed, or a check run is outdated."""
+    async def unfinished(self) -> UnfinishedJobs:
+        """Return what there is to do about jobs at this moment."""
         moment = self._clock()
-        rows = await self._connector.execute_query_all_async(NEEDS_SWEEP, now=moment, before=moment - STORED_SECONDS)
-        return bool(rows[0]["needed"])
+        (row,) = await self._connector.execute_query_all_async(NEEDS_SWEEP, now=moment, before=moment - STORED_SECONDS)
+        return UnfinishedJobs(has_open=bool(row["has_open"]), must_change=bool(row["needed"]))
 
     async def queued_targets(self, lab: str) -> list[str]:
         """Return the targets of a lab with queued jobs."""

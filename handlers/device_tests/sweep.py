@@ -54,7 +54,8 @@ class JobSweep:
 
     async def has_work(self) -> bool:
         """Return whether `tick` would do anything."""
-        return await self._store.needs_sweep() or bool(await self._removed_targets())
+        unfinished = await self._store.unfinished()
+        return unfinished.must_change or (unfinished.has_open and bool(await self._removed_targets()))
 
     async def _removed_targets(self) -> list[TargetKey]:
         """Return the targets with open jobs that app.yaml no longer has."""

@@ -84,7 +84,9 @@ def routes(services: Services) -> Sequence[Operation]:
 def timers(services: Services) -> Sequence[RecurringWork]:
     """Return the sender of webhooks, if any lab must be notified."""
     lab_webhooks = services.part(LAB_WEBHOOKS)
-    return [RecurringWork("lab-webhooks", TICK, lab_webhooks.tick)] if lab_webhooks.notified else []
+    return (
+        [RecurringWork("lab-webhooks", TICK, lab_webhooks.tick, lab_webhooks.has_work)] if lab_webhooks.notified else []
+    )
 
 
 def listeners(services: Services) -> Sequence[Coroutine[Any, Any, None]]:

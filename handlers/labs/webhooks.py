@@ -10,11 +10,12 @@ import hashlib
 import hmac
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import aiohttp
+from cachetools import TTLCache
 from yarl import URL
 
 from bot.core.errors import SettingsError, TryAgain, UserError
@@ -42,6 +43,9 @@ TICK = "* * * * * */5"
 """When `tick` runs; the last field counts seconds."""
 MARGIN = 600.0
 """Seconds by which the clocks of two processes may differ when they queue jobs."""
+REPEATED_SECONDS = 60.0
+"""Seconds after which a job that still waits has a tick run again, in case the last one failed."""
+MOST_SEEN = 10_000
 TIMEOUT = aiohttp.ClientTimeout(total=15, sock_connect=5)
 SHORTEST_SECRET = 16
 # Signed as GitHub signs its webhooks:
@@ -83,6 +87,9 @@ class LabWebhooks:
         self._last_expiry = 0.0
         self._announced: set[WaitingJob] = set()
         """The jobs that the last tick has read."""
+        self._seen_expiry = 0.0
+        self._seen: TTLCache[WaitingJob, bool] = TTLCache(MOST_SEEN, REPEATED_SECONDS)
+        """The jobs for which this process had a tick run."""
         labs = [item for settings in config.configured.entries.values() for item in labs_of(settings).items()]
         self.notified = frozenset(name for name, lab in labs if lab.webhook or lab.workflow)
         """The labs that are notified of jobs of at least one repository, by a webhook or by a workflow that starts."""
@@ -101,25 +108,40 @@ class LabWebhooks:
         """Return the secret in an environment variable."""
         return self._secrets[name].encode()
 
+    async def has_work(self) -> bool:
+        """Return whether a job waits for which this process had no tick run lately."""
+        jobs = await self._store.queued_lately(self.notified, self._seen_expiry - MARGIN)
+        new = [waiting for waiting, _ in self._notified(jobs) if waiting not in self._seen]
+        self._seen.update(dict.fromkeys(new, True))
+        self._seen_expiry = _last_expiry(jobs, self._seen_expiry)
+        return bool(new)
+
     async def tick(self) -> str:
         """Announce the jobs that wait for these labs, once for each attempt; return how many, for the log.
 
         It reads only the jobs that were queued since the last tick of this process. Another process may have announced
         them, so their deliveries have the same GUID.
         """
-        announced, waiting_jobs = 0, set[WaitingJob]()
-        last_expiry = self._last_expiry
-        for job in await self._store.queued_lately(self.notified, last_expiry - MARGIN):
-            settings = self.lab_of(job.repository, job.lab)
-            waiting = WaitingJob(job.lab, job.id, job.attempt + 1)
-            waiting_jobs.add(waiting)
-            if settings is not None and (settings.webhook or settings.workflow) and waiting not in self._announced:
+        jobs = await self._store.queued_lately(self.notified, self._last_expiry - MARGIN)
+        announced, waiting_jobs = 0, dict(self._notified(jobs))
+        for waiting, job in waiting_jobs.items():
+            if waiting not in self._announced:
                 repository = Repository(job.repository_id, job.repository, None)
                 announced += await announce(self._accept, JOB_WAITS, repository, waiting)
-            last_expiry = max(last_expiry, job.expires_at)
         # Only now: after an error, the next tick repeats this one.
-        self._last_expiry, self._announced = last_expiry, waiting_jobs
+        self._last_expiry, self._announced = _last_expiry(jobs, self._last_expiry), set(waiting_jobs)
         return texts.JOBS_ANNOUNCED.format(count=announced)
+
+    def _notified(self, jobs: Iterable[DeviceJob]) -> Iterator[tuple[WaitingJob, DeviceJob]]:
+        """Yield those of the jobs whose labs are notified, each with its attempt."""
+        for job in jobs:
+            settings = self.lab_of(job.repository, job.lab)
+            if settings is not None and (settings.webhook or settings.workflow):
+                yield WaitingJob(job.lab, job.id, job.attempt + 1), job
+
+
+def _last_expiry(jobs: Iterable[DeviceJob], earlier: float) -> float:
+    return max([earlier, *(job.expires_at for job in jobs)])
 
 
 LAB_WEBHOOKS = PartKey[LabWebhooks]("lab-webhooks")

@@ -20,7 +20,7 @@ from handlers.results.watch import WATCH
 async def provide(services: Services) -> None:
     """Let the watch of results also announce news that has waited long enough."""
     announcer = NewsAnnouncer(services.config, services.records, accept=services.announce, clock=services.now)
-    services.part(WATCH).add_work(announcer.announce_news)
+    services.part(WATCH).add_work(announcer.announce_news, announcer.pending)
 
 
 def routes(services: Services) -> Sequence[Operation]:

@@ -22,7 +22,7 @@ from bot.effects.issues import NEWS_STATE, EnsureIssue, NewsState
 from bot.effects.remember import StoreRecord
 from bot.engine.internal import InternalEvent, announce
 from bot.engine.sweeps import hours_between
-from bot.github.pull_heads import repository_id_of
+from bot.github.pull_heads import repository_id_of, repository_ids
 from bot.news.effects import IssueState, PostMessage, message_effects
 from bot.news.render import as_markdown
 from bot.plan.effect import Effect
@@ -303,25 +303,36 @@ class NewsAnnouncer:
         self._accept = accept
         self._clock = clock
 
+    async def pending(self) -> list[str]:
+        """Return a name of the news of each repository that must be posted now."""
+        waiting_ids = {int(key.partition(":")[0]) for key in await self._records.under(WAITING_NEWS)}
+        ids = await repository_ids(self._records, map(str.lower, self._config.repositories)) if waiting_ids else {}
+        news = [await self._news(name, number) for name, number in ids.items() if number in waiting_ids]
+        return [name for name in news if name]
+
     async def announce_news(self, repository: str, _: Results) -> int:
         """Have waiting news posted when all active targets were evaluated, or the wait is over.
 
         Returns how many events were announced.
         """
+        repository_id = await repository_id_of(self._records, repository)
+        name = await self._news(repository, repository_id) if repository_id is not None else ""
+        if repository_id is None or not name:
+            return 0
+        event = NightlyNews(self._clock(), name)
+        return await announce(self._accept, NIGHTLY_NEWS, Repository(repository_id, repository, None), event)
+
+    async def _news(self, repository: str, repository_id: int) -> str:
+        """Return a name of the waiting news of a repository that must be posted now; empty if there is none."""
         settings = self._config.repository(repository)
         regressions = settings.of(REGRESSIONS_KEY) if settings is not None else None
-        repository_id = await repository_id_of(self._records, repository)
-        if regressions is None or repository_id is None:
-            return 0
-        wait = seconds(regressions.wait)
-        waiting = await self._records.under(WAITING_NEWS, repository_id)
-        if not waiting:
-            return 0
+        waiting = await self._records.under(WAITING_NEWS, repository_id) if regressions is not None else {}
+        if regressions is None or not waiting:
+            return ""
         groups = (await self._records.under(REGRESSION_GROUP, repository_id)).values()
         evaluated = await self._records.under(REGRESSIONS, repository_id)
-        if not is_time_to_post(waiting.values(), groups, evaluated, self._clock(), wait):
-            return 0
+        if not is_time_to_post(waiting.values(), groups, evaluated, self._clock(), seconds(regressions.wait)):
+            return ""
         # The same news has the same GUID, so it is posted once. The hour gives it a new chance if all its jobs failed.
         digest = hashlib.sha256("\0".join(sorted(waiting)).encode()).hexdigest()[:16]
-        event = NightlyNews(self._clock(), f"{digest}:{hours_between(0.0, self._clock())}")
-        return await announce(self._accept, NIGHTLY_NEWS, Repository(repository_id, repository, None), event)
+        return f"{digest}:{hours_between(0.0, self._clock())}"

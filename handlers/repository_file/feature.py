@@ -50,7 +50,7 @@ def timers(services: Services) -> Sequence[RecurringWork]:
         installed=lambda: services.part(INSTALLED),
         clock=services.now,
     )
-    return [RecurringWork("repository-files", HALF_HOURLY, sweep.sweep)] if sweep.is_needed else []
+    return [RecurringWork("repository-files", HALF_HOURLY, sweep.sweep, sweep.has_work)] if sweep.is_needed else []
 
 
 FEATURE = Feature(

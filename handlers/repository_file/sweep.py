@@ -115,6 +115,20 @@ class RepositoryFileSweep:
         """Return whether app.yaml lets the bot read any files."""
         return any(settings.of(REPOSITORY_FILE) for settings in self._config.configured.entries.values())
 
+    async def has_work(self) -> bool:
+        """Return whether `sweep` would read anything from GitHub."""
+        names, stored_files, scans = await self._read_stored()
+        if any(stored_files[name].faults for name in names):
+            return True
+        return any(self._due(owner, owned, scans) for owner, owned in _by_owner(names).items())
+
+    async def _read_stored(self) -> tuple[list[str], Mapping[str, StoredFile], Mapping[str, FileScan]]:
+        """Return the repositories whose files may be read, what is stored of the files, and when each was read."""
+        ids = await repository_ids(self._records, map(str.lower, self.repositories))
+        away = await Repositories(self._config, self._records).away(ids)
+        names = [name for name in self.repositories if name.lower() not in away]
+        return names, await stored_files_of(self._records, names), await self._scans()
+
     async def sweep(self) -> str:
         """Read each file that may have changed and was not checked for `PAUSE`, and each that has faults.
 
@@ -122,10 +136,7 @@ class RepositoryFileSweep:
         stored at once, so the next sweep, or another process, goes on where this one ends.
         """
         began, announced = self._stopwatch(), 0
-        ids = await repository_ids(self._records, map(str.lower, self.repositories))
-        away = await Repositories(self._config, self._records).away(ids)
-        names = [name for name in self.repositories if name.lower() not in away]
-        stored_files, scans = await stored_files_of(self._records, names), await self._scans()
+        names, stored_files, scans = await self._read_stored()
         for owner, owned in _by_owner(names).items():
             if self._stopwatch() - began >= SWEEP_SECONDS:
                 break

@@ -87,7 +87,7 @@ def timers(services: Services) -> Sequence[RecurringWork]:
     watch = services.part(WATCH)
     if not watch.buckets:
         return []
-    work = [RecurringWork("hardware-results", TICK, watch.tick)]
+    work = [RecurringWork("hardware-results", TICK, watch.tick, watch.has_work)]
     if any(results.bucket is None for results in watch.buckets):
         work.append(RecurringWork("results-folder", DAILY, watch.remove_old_files))
     return work

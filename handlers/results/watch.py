@@ -1,7 +1,7 @@
 """Announce new runs, runs that still wait for files, and pending check runs, for the timer and the queues.
 
 Each announcement is a delivery whose GUID names the run or the check run. So any number of replicas may announce it,
-and one handles it, once.
+and one handles it, once. While nothing arrives, nothing is stored: docs/decisions/idle-costs-nothing.md
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
+from cachetools import TTLCache
 from nightjar_formats.model import MANIFEST, RunKey, TargetKey, escaped_target
 from nightjar_formats.runs.manifest import run_key
 
@@ -25,10 +27,12 @@ from bot.config.types import STORE_FOLDER, seconds
 from bot.core.events import Repository
 from bot.core.parts import PartKey
 from bot.engine.internal import announce
+from bot.engine.records import Key
 from bot.engine.sweeps import HOUR, LastRun, hours_between, last_run, only_logged
 from bot.github.pull_heads import find_repository_id
 from bot.results.deliveries import CHECK_EVENT, RUN_ARRIVED, CheckEvent, RunArrived, check_event_in
-from bot.results.state import PendingCheck
+from bot.results.settings.results import QUIET_POLL
+from bot.results.state import PendingCheck, Run
 from bot.results.store.lists.run_lists import (
     commits_since,
     commits_with_runs,
@@ -48,9 +52,11 @@ from handlers.results.config import LAB_RESULTS
 from handlers.results.records import FAILED_CHECKS, LISTED, RECENTLY_LISTED, FailedChecks, Listed, RecentlyListed
 
 if TYPE_CHECKING:
+    import sqlalchemy as sa
+
     from bot.config import Config
     from bot.engine.internal import Announce
-    from bot.engine.jobs.journal import Journal
+    from bot.engine.jobs.journal import DeliveryRecord, Journal
     from bot.engine.records import Records
     from bot.github.client import GitHub
     from bot.results.settings.results import Results
@@ -60,6 +66,22 @@ TICK = "* * * * * */15"
 """When `tick` runs; the last field counts seconds."""
 DAILY = "17 4 * * *"
 """When old files are removed from the folder beside the database."""
+LONGEST_PAUSE = seconds(QUIET_POLL)
+"""Seconds between two listings at most while no run arrives."""
+QUIET_PER_PAUSE = 12.0
+"""Seconds without a new run for each second between two listings: after an hour, the pause is five minutes."""
+CHECK_SECONDS = 120.0
+"""Seconds between two reads of unfinished work, while no run arrives."""
+QUIET_SECONDS = 600.0
+"""Seconds without a new run after which unfinished work is read less often."""
+FAILURES_SECONDS = 600.0
+"""Seconds between two searches for check runs that have failed for good."""
+STORED_SECONDS = 1800.0
+"""Seconds after which the time of a listing that found nothing is stored, for alarms and for other processes."""
+REPEATED_SECONDS = 300.0
+"""Seconds after which work that was announced, and has not been done, is announced again."""
+MOST_ANNOUNCED = 10_000
+"""Announced runs that a process remembers, in 200 bytes each."""
 DAY = 86400.0
 """Seconds: between two full listings, the commits with a run of this age or younger are listed."""
 LISTINGS, REQUESTS = 4, 8
@@ -93,6 +115,14 @@ Returns how many deliveries it announced.
 """
 
 
+@dataclass(frozen=True, slots=True)
+class AddedWork:
+    """Work of another feature in each tick; `pending` reads what there is to do, as values that can be compared."""
+
+    work: RepositoryWork
+    pending: Callable[[], Awaitable[Sequence[object]]]
+
+
 class Watch:
     """Watches the results of all repositories that have labs, and announces what must be handled.
 
@@ -123,7 +153,20 @@ class Watch:
         self._listings, self._requests = asyncio.Semaphore(LISTINGS), asyncio.Semaphore(REQUESTS)
         self._known_commits: set[int] = set()
         """Hashes of the folders of commits with stored runs."""
-        self._added_work: list[RepositoryWork] = []
+        self._added_work: list[AddedWork] = []
+        self._testing: Callable[[], Awaitable[Collection[str]]] = _no_repositories
+        self._expected: Collection[str] = ()
+        """The repositories for which labs test on request."""
+        self._listed: dict[str, Listed] = {}
+        self._recently: dict[str, RecentlyListed] = {}
+        """Listings of this process, of which those that found nothing are seldom stored."""
+        self._stored_at: dict[str, float] = {}
+        """The time of the stored listing of each repository, as far as this process knows it."""
+        self._arrived_at: dict[str, float] = {}
+        """When this process last saw a new run of each repository."""
+        self._announced = TTLCache[object, bool](MOST_ANNOUNCED, REPEATED_SECONDS, timer=clock)
+        """Work for which this process had a tick run."""
+        self._next_check = self._next_failures = 0.0
 
     @property
     def _watched(self) -> dict[str, Results]:
@@ -145,9 +188,13 @@ class Watch:
                 queues.setdefault(results.queue, []).append(BucketFolder(results.bucket, results.prefix))
         return queues
 
-    def add_work(self, work: RepositoryWork) -> None:
-        """Let `tick` do the work of another feature too, after its own."""
-        self._added_work.append(work)
+    def add_work(self, work: RepositoryWork, pending: Callable[[], Awaitable[Sequence[object]]]) -> None:
+        """Let `tick` do the work of another feature too, after its own, if there is anything `pending`."""
+        self._added_work.append(AddedWork(work, pending))
+
+    def expect(self, testing: Callable[[], Awaitable[Collection[str]]]) -> None:
+        """List the buckets of some repositories as often as `poll` says: `testing` reads for which labs test now."""
+        self._testing = testing
 
     async def health(self) -> ResultsHealth:
         """Return how current the results of each repository are.
@@ -161,7 +208,8 @@ class Watch:
         newest = await asyncio.to_thread(self._store.read, newest_arrivals, *self._watched)
         for repository, results in self._watched.items():
             listing = listed.get(keys[repository].name)
-            health.listed[repository] = moment - (listing.at if listing else self._began)
+            stored_at = listing.at if listing else self._began
+            health.listed[repository] = moment - max(stored_at, self._listed.get(repository, Listed()).at)
             health.waiting[repository] = waiting.get(repository, 0)
             for lab, settings in results.labs.items():
                 for target in (TargetKey(repository, lab, name) for name in settings.targets):
@@ -175,6 +223,7 @@ class Watch:
             if arrival.lies_in(BucketFolder(results.store, results.prefix)):
                 parsed = run_key(arrival.key, results.prefix)
                 if parsed is not None and parsed[0].repository.lower() == repository.lower():
+                    self._arrived_at[repository] = self._clock()
                     await self.announce_run(arrival, parsed[0])
                     return
                 unknown = parsed[0] if parsed is not None else unknown
@@ -185,21 +234,84 @@ class Watch:
             # The journal then shows the run, and why it had no effect.
             await self._announce(arrival, unknown, UNKNOWN_REPOSITORY_ID)
 
+    async def has_work(self) -> bool:
+        """List the buckets whose time has come; return whether `tick` has anything to announce or to store.
+
+        A bucket is listed until the first new run, so that `tick` finds it again; a listing without any is not stored.
+        """
+        moment = self._clock()
+        if await self._list_buckets(until_new=True) or await self._must_store(moment):
+            return True
+        if moment < self._next_check:
+            return False
+        if await self._has_unfinished(moment):
+            return True
+        await self._read_expected()
+        is_quiet = all(moment - self._last_arrival(repository) >= QUIET_SECONDS for repository in self._watched)
+        self._next_check = moment + (CHECK_SECONDS if is_quiet else 0.0)
+        return False
+
+    async def _must_store(self, moment: float) -> bool:
+        """Return whether the stored time of a listing is so old that alarms would go off."""
+        old = [
+            repository
+            for repository, listed in self._listed.items()
+            if listed.at - self._stored_at.get(repository, 0.0) >= STORED_SECONDS
+        ]
+        await self._read_listed(old)
+        return any(moment - self._stored_at.get(repository, 0.0) >= STORED_SECONDS for repository in old)
+
+    async def _has_unfinished(self, moment: float) -> bool:
+        """Return whether something that is stored must be announced: by its age, or because its jobs have failed."""
+        waiting, with_checks = await asyncio.to_thread(self._store.read, _unfinished)
+        for repository, results in self._watched.items():
+            if repository in waiting and self._first_time(await self._rechecks(repository, results)):
+                return True
+            if repository in with_checks and await self._scheduled_checks(repository, results):
+                return True
+        if moment >= self._next_failures:
+            self._next_failures = moment + FAILURES_SECONDS
+            if await self._failed_checks():
+                return True
+        return any([self._first_time(await added.pending()) for added in self._added_work])
+
+    async def _read_expected(self) -> None:
+        """Read for which repositories labs test on request: their recent commits are listed at once, then as usual."""
+        earlier, self._expected = self._expected, await self._testing()
+        for repository in self._expected:
+            if repository not in earlier:
+                self._recently.pop(repository, None)
+
+    def _first_time(self, work: Sequence[object]) -> bool:
+        """Return whether any of this work was not announced a short time ago; remember all of it."""
+        new = [item for item in work if item not in self._announced]
+        self._announced.update(dict.fromkeys(new, True))
+        return bool(new)
+
+    def _last_arrival(self, repository: str) -> float:
+        return self._arrived_at.get(repository, self._began)
+
+    def _poll(self, repository: str, results: Results) -> float:
+        """Return the shortest pause between two listings: longer if no run has arrived for a while, or is expected."""
+        usual = results.poll_seconds
+        if results.poll is not None or results.queue is not None or repository in self._expected:
+            return usual
+        quiet = self._clock() - self._last_arrival(repository)
+        return max(usual, min(quiet / QUIET_PER_PAUSE, LONGEST_PAUSE))
+
     async def tick(self) -> str:
         """Do all work of all repositories; log the work that fails, and continue. Return a line for the log."""
         announced = await self._list_buckets()
-        waiting = await asyncio.to_thread(self._store.read, waiting_counts)
-        with_checks = await asyncio.to_thread(self._store.read, repositories_with_open_checks)
-        tried = await self._records.get_some([FAILED_CHECKS.of(name.lower()) for name in self._watched])
+        await self._store_listed()
+        waiting, with_checks = await asyncio.to_thread(self._store.read, _unfinished)
+        failed = await self._failed_checks()
         for repository, results in self._watched.items():
-            last = tried.get(FAILED_CHECKS.of(repository.lower()).name, FailedChecks())
-            is_retried = self._clock() >= last.next
             # Most repositories have nothing to do, and nothing is read for them.
             work_list: list[RepositoryWork] = [
                 *([self._recheck_waiting_runs] if repository in waiting else []),
-                *([partial(self._retry_failed_checks, last=last)] if is_retried else []),
-                *([self._announce_checks] if is_retried or repository in with_checks else []),
-                *self._added_work,
+                *([partial(self._retry_failed_checks, failed=failed[repository])] if repository in failed else []),
+                *([self._announce_checks] if repository in failed or repository in with_checks else []),
+                *(added.work for added in self._added_work),
             ]
             for work in work_list:
                 with only_logged(texts.WATCH_FAILED, repository=repository, bucket=results.store):
@@ -213,27 +325,55 @@ class Watch:
         assert isinstance(folder, StoreFolder)
         return texts.FILES_REMOVED.format(count=sum([await folder.remove_old(prefix) for prefix in prefixes]))
 
-    async def _list_buckets(self) -> int:
-        """Announce the runs in the buckets that the store lacks, of several repositories at a time; return how many."""
-        moment = self._clock()
-        listed = await self._records.get_some([LISTED.of(name.lower()) for name in self._watched])
-        recently = await self._records.get_some([RECENTLY_LISTED.of(name.lower()) for name in self._watched])
+    async def _store_listed(self) -> None:
+        """Store the listings of this process that are newer than the stored ones."""
+        newer = [name for name, listed in self._listed.items() if listed.at > self._stored_at.get(name, 0.0)]
+        changes: dict[Key[Any], Any] = {LISTED.of(name.lower()): self._listed[name] for name in newer}
+        for name in newer:
+            if (recently := self._recently.get(name)) is not None:
+                changes[RECENTLY_LISTED.of(name.lower())] = recently
+        await self._records.put_all(changes)
+        self._stored_at |= {name: self._listed[name].at for name in newer}
+
+    async def _read_listed(self, repositories: Collection[str]) -> None:
+        """Read the stored listings of some repositories: other processes may have listed them later than this one."""
+        keys = {name: LISTED.of(name.lower()) for name in repositories}
+        stored = await self._records.get_some(keys.values()) if keys else {}
+        for name, key in keys.items():
+            listed = stored.get(key.name, Listed())
+            self._stored_at[name] = listed.at
+            if listed.at > self._listed.get(name, Listed()).at:
+                self._listed[name] = listed
+
+    async def _list_buckets(self, *, until_new: bool = False) -> int:
+        """Announce the runs in the buckets that the store lacks, of several repositories at a time; return how many.
+
+        With `until_new`, announce nothing, and stop the listing of a repository at its first new run.
+        """
+        # Nothing is read before the time of a listing has come, as far as this process knows.
+        await self._read_listed([name for name, results in self._watched.items() if self._listing_of(name, results)])
         work: list[Awaitable[int]] = []
         for repository, results in self._watched.items():
-            last = listed.get(LISTED.of(repository.lower()).name, Listed())
-            recent = recently.get(RECENTLY_LISTED.of(repository.lower()).name, RecentlyListed())
-            if moment >= last.next:
-                work.append(self._listed(repository, results, partial(self._list_all, last=last)))
-            # Everything is listed less often than app.yaml says, and no queue reports new runs.
-            elif results.queue is None and last.next - last.at > results.poll_seconds and moment >= recent.next:
-                work.append(self._listed(repository, results, self._list_recent))
+            if (listing := self._listing_of(repository, results)) is not None:
+                work.append(self._listed_with(repository, results, partial(listing, until_new=until_new)))
         outcomes = await asyncio.gather(*work, return_exceptions=True)
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome
         return sum(outcome for outcome in outcomes if isinstance(outcome, int))
 
-    async def _listed(self, repository: str, results: Results, listing: RepositoryWork) -> int:
+    def _listing_of(self, repository: str, results: Results) -> Callable[..., Awaitable[int]] | None:
+        """Return the listing of a repository whose time has come, if any."""
+        moment, last = self._clock(), self._listed.get(repository, Listed())
+        if moment >= last.next:
+            return self._list_all
+        # Everything is listed less often than app.yaml says, or than runs arrive now, and no queue reports new runs.
+        is_rare = last.next - last.at > self._poll(repository, results)
+        if results.queue is None and is_rare and moment >= self._recently.get(repository, RecentlyListed()).next:
+            return self._list_recent
+        return None
+
+    async def _listed_with(self, repository: str, results: Results, listing: RepositoryWork) -> int:
         """Return the result of a listing, 0 if it fails, once fewer than `LISTINGS` others run."""
         announced = 0
         async with self._listings:
@@ -241,27 +381,28 @@ class Watch:
                 announced = await listing(repository, results)
         return announced
 
-    async def _list_all(self, repository: str, results: Results, last: Listed) -> int:
+    async def _list_all(self, repository: str, results: Results, *, until_new: bool) -> int:
         """Announce the runs in the bucket that the store lacks; return how many. No other listing finds all runs."""
         pages = announced = 0
-        source = self.source_for(results.store)
-        folders, searched = [f"{results.prefix}{repository}/"], last.searched
+        began, source = self._clock(), self.source_for(results.store)
+        folders, searched = [f"{results.prefix}{repository}/"], self._listed.get(repository, Listed()).searched
         # The search is rare, because it lists the folders of every owner in the bucket.
-        if self._clock() >= searched + HOUR:
+        if began >= searched + HOUR:
             folders += await _misspelled_folders(source, results.prefix, repository)
-            searched = self._clock()
+            searched = began
         for folder in folders:
             async with aclosing(source.manifests(folder)) as listing:  # type: ignore[type-var]
                 async for page in listing:
                     pages += 1
-                    announced += await self._announce_new(page, results)
+                    announced += await self._handle_new(repository, page, results, until_new=until_new)
+                    if announced and until_new:
+                        return announced
         # Only after the whole listing: if the bucket fails in between, the next tick lists it again.
-        listed = self._clock()
-        pause = pause_after(pages, results.poll_seconds)
-        await self._records.put(LISTED.of(repository.lower()), Listed(listed, listed + pause, searched))
+        pause = pause_after(pages, self._poll(repository, results))
+        self._listed[repository] = Listed(self._clock(), self._clock() + pause, searched)
         return announced
 
-    async def _list_recent(self, repository: str, results: Results) -> int:
+    async def _list_recent(self, repository: str, results: Results, *, until_new: bool) -> int:
         """Announce new runs of commits of the last day, and of commits without a run so far; return how many.
 
         For each target in app.yaml, this reads the names of all commits, 1000 with a request, and then lists few of
@@ -279,10 +420,11 @@ class Watch:
             requests += 1 + names // 1000
         listings = [self._manifests(source, folder) for folder in list(dict.fromkeys(folders))[:MOST_COMMITS]]
         pages = [page for listing in await asyncio.gather(*listings) for page in listing]
-        announced = sum([await self._announce_new(page, results) for page in pages if page])
-        pause = pause_after(requests + len(pages), results.poll_seconds, SECONDS_PER_REQUEST)
-        await self._records.put(RECENTLY_LISTED.of(repository.lower()), RecentlyListed(self._clock() + pause))
-        return announced
+        new_runs = [await self._handle_new(repository, page, results, until_new=until_new) for page in pages if page]
+        if not (until_new and any(new_runs)):
+            pause = pause_after(requests + len(pages), self._poll(repository, results), SECONDS_PER_REQUEST)
+            self._recently[repository] = RecentlyListed(self._clock() + pause)
+        return sum(new_runs)
 
     async def _new_commits(self, source: Source, prefix: str, target: TargetKey) -> tuple[list[str], int]:
         """Return the folders of those commits of a target of which no run is stored, and the number of all commits."""
@@ -303,14 +445,23 @@ class Watch:
         async with self._requests, aclosing(source.manifests(folder)) as listing:  # type: ignore[type-var]
             return [page async for page in listing]
 
-    async def _announce_new(self, page: Sequence[Arrival], results: Results) -> int:
+    async def _handle_new(self, repository: str, page: Sequence[Arrival], results: Results, *, until_new: bool) -> int:
+        """Announce the runs of a page that the store lacks; return how many.
+
+        With `until_new`, announce nothing, and don't count those that were counted a short time ago.
+        """
         runs = [(arrival, parsed[0]) for arrival in page if (parsed := run_key(arrival.key, results.prefix))]
+        if not runs:
+            return 0
         # One query for a page of the listing: without it, each listing would announce every run of the bucket again.
         stored = await asyncio.to_thread(
             self._store.read, processed_runs, {key: arrival.version for arrival, key in runs}
         )
         new = [(arrival, key) for arrival, key in runs if key not in stored]
+        if until_new:
+            return int(self._first_time([arrival for arrival, _ in new]))
         for arrival, key in new:
+            self._arrived_at[repository] = self._clock()
             await self.announce_run(arrival, key)
         return len(new)
 
@@ -328,37 +479,56 @@ class Watch:
         repository = Repository(repository_id, key.repository, None)
         return await announce(self._accept, RUN_ARRIVED, repository, RunArrived(key.lab, key.target, arrival, time))
 
+    async def _rechecks(self, repository: str, results: Results) -> list[tuple[Run, str]]:
+        """Return the runs whose files may have arrived by now, each with the label of its newest check."""
+        moment, deadline = self._clock(), seconds(results.deadline)
+        waiting = await asyncio.to_thread(self._store.read, waiting_runs, repository)
+        labels = [(run, recheck_label(run.received_at, moment, deadline)) for run in waiting]
+        return [(run, label) for run, label in labels if label]
+
     async def _recheck_waiting_runs(self, repository: str, results: Results) -> int:
         """Announce runs again whose files may have arrived by now; return how many."""
-        waiting = await asyncio.to_thread(self._store.read, waiting_runs, repository)
         announced = 0
-        for run in waiting:
+        for run, label in await self._rechecks(repository, results):
             # The label is part of the GUID, so each check of a run is announced once.
-            if label := recheck_label(run.received_at, self._clock(), seconds(results.deadline)):
-                key = f"{results.prefix}{run.key.folder}{MANIFEST}"
-                arrival = Arrival(results.store, key, run.version)
-                repository_id = await self.repository_id(repository)
-                announced += await self._announce(arrival, run.key, repository_id, label)
+            key = f"{results.prefix}{run.key.folder}{MANIFEST}"
+            arrival = Arrival(results.store, key, run.version)
+            repository_id = await self.repository_id(repository)
+            announced += await self._announce(arrival, run.key, repository_id, label)
         return announced
 
-    async def _retry_failed_checks(self, repository: str, _: Results, last: FailedChecks) -> int:
+    async def _failed_checks(self) -> dict[str, list[DeliveryRecord]]:
+        """Return the deliveries of check runs that have failed for good and must be tried again, by repository.
+
+        Those of one repository are tried again once an hour at most, and each an hour after it was announced.
+        Repositories without any are left out.
+        """
+        moment = self._clock()
+        failures: dict[str, list[DeliveryRecord]] = defaultdict(list)
+        for delivery in await self._journal.recent(failed=True):
+            if delivery.event == CHECK_EVENT.name and moment - delivery.received_at >= HOUR:
+                failures[delivery.repository].append(delivery)
+        watched = {name: FAILED_CHECKS.of(name.lower()) for name in self._watched if name in failures}
+        stored = await self._records.get_some(watched.values()) if watched else {}
+        handled = {name: stored.get(key.name, FailedChecks()) for name, key in watched.items()}
+        # A check run that fails again has a new job, with a higher number.
+        new = {
+            name: [delivery for delivery in failures[name] if delivery.job.job_id > last.job]
+            for name, last in handled.items()
+            if moment >= last.next
+        }
+        return {name: deliveries for name, deliveries in new.items() if deliveries}
+
+    async def _retry_failed_checks(self, repository: str, _: Results, failed: Sequence[DeliveryRecord]) -> int:
         """Mark check runs as pending whose jobs have failed for good, such as in an outage or without a permission.
 
         Nothing else would trigger them: their results are stored, and may never change again.
         """
-        record = FAILED_CHECKS.of(repository.lower())
-        handled = newest = last.job
-        # Jobs up to `handled` were retried before. A check run that fails again has a new job, with a higher number.
-        for delivery in await self._journal.recent(failed=True):
-            if (
-                delivery.event == CHECK_EVENT.name
-                and delivery.repository == repository
-                and delivery.job.job_id > handled
-            ):
-                newest = max(newest, delivery.job.job_id)
-                await self._mark_pending(delivery.guid)
+        for delivery in failed:
+            await self._mark_pending(delivery.guid)
+        newest = max(delivery.job.job_id for delivery in failed)
         # The record is written last: after a crash, the same check runs are marked as pending again, which is harmless.
-        await self._records.put(record, FailedChecks(self._clock() + HOUR, newest))
+        await self._records.put(FAILED_CHECKS.of(repository.lower()), FailedChecks(self._clock() + HOUR, newest))
         return 0
 
     async def _mark_pending(self, guid: str) -> None:
@@ -370,8 +540,8 @@ class Watch:
                 self._store.write, touch_check, check_event.target, check_event.sha, self._store.clock()
             )
 
-    async def _announce_checks(self, repository: str, results: Results) -> int:
-        pending_checks = await asyncio.to_thread(
+    async def _scheduled_checks(self, repository: str, results: Results) -> list[PendingCheck]:
+        return await asyncio.to_thread(
             self._store.read,
             scheduled_checks,
             repository,
@@ -379,6 +549,9 @@ class Watch:
             seconds(results.settle),
             seconds(results.deadline),
         )
+
+    async def _announce_checks(self, repository: str, results: Results) -> int:
+        pending_checks = await self._scheduled_checks(repository, results)
         for pending_check in pending_checks:
             await self.announce_check(pending_check)
         return len(pending_checks)
@@ -395,6 +568,15 @@ class Watch:
     async def repository_id(self, repository: str) -> int:
         """Return GitHub's ID of a repository. Raises GitHub's errors."""
         return await find_repository_id(self._records, self._github_for, repository)
+
+
+def _unfinished(connection: sa.Connection) -> tuple[Collection[str], Collection[str]]:
+    """Return the repositories with runs that wait for their files, and those with open check runs."""
+    return waiting_counts(connection).keys(), repositories_with_open_checks(connection)
+
+
+async def _no_repositories() -> Collection[str]:
+    return ()
 
 
 def _target_folder(prefix: str, target: TargetKey) -> str:

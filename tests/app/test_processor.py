@@ -12,12 +12,14 @@ from bot.config import RepositoryConfig
 from bot.core.errors import GiveWay
 from bot.core.events import Delivery, Repository, intent_key
 from bot.core.payload import Payload
+from bot.effects.labels import EnsureLabel
 from bot.engine.processor import EffectJob
 from bot.github.errors import RateLimited
 from bot.github.limits.ledger import Allowance
-from bot.github.limits.ranks import Rank
+from bot.github.limits.ranks import Rank, current_rank
 from bot.plan.handler import ConcludeStage, Context, Handler, Plan, Router
 from bot.plan.outcome import EffectOutcomes
+from bot.timers.timers import TIMER_EVENT, TimerEvent
 from tests.handlers.driver import World, a_world
 
 
@@ -51,6 +53,26 @@ def a_label(world: World, number: int, rank: Rank, received_at: float) -> Effect
     effect = {"kind": "EnsureLabel", "number": number, "label": f"rank-{rank.name}", "on": True, RANK: int(rank)}
     repository = Repository(world.repository.id, world.repository.full_name, None)
     return EffectJob("g", "commands", "i", repository, "label", effect, received_at=received_at)
+
+
+@pytest.mark.parametrize(("event", "rank"), [(TIMER_EVENT.name, Rank.SWEEP), ("push", Rank.EVENT)])
+async def test_the_run_of_a_timer_leaves_half_of_the_limits_to_people(tmp_path: Path, event: str, rank: Rank) -> None:
+    """Timers of 1,000 repositories used up the points of a minute, for which commands then waited."""
+    ranks = []
+
+    async def plan(context: Context) -> Plan:
+        ranks.append(current_rank())
+        return Plan((EnsureLabel(1, "nightly", on=True),))
+
+    router = Router()
+    router.add(Handler("toy", frozenset({(event, "nightly")}), plan))
+    async with a_world(tmp_path) as world:
+        repository = Repository(world.repository.id, world.repository.full_name, None)
+        timer = TimerEvent("nightly", "2026-11-20T21:00:00Z", 1_790_000_000)
+        delivery = Delivery("g", event, Payload(TIMER_EVENT.body(repository, timer)), 0.0)
+        planned = await replace(world.pipeline, router=router).plan(delivery, "toy", "intent")
+    assert ranks == [rank]
+    assert [Rank(effect.effect.get(RANK, Rank.EVENT)) for effect in planned.effects] == [rank]
 
 
 async def test_the_answer_to_a_stranger_gives_way_for_an_hour_when_the_limits_are_used_up(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ ALL = (
     "labels.team=compiler",
     "podLabels.mesh=on",
     "priorityClassName=high",
+    "existingConfigFolder=nightjar-app-d",
 )
 KUBERNETES = ("1.25", "1.33")
 """The oldest version that the chart allows, and a newer one."""
@@ -56,6 +57,16 @@ def rendered(*settings: str) -> dict[str, dict[str, Any]]:
 def pod(*settings: str) -> dict[str, Any]:
     spec: dict[str, Any] = rendered(*settings)["Deployment/nightjar"]["spec"]["template"]["spec"]
     return spec
+
+
+def test_a_folder_of_settings_is_mounted_beside_app_yaml() -> None:
+    spec = pod("existingConfigFolder=nightjar-app-d")
+    (container,) = spec["containers"]
+    mounts = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
+    volumes = {volume["name"]: volume for volume in spec["volumes"]}
+    assert mounts["/etc/nightjar/app.yaml"] == "config"
+    assert volumes[mounts["/etc/nightjar/app.d"]]["configMap"] == {"name": "nightjar-app-d"}
+    assert "/etc/nightjar/app.d" not in {mount["mountPath"] for mount in pod()["containers"][0]["volumeMounts"]}
 
 
 def test_helm_finds_no_fault() -> None:

@@ -7,7 +7,7 @@ import io
 import logging
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -228,6 +228,39 @@ async def test_a_timer_runs_once_for_each_tick_whatever_the_number_of_replicas(p
         await work
         await engine.close()
     assert len(world.happenings) <= math.ceil(time.time() - began) + 1
+
+
+async def test_the_oldest_worker_checks_for_work_and_after_its_end_the_next_one(
+    postgres_url: str, world: World
+) -> None:
+    """Each replica asked GitHub, and listed all buckets."""
+    engines = [Engine(postgres_url, Toy(world), pace=QUICK) for _ in range(2)]
+    works = []
+
+    def checking(number: int) -> Callable[[], Awaitable[bool]]:
+        async def check() -> bool:
+            world.happened(str(number))
+            return False
+
+        return check
+
+    async def nothing() -> None:
+        world.happened("ran")
+
+    for number, engine in enumerate(engines):
+        engine.every("each-second", "* * * * * *", nothing, has_work=checking(number))
+        await engine.open()
+        works.append(asyncio.create_task(engine.run()))
+        await until(lambda engine=engine: engine.ready() is None)  # type: ignore[misc]
+    await until(lambda: len(world.happenings) >= 2)
+    assert set(world.happenings) == {"0"}
+    await engines[0].stop()
+    await works[0]
+    await until(lambda: "1" in world.happenings)
+    await engines[1].stop()
+    await works[1]
+    for engine in engines:
+        await engine.close()
 
 
 async def test_a_lagging_replica_repeats_a_tick_and_nothing_runs_twice(url_with_tables: str, world: World) -> None:

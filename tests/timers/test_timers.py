@@ -213,6 +213,17 @@ def test_an_unknown_timer_is_answered_with_the_existing_ones() -> None:
         repositories_with(config(), "nightly", "octocat/other")
 
 
+def test_a_timer_of_a_pattern_without_a_known_repository_is_not_called_unknown() -> None:
+    """A bot that has just been set up said that there is no such timer."""
+    patterns = parse_config(b"repositories: {'octo-org/*': {nightly: {}}}", "app.yaml")
+    with pytest.raises(
+        UserError, match=r"No repository of octo-org/\* is known yet, so timer `nightly` has nothing to"
+    ):
+        repositories_with(patterns, "nightly", None)
+    with pytest.raises(UserError, match=r"Unknown timer `last-good`\."):
+        repositories_with(patterns, "last-good", None)
+
+
 MANY = 1_000
 
 

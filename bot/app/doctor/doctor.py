@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from bot.config import Config
     from bot.config.environment import Settings
     from bot.github.app import GitHubApp
+    from bot.github.repositories.installed import InstalledRepositories
     from bot.github.repositories.known import Repositories
 
 EVERY = 600.0
@@ -70,10 +71,11 @@ class Doctor:
     aws: Aws
     repositories: Repositories | None = None
     clock: Callable[[], float] = time.monotonic
+    installed: InstalledRepositories | None = None
     scan: InstallationScan = field(init=False)
 
     def __post_init__(self) -> None:
-        self.scan = InstallationScan(self.app, self.config, self.clock)
+        self.scan = InstallationScan(self.app, self.config, self.clock, self.installed)
 
     async def examine(self, *, idle: bool = False) -> list[Finding]:
         """Run all checks except that of the database concurrently. None raises an error.

@@ -76,6 +76,7 @@ async def check_github(
         *judge_repositories(
             [state for state in installed if _is_named(config, state.repository) or state.listed is not None],
             [repository for repository in stored if _is_named(config, repository.name)],
+            scan.uninstalled_patterns,
         ),
     ]
 

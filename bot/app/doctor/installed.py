@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from gidgethub import BadRequest
 
 from bot.app.doctor.judge import InstallationState
+from bot.config.repositories import is_pattern
 from bot.core.payload import Payload
 from bot.github.access import InstalledRepository
 from bot.github.errors import AccessPaused, NotInstalled, RateLimited, Vanished, is_not_found
@@ -53,13 +54,22 @@ class _Listing:
 
 
 class InstallationScan:
-    """Finds the installation of each repository of app.yaml. `clock` counts seconds from any start."""
+    """Finds the installation of each repository of app.yaml. `clock` counts seconds from any start.
 
-    def __init__(self, app: GitHubApp, config: Config, clock: Callable[[], float] = time.monotonic) -> None:
+    `installed` is what the other parts of the process read too, so that nothing is listed twice.
+    """
+
+    def __init__(
+        self,
+        app: GitHubApp,
+        config: Config,
+        clock: Callable[[], float] = time.monotonic,
+        installed: InstalledRepositories | None = None,
+    ) -> None:
         self._app = app
         self._config = config
         self._clock = clock
-        self._reader = InstalledRepositories(app, clock)
+        self._reader = installed or InstalledRepositories(app, clock)
         self._installations: Sequence[ListedInstallation] = ()
         self._installations_read_at: float | None = None
         self._listings: dict[int, _Listing] = {}
@@ -87,6 +97,13 @@ class InstallationScan:
             if state.listed is not None and state.listed.id in self._listed_in(state.installation):
                 self._tell_app(state.repository, state.installation, state.listed)
         return list(states.values())
+
+    @property
+    def uninstalled_patterns(self) -> list[str]:
+        """Return the patterns of app.yaml whose owners have no installation, by the last list of installations."""
+        accounts = {installation.account.lower() for installation in self._installations}
+        patterns = [entry for entry in self._config.configured.entries if is_pattern(entry)]
+        return [pattern for pattern in patterns if _owner(pattern) not in accounts]
 
     def listed(self, repository_id: int) -> ListedRepository | None:
         """Return the repository with an ID as GitHub last listed it, None if no list has it."""

@@ -16,6 +16,7 @@ from bot.app.doctor.texts import (
     FORM_ENCODED,
     HOOK_OK,
     INSTALL,
+    INSTALL_ON_ACCOUNT,
     INSTALLED,
     NEEDS_MET,
     NO_REPOSITORIES,
@@ -25,6 +26,7 @@ from bot.app.doctor.texts import (
     NOT_INSTALLED,
     OTHER_HOST,
     OTHER_PATH,
+    PATTERN_NOT_INSTALLED,
     REMOVE_OR_RESTORE,
     RENAME,
     RENAMED,
@@ -140,9 +142,16 @@ def judge_hook(hook: WebhookConfig, public_url: str | None) -> list[Finding]:
     return findings_of(Check.HOOK, problems, HOOK_OK.format(url=hook.url))
 
 
-def judge_repositories(installed: Sequence[InstallationState], known: Iterable[KnownRepository] = ()) -> list[Finding]:
-    """Check that the App is installed and active on each repository of app.yaml, and that its name is current."""
-    problems = []
+def judge_repositories(
+    installed: Sequence[InstallationState],
+    known: Iterable[KnownRepository] = (),
+    uninstalled_patterns: Iterable[str] = (),
+) -> list[Finding]:
+    """Check that the App is installed and active on each repository of app.yaml, and that its name is current.
+
+    `uninstalled_patterns` are the patterns of accounts without the App.
+    """
+    problems = [(PATTERN_NOT_INSTALLED.format(pattern=pattern), INSTALL_ON_ACCOUNT) for pattern in uninstalled_patterns]
     for seen in known:
         if seen.renamed:
             problems.append((RENAMED.format(repository=seen.name, now=seen.full_name), RENAME))

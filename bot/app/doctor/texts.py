@@ -47,6 +47,8 @@ HOOK_OK = "{url}, application/json"
 
 NOT_INSTALLED = "{repository}: the App is not installed on it, or it does not exist"
 INSTALL = "install the App on it, or correct its name in app.yaml"
+PATTERN_NOT_INSTALLED = "{pattern}: the App is not installed on this account, so no repository matches"
+INSTALL_ON_ACCOUNT = "install the App on the account, or correct the pattern in app.yaml"
 SUSPENDED = "{repository}: installation {installation} is suspended{by}, so its jobs wait, for three days at most"
 SUSPENDED_BY = " by {login}"
 UNSUSPEND = (

@@ -17,6 +17,7 @@ from procrastinate import connector, schema
 from procrastinate.exceptions import ConnectorException, UniqueViolation
 from procrastinate.manager import QUEUEING_LOCK_CONSTRAINT
 from procrastinate.sync_psycopg_connector import wrap_exceptions
+from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.json import Jsonb, set_json_dumps, set_json_loads
 from psycopg_pool import AsyncConnectionPool
@@ -55,6 +56,9 @@ LONGEST_STATEMENT = "1min"
 """Our statements take milliseconds. If the server chooses a plan that takes hours, because its statistics are outdated,
 the statement ends with an error, and the job runs again later. A URL may set another limit (`options`)."""
 
+LOOK_SECONDS = 600.0
+"""Seconds after which psycopg looks at a connection on which nothing happens."""
+
 CONNECTION_DEFAULTS = {
     "application_name": "nightjar",
     "connect_timeout": "5",
@@ -92,6 +96,18 @@ async def _configure(connection: psycopg.AsyncConnection) -> None:
     await connection.execute(_LIMIT_STATEMENTS, [LONGEST_STATEMENT])
 
 
+class _Connection(psycopg.AsyncConnection[Any]):
+    """A connection that wakes up only when the server says something.
+
+    Psycopg looks at each waiting connection ten times a second, so that Ctrl-C can interrupt a wait that blocks. Waits
+    of an event loop don't block.
+    """
+
+    async def wait(self, gen: PQGen[Result], interval: float = LOOK_SECONDS, timeout: float | None = None) -> Result:  # noqa: ASYNC109  # as psycopg has it
+        """Return the result of a generator that waits for the server."""
+        return await super().wait(gen, interval, timeout)
+
+
 class _Pool(AsyncConnectionPool[psycopg.AsyncConnection]):
     """A pool that says which transactions let jobs run, and never loses a cancellation.
 
@@ -108,7 +124,8 @@ class _Pool(AsyncConnectionPool[psycopg.AsyncConnection]):
             connection.add_notice_handler(lambda message: self._hear(connection, message))
             await configure(connection)
 
-        super().__init__(**{**arguments, "check": _check}, configure=configure_listening)
+        defaults = {"check": _check, "connection_class": _Connection}
+        super().__init__(**{**arguments, **defaults}, configure=configure_listening)
         self._announce = announce
         self._announcing = WeakSet[psycopg.AsyncConnection]()
 

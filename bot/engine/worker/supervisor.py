@@ -21,7 +21,15 @@ from procrastinate.worker import Worker
 
 from bot.engine.outage import is_outage
 from bot.engine.retry import FIRST_WAIT, Failed
-from bot.engine.upkeep import TOLERATED, needed_upkeep, raise_oldest, requeue_all, requeue_stalled, restart_waits
+from bot.engine.upkeep import (
+    TOLERATED,
+    first_worker,
+    needed_upkeep,
+    raise_oldest,
+    requeue_all,
+    requeue_stalled,
+    restart_waits,
+)
 from bot.engine.worker.guard import JOB_SECONDS, MIN_AGE, Guard
 from bot.engine.worker.intake import Intake
 from bot.engine.worker.manager import EngineJobManager
@@ -40,6 +48,9 @@ NEVER = 1e9
 ABORT_POLL = 3600.0
 """Seconds between two queries for jobs that must be aborted: a notification says so, too, and nothing aborts jobs."""
 
+IDLE_PAUSES = 6
+"""Pauses between two searches after which a worker that is alone and idle checks whether it still is."""
+
 NOT_STARTED = "the worker has not started"
 NOT_RUNNING = "the worker is not running"
 NO_DATABASE = "the database does not answer"
@@ -54,7 +65,8 @@ class WorkerPace:
 
     On PostgreSQL, a worker without a heartbeat for `stalled` seconds counts as dead, and other workers take its jobs.
     So a job must never block the event loop for nearly that long. While no job waits, the worker polls every
-    `idle_poll` seconds: then only other processes on a SQLite file can insert a job without a notification.
+    `idle_poll` seconds, on PostgreSQL `reap`: then only other processes on a SQLite file can insert a job without a
+    notification.
     """
 
     concurrency: int = 50
@@ -134,7 +146,7 @@ class Supervisor:
             intake=intake,
             concurrency=pace.concurrency,
             poll=pace.poll,
-            idle_poll=pace.idle_poll,
+            idle_poll=pace.idle_poll if alone else max(pace.idle_poll, pace.reap),
         )
         self._pace = pace
         self._tick = tick
@@ -147,6 +159,8 @@ class Supervisor:
         self._reap_now = asyncio.Event()
         self._problem = NOT_STARTED
         self._ahead: float | None = None
+        self._first: int | None = None
+        self._first_until = 0.0
         logging.getLogger("procrastinate.worker").addFilter(_is_unreported)
         app.job_manager = self._manager
 
@@ -171,6 +185,14 @@ class Supervisor:
     def _restart(self) -> None:
         if self._worker is not None:
             self._worker.stop()  # type: ignore[no-untyped-call]
+
+    async def is_first(self) -> bool:
+        """Return whether no older worker lives, so that this process does what one process must do."""
+        worker_id = self._worker.worker_id if self._worker is not None else None
+        if not self._alone and time.monotonic() >= self._first_until:
+            self._first_until = time.monotonic() + self._pace.reap
+            self._first = await first_worker(self._connector, seconds=self._pace.stalled)
+        return self._alone or self._first == worker_id
 
     async def run(self) -> None:
         """Work until `stop`."""
@@ -226,7 +248,8 @@ class Supervisor:
                 log.exception("the search for dead workers failed")
             else:
                 self._problem = ""
-            await self._wait(self._pace.reap, self._reap_now)
+            pauses = 1 if self._has_upkeep() else IDLE_PAUSES
+            await self._wait(pauses * self._pace.reap, self._reap_now)
             self._reap_now.clear()
 
     def _has_upkeep(self) -> bool:

@@ -2,7 +2,8 @@
 
 Procrastinate ticks on every worker. A tick only inserts the job that does the work, under a key of the timer's name and
 the moment. If another replica ticks for the same moment, the key prevents a second job. A job costs about 100 kB of
-writes, so a timer that rarely has work reads first whether there is any, and otherwise inserts no job.
+writes, so for a timer that rarely has work the oldest worker reads first whether there is any, and otherwise inserts no
+job.
 """
 
 from __future__ import annotations
@@ -42,11 +43,15 @@ SELECT id FROM procrastinate_jobs WHERE lock = %(lock)s AND status = 'todo' AND 
 
 TimerWork = Callable[[], Awaitable[object]]
 WorkCheck = Callable[[], Awaitable[bool]]
-"""Returns whether a timer has work. It only reads, because every replica calls it."""
+"""Returns whether a timer has work. It only reads. The oldest worker calls it."""
 Tick = Callable[[str, int], Coroutine[None, None, None]]
 """Handles a moment of the timer of a name, in seconds since 1970."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+async def _always() -> bool:
+    return True
 
 
 class LatestTicks(PeriodicDeferrer):
@@ -100,6 +105,7 @@ class EngineTimers:
         self._work: dict[str, TimerWork] = {}
         self._checks: dict[str, WorkCheck] = {}
         self._at_start: list[str] = []
+        self._is_first: Callable[[], Awaitable[bool]] = _always
         self._started = 0.0
         self._no_tick_yet: set[str] = set()
         # Earlier versions stored a job for each tick.
@@ -117,8 +123,12 @@ class EngineTimers:
         if at_start:
             self._at_start.append(name)
 
-    async def start(self) -> None:
-        """Insert the jobs of the timers that run when a worker starts."""
+    async def start(self, is_first: Callable[[], Awaitable[bool]]) -> None:
+        """Insert the jobs of the timers that run when a worker starts.
+
+        From now on, a timer is asked whether it has work only while `is_first` returns True.
+        """
+        self._is_first = is_first
         # Every start has a separate key. If several jobs of a timer wait, only the newest one works.
         moment = f"start:{uuid.uuid4()}"
         self._started, self._no_tick_yet = time.time(), set(self._at_start)
@@ -140,7 +150,7 @@ class EngineTimers:
         if check is None:
             return True
         try:
-            return await check()
+            return await self._is_first() and await check()
         except ConnectorException:
             raise
         # The job tries again, and its failure is stored.

@@ -32,7 +32,8 @@ _SECOND_SHELL = Pattern(rf"(?:^|[^{_PART_OF_WORD}])(ssh|adb|eval)(?:[^{_PART_OF_
 
 SWEEP = "10m"
 """Interval at which the bot lists the bucket in addition to a queue, to find runs whose message was lost."""
-POLL = "30s"
+POLL, QUIET_POLL = "30s", "5m"
+"""Intervals at which the bot lists the bucket without a queue, while runs arrive and after an hour without any."""
 
 Bucket = Annotated[
     str,
@@ -175,7 +176,10 @@ class Results(Keys):
     )
     poll: Duration | None = Field(
         default=None,
-        description=f"How often to list the bucket. Default: every {POLL}; with a queue, or a folder, every {SWEEP}.",
+        description=(
+            f"How often to list the bucket. Default: every {POLL} while runs arrive, every {QUIET_POLL} after a quiet "
+            f"hour; with a queue, or a folder, every {SWEEP}."
+        ),
         examples=["30s"],
     )
     branches: Annotated[tuple[BranchName, ...], Field(min_length=1)] | None = Field(

@@ -72,7 +72,8 @@ async def judge_targets(
         return []
     since = moment - WINDOW - max((target.repair_seconds for target in settings.values()), default=0.0)
     reports = await asyncio.to_thread(store.read, nightly_reports, repository, since)
-    moves = await TrackingRecord(config, records, NIGHTLY).moves(repository)
+    # Without results no target is judged by its runs.
+    moves = await TrackingRecord(config, records, NIGHTLY).moves(repository) if reports.first else ()
     judgements = []
     for lab, name in keys:
         target, old_state = TargetKey(repository, lab, name), stored.get((lab, name))

@@ -10,10 +10,11 @@ import aiohttp
 import pytest
 
 from bot.app.doctor.installed import INSTALLATIONS_LAST, MOST_LOOKUPS, REPOSITORIES_LAST, InstallationScan
-from bot.app.doctor.judge import InstallationState
+from bot.app.doctor.judge import InstallationState, judge_repositories
 from bot.app.load import parse_config
 from bot.github.access import InstalledRepository
 from bot.github.app import GitHubApp
+from bot.github.repositories.installed import InstalledRepositories
 from bot.github.repositories.known import KnownRepository
 from sandbox import App, GitHubSandbox
 from tests.github.virtual import JumpingTime
@@ -79,6 +80,31 @@ async def test_the_first_scan_lists_a_hundred_repositories_with_a_request_and_th
     assert (await office.requests(scan))[0] == LIST
     office.time.now += REPOSITORIES_LAST
     assert (await office.requests(scan))[0] == LIST | {TOKEN: 1, REPOSITORIES: pages}
+
+
+async def test_a_pattern_of_an_account_without_the_app_is_found(office: Office) -> None:
+    """The doctor said nothing, because no repository of app.yaml was missing."""
+    office.install("octocat/compiler")
+    scan = office.scan("'octocat/*'", "'Octo-Org/*'")
+    await scan.states(())
+    assert scan.uninstalled_patterns == ["Octo-Org/*"]
+    (finding,) = judge_repositories([], (), scan.uninstalled_patterns)
+    assert not finding.ok
+    assert finding.text == "Octo-Org/*: the App is not installed on this account, so no repository matches"
+
+
+async def test_what_the_doctor_lists_is_not_listed_again_for_others(office: Office) -> None:
+    """The doctor and the others had a list each."""
+    office.install("octocat/compiler")
+    installed = InstalledRepositories(office.client, lambda: office.time.now)
+    config = parse_config(b"repositories: {octocat/compiler: }", "app.yaml")
+    await InstallationScan(office.client, config, lambda: office.time.now, installed).states(())
+    office.github.requests.clear()
+    (installation,) = await installed.installations()
+    assert [repository.full_name for repository in await installed.repositories_of(installation.id)] == [
+        "octocat/compiler"
+    ]
+    assert office.github.requests.counts() == {}
 
 
 async def test_an_installation_costs_two_requests_a_day(office: Office) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
@@ -66,6 +67,11 @@ class Place:
         """Let the bot look for runs so many seconds after the start."""
         self.now = NOW + seconds
         return await self.watch.tick()
+
+    async def run_timer(self, seconds: float) -> str:
+        """Let the timer of the watch tick so many seconds after the start; return what it did, if it has work."""
+        self.now = NOW + seconds
+        return await self.watch.tick() if await self.watch.has_work() else ""
 
 
 @asynccontextmanager
@@ -146,6 +152,81 @@ async def test_a_small_bucket_is_listed_with_one_request(tmp_path: Path, aws_wor
         aws_world.put(key_of(NEW, "run-1"))
         assert await place.tick(5) == "announced 1"
         assert listings == [f"results/{REPOSITORY}/"]
+
+
+@pytest.fixture
+def quiet_config(aws_world: World) -> Config:
+    """Return an app.yaml that leaves it to the bot how often it lists the bucket."""
+    return config_of(aws_world.name, poll=None)
+
+
+async def listing_times(place: Place, listings: list[str], since: int, until: int) -> list[int]:
+    """Return the seconds at which the bot lists the bucket, of a timer that ticks every 15 seconds."""
+    times = []
+    for second in range(since, until, 15):
+        listings.clear()
+        await place.run_timer(second)
+        if listings:
+            times.append(second)
+    return times
+
+
+async def test_a_bucket_in_which_nothing_arrives_is_listed_less_and_less_often(
+    tmp_path: Path, aws_world: World, listings: list[str], quiet_config: Config
+) -> None:
+    """It was listed 120 times an hour, and each time two rows were stored, and a job."""
+    async with watching(tmp_path, quiet_config, aws_world.aws) as place:
+        assert len(await listing_times(place, listings, 0, 300)) == 10
+        quiet = await listing_times(place, listings, 3600, 7200)
+        assert {later - earlier for earlier, later in itertools.pairwise(quiet)} == {300}
+        aws_world.put(key_of(NEW, "run-1"))
+        assert "announced 1" in [await place.run_timer(7200 + 15 * tick) for tick in range(20)]
+        # The lab uploads more: the bucket is listed often again.
+        assert len(await listing_times(place, listings, 7500, 7800)) >= 9
+
+
+async def test_a_poll_in_app_yaml_is_kept_although_nothing_arrives(
+    tmp_path: Path, aws_world: World, listings: list[str]
+) -> None:
+    async with watching(tmp_path, config_of(aws_world.name, poll="30s"), aws_world.aws) as place:
+        await listing_times(place, listings, 0, 60)
+        assert len(await listing_times(place, listings, 7200, 7500)) == 10
+
+
+async def test_a_bucket_is_listed_often_while_somebody_waits_for_a_requested_test(
+    tmp_path: Path, aws_world: World, listings: list[str], quiet_config: Config
+) -> None:
+    async with watching(tmp_path, quiet_config, aws_world.aws) as place:
+        requested: set[str] = set()
+
+        async def testing() -> set[str]:
+            return requested
+
+        place.watch.expect(testing)
+        await place.run_timer(0)
+        await place.run_timer(7200)
+        requested.add(REPOSITORY)
+        assert len(await listing_times(place, listings, 7260, 7560)) >= 9
+
+
+async def test_a_tick_that_finds_nothing_new_stores_nothing(
+    tmp_path: Path, aws_world: World, quiet_config: Config
+) -> None:
+    async with watching(tmp_path, quiet_config, aws_world.aws) as place:
+        ran = [bool(await place.run_timer(second)) for second in range(0, 7200, 15)]
+        # The times of listings are stored every half hour, for the alarm about them.
+        assert sum(ran) <= 5
+        assert (await place.watch.health()).listed[REPOSITORY] <= 300
+
+
+async def test_a_run_that_is_not_ingested_needs_a_job_every_five_minutes_at_most(
+    tmp_path: Path, aws_world: World
+) -> None:
+    async with watching(tmp_path, config_of(aws_world.name, poll="15s"), aws_world.aws) as place:
+        aws_world.put(key_of(NEW, "run-1"))
+        ran = [await place.run_timer(second) for second in range(0, 3600, 15)]
+        assert ran[0] == "announced 1"
+        assert 10 <= sum(map(bool, ran)) <= 15
 
 
 async def statements_of_idle_tick(folder: Path, aws: Aws, count: int) -> int:
