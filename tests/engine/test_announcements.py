@@ -22,6 +22,10 @@ from tests.postgres import PostgresServer, running_server
 from tests.waiting import until
 
 WAITS_FOR_STANDBY = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND wait_event = 'SyncRep'"
+END_LISTENERS = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+ WHERE datname = current_database() AND (query LIKE 'LISTEN%' OR query = 'SELECT 1') AND pid <> pg_backend_pid()
+"""
 WAITING = """
 SELECT query FROM pg_stat_activity
  WHERE wait_event_type = 'Lock' AND datname = current_database() AND query NOT LIKE '%%pg_notify%%'
@@ -76,6 +80,19 @@ async def test_many_jobs_of_one_statement_are_announced_once(
     await ours.close()  # which sends what is left
     await heard_of_all(postgres_url, listener)
     assert listener.heard == heard_before + 2, "one for the jobs, and the last"
+    await listener.stop()
+
+
+async def test_a_worker_fetches_whenever_its_connection_begins_to_listen(
+    replicas: tuple[Database, Database], postgres_url: str
+) -> None:
+    """Notifications of others before that moment are lost."""
+    ours, _ = replicas
+    listener = Listener(ours)
+    await until(lambda: listener.heard == 1)
+    async with await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as connection:
+        await connection.execute(END_LISTENERS)
+    await until(lambda: listener.heard == 2)
     await listener.stop()
 
 

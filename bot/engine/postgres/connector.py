@@ -287,6 +287,12 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         finally:
             self._listeners.remove(on_notification)
 
+    async def _loop_notify(self, *arguments: Any, **options: Any) -> None:
+        """Wait for notifications, and fetch at first: the ones before this connection listened went to nobody."""
+        self._notification_count += 1
+        self._wake_soon()
+        await super()._loop_notify(*arguments, **options)
+
     def _wrap_value(self, value: object) -> object:
         return _storable(value) if isinstance(value, str) else super()._wrap_value(value)
 
