@@ -12,7 +12,7 @@ from procrastinate.jobs import Status
 
 from bot.engine.database import Database
 from bot.engine.jobs.once import NewJob, defer_once
-from bot.engine.postgres.announcer import Announcer
+from bot.engine.postgres.announcer import JobAnnouncer
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.manager import EngineJobManager
 from tests.engine.running import running
@@ -123,7 +123,7 @@ async def test_a_process_does_not_hear_its_own_notifications(postgres_url: str) 
     heard_before = listener.heard
     await defer_once(database.connector, jobs(1))
     await until(lambda: listener.heard == heard_before + 1)  # its own wake-up, without the server
-    await cast("Announcer", vars(database.connector)["_others"]).finish()
+    await cast("JobAnnouncer", vars(database.connector)["_others"]).finish()
     await heard_of_all(postgres_url, listener)
     assert listener.heard == heard_before + 2
     await listener.stop()
@@ -137,7 +137,7 @@ async def test_what_is_announced_while_a_notification_is_sent_needs_one_more() -
         sent.append(len(sent))
         await may_end.wait()
 
-    announcer = Announcer(notify, pause=0.0)
+    announcer = JobAnnouncer(notify, pause=0.0)
     for _ in range(3):
         announcer.announce()
     await until(lambda: sent == [0])
@@ -155,7 +155,7 @@ async def test_an_announcement_that_waits_is_sent_before_the_end() -> None:
     async def notify() -> None:
         sent.append(len(sent))
 
-    announcer = Announcer(notify, pause=3600.0)
+    announcer = JobAnnouncer(notify, pause=3600.0)
     announcer.announce()
     await announcer.finish()
     assert sent == [0]

@@ -34,7 +34,7 @@ from bot.engine.jobs.inbox import (
 )
 from bot.engine.jobs.steps import ANY_QUEUE, FETCH, SCANNED, WAKE
 from bot.engine.outage import is_outage
-from bot.engine.postgres.announcer import Announcer
+from bot.engine.postgres.announcer import JobAnnouncer
 from bot.engine.postgres.batches import Batcher
 from bot.engine.postgres.schema import BEFORE_MOVE, LOCK_ID, VERSIONS
 from bot.engine.sql import encoding
@@ -172,7 +172,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         self._waking: asyncio.Task[None] | None = None
         # With a name of ours, so that this process can leave out its own notifications.
         self._payload = json.dumps({"type": "job_inserted", "job_id": 0, "process": uuid.uuid4().hex})
-        self._others = Announcer(self._notify_others)
+        self._others = JobAnnouncer(self._notify_others)
 
     async def execute_query_async(self, query: LiteralString, **arguments: Any) -> None:
         """Run a query for its effect."""
