@@ -301,7 +301,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         async with self.pool.connection() as connection:
             if await _bring_to(connection, BEFORE_MOVE) == BEFORE_MOVE:
                 await _move_bodies(connection)
-                await _bring_to(connection, len(VERSIONS))
+            await _bring_to(connection, len(VERSIONS))
 
 
 async def _bring_to(connection: psycopg.AsyncConnection, target_version: int) -> int:
