@@ -12,7 +12,7 @@ from procrastinate.jobs import Status
 
 from bot.engine.database import Database
 from bot.engine.jobs.once import NewJob, defer_once
-from bot.engine.postgres.announcer import Announcer
+from bot.engine.postgres.announcer import JobAnnouncer
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.manager import EngineJobManager
 from tests.engine.running import running
@@ -22,6 +22,10 @@ from tests.postgres import PostgresServer, running_server
 from tests.waiting import until
 
 WAITS_FOR_STANDBY = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND wait_event = 'SyncRep'"
+END_LISTENERS = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+ WHERE datname = current_database() AND (query LIKE 'LISTEN%' OR query = 'SELECT 1') AND pid <> pg_backend_pid()
+"""
 WAITING = """
 SELECT query FROM pg_stat_activity
  WHERE wait_event_type = 'Lock' AND datname = current_database() AND query NOT LIKE '%%pg_notify%%'
@@ -79,6 +83,19 @@ async def test_many_jobs_of_one_statement_are_announced_once(
     await listener.stop()
 
 
+async def test_a_worker_fetches_whenever_its_connection_begins_to_listen(
+    replicas: tuple[Database, Database], postgres_url: str
+) -> None:
+    """Notifications of others before that moment are lost."""
+    ours, _ = replicas
+    listener = Listener(ours)
+    await until(lambda: listener.heard == 1)
+    async with await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as connection:
+        await connection.execute(END_LISTENERS)
+    await until(lambda: listener.heard == 2)
+    await listener.stop()
+
+
 @pytest.mark.parametrize(("count", "notifications"), [(1, 0), (2, 1)])
 async def test_others_are_notified_if_the_worker_of_the_process_leaves_jobs(
     replicas: tuple[Database, Database], postgres_url: str, count: int, notifications: int
@@ -106,7 +123,7 @@ async def test_a_process_does_not_hear_its_own_notifications(postgres_url: str) 
     heard_before = listener.heard
     await defer_once(database.connector, jobs(1))
     await until(lambda: listener.heard == heard_before + 1)  # its own wake-up, without the server
-    await cast("Announcer", vars(database.connector)["_others"]).finish()
+    await cast("JobAnnouncer", vars(database.connector)["_others"]).finish()
     await heard_of_all(postgres_url, listener)
     assert listener.heard == heard_before + 2
     await listener.stop()
@@ -120,7 +137,7 @@ async def test_what_is_announced_while_a_notification_is_sent_needs_one_more() -
         sent.append(len(sent))
         await may_end.wait()
 
-    announcer = Announcer(notify, pause=0.0)
+    announcer = JobAnnouncer(notify, pause=0.0)
     for _ in range(3):
         announcer.announce()
     await until(lambda: sent == [0])
@@ -138,7 +155,7 @@ async def test_an_announcement_that_waits_is_sent_before_the_end() -> None:
     async def notify() -> None:
         sent.append(len(sent))
 
-    announcer = Announcer(notify, pause=3600.0)
+    announcer = JobAnnouncer(notify, pause=3600.0)
     announcer.announce()
     await announcer.finish()
     assert sent == [0]

@@ -15,6 +15,7 @@ from procrastinate.connector import BaseAsyncConnector
 
 from bot.engine.budget import WriteBudget, WritePace
 from bot.engine.jobs.journal import DERIVED
+from bot.engine.jobs.steps import PARK
 from bot.engine.outage import release_waiting
 from bot.engine.records import Records
 from bot.engine.service import Engine
@@ -33,6 +34,7 @@ from tests.postgres import PostgresServer, running_server
 
 SHORT_INDICES = {
     "procrastinate_jobs_priority_idx_v1": "jobs that wait, in their order: a fetch ends at the first that may run",
+    "nightjar_ready": "jobs that wait and may run, in their order: a fetch ends at the first that may run",
     "procrastinate_jobs_lock_idx_v1": "jobs that run: fifty for each process",
     "procrastinate_jobs_doing": "jobs that run: fifty for each process",
 }
@@ -80,6 +82,7 @@ async def what_handlers_and_requests_cause(connector: BaseAsyncConnector) -> Non
     """Run what handlers, requests to GitHub and the observers of jobs run, because a toy processor does not."""
     await release_waiting(connector)
     await raise_oldest(connector, time.time() + 10 * LONG_WAIT)
+    await connector.execute_query_all_async(PARK, window=200)
     records = Records(connector)
     await records.put(NOTE.of(1, 7), Note("0" * 40))
     assert await records.change(NOTE.of(1, 7), lambda _: Note("1" * 40))

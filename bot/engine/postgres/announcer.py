@@ -25,7 +25,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
-class Announcer:
+class JobAnnouncer:
     """Calls `notify` once for all calls of `announce` within `pause` seconds, unless `withdraw` is called meanwhile."""
 
     notify: Callable[[], Awaitable[None]]

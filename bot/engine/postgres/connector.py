@@ -35,7 +35,7 @@ from bot.engine.jobs.inbox import (
 )
 from bot.engine.jobs.steps import ANY_QUEUE, FETCH, SCANNED, WAKE
 from bot.engine.outage import is_outage
-from bot.engine.postgres.announcer import Announcer
+from bot.engine.postgres.announcer import JobAnnouncer
 from bot.engine.postgres.batches import Batcher
 from bot.engine.postgres.schema import BEFORE_MOVE, LOCK_ID, VERSIONS
 from bot.engine.sql import encoding
@@ -189,7 +189,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         self._waking: asyncio.Task[None] | None = None
         # With a name of ours, so that this process can leave out its own notifications.
         self._payload = json.dumps({"type": "job_inserted", "job_id": 0, "process": uuid.uuid4().hex})
-        self._others = Announcer(self._notify_others)
+        self._others = JobAnnouncer(self._notify_others)
 
     async def execute_query_async(self, query: LiteralString, **arguments: Any) -> None:
         """Run a query for its effect."""
@@ -304,6 +304,12 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         finally:
             self._listeners.remove(on_notification)
 
+    async def _loop_notify(self, *arguments: Any, **options: Any) -> None:
+        """Wait for notifications, and fetch at first: the ones before this connection listened went to nobody."""
+        self._notification_count += 1
+        self._wake_soon()
+        await super()._loop_notify(*arguments, **options)
+
     def _wrap_value(self, value: object) -> object:
         return _storable(value) if isinstance(value, str) else super()._wrap_value(value)
 
@@ -312,7 +318,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         async with self.pool.connection() as connection:
             if await _bring_to(connection, BEFORE_MOVE) == BEFORE_MOVE:
                 await _move_bodies(connection)
-                await _bring_to(connection, len(VERSIONS))
+            await _bring_to(connection, len(VERSIONS))
 
 
 async def _bring_to(connection: psycopg.AsyncConnection, target_version: int) -> int:

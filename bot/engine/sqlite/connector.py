@@ -274,7 +274,7 @@ def _upgrade(connection: sqlite3.Connection) -> None:
     """Upgrade the schema and the stored data to the newest version; after a crash, the next start continues."""
     if _bring_to(connection, BEFORE_MOVE) == BEFORE_MOVE:
         _move_bodies(connection)
-        _bring_to(connection, len(VERSIONS))
+    _bring_to(connection, len(VERSIONS))
 
 
 def _bring_to(connection: sqlite3.Connection, target_version: int) -> int:

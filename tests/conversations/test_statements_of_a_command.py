@@ -1,0 +1,77 @@
+"""A command runs few statements: each is a round trip to PostgreSQL, and each write a commit."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sqlite3
+from collections.abc import Iterable
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.conversations.town import CONFIG, town
+
+OF_THE_TEST = "SELECT id FROM procrastinate_jobs WHERE status IN ('todo', 'doing') LIMIT 1"
+"""`Town.quiet` asks whether jobs are left."""
+FRAMES = ("BEGIN", "SAVEPOINT", "RELEASE", "COMMIT", "ROLLBACK", "PRAGMA", "SELECT nightjar_wake")
+WRITES = re.compile(r"\b(INSERT INTO|UPDATE|DELETE FROM)\b")
+COMMANDS = ("@ci help", "@ci run slow tests")
+MOST_STATEMENTS = {"sqlite": 70, "postgresql": 50}
+"""With the delivery of the bot's own comment. A delivery is stored by one statement on PostgreSQL, and by up to five on
+SQLite, where a statement is not a round trip."""
+MOST_COMMITS = 19
+"""Of SQLite: the delivery, a fetch and an end for each of six jobs, and what is stored before and after writes."""
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the statements that both drivers have run, in their order."""
+    texts = list[str]()
+    connect, execute = sqlite3.connect, psycopg.AsyncCursor.execute
+
+    def traced(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*arguments, **options)
+        connection.set_trace_callback(texts.append)
+        return connection
+
+    async def noted(cursor: Any, query: Any, *arguments: Any, **options: Any) -> Any:
+        texts.append(str(query))
+        return await execute(cursor, query, *arguments, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", traced)
+    monkeypatch.setattr(psycopg.AsyncCursor, "execute", noted)
+    return texts
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+async def test_a_command_runs_few_statements(database_url: str, statements: list[str], command: str) -> None:
+    async with town(database_url, config=CONFIG) as here:
+        pull = here.repo.open_pull_request("octocat")
+        # The first command also reads what is remembered afterwards.
+        for _ in range(2):
+            await here.quiet()
+            statements.clear()
+            comment = pull.comment("hubot", command)
+            await here.quiet()
+        assert pull.reactions(comment) == ["eyes", "+1"]
+        kind = database_url.partition(":")[0]
+        texts = [" ".join(text.split()) for text in statements]
+        if kind == "sqlite":
+            # It repeats a statement whenever it runs a trigger for it.
+            texts = [text for text, _ in itertools.groupby(texts)]
+            assert commits_of(texts) <= MOST_COMMITS
+        counted = [text for text in texts if text != OF_THE_TEST and not text.startswith(FRAMES)]
+        assert 20 < len(counted) <= MOST_STATEMENTS[kind], "\n".join(counted)
+
+
+def commits_of(texts: Iterable[str]) -> int:
+    """Return how many transactions of SQLite wrote something."""
+    commits, has_written = 0, False
+    for text in texts:
+        if text == "COMMIT":
+            commits, has_written = commits + has_written, False
+        elif WRITES.search(text):
+            has_written = True
+    return commits
