@@ -17,7 +17,8 @@ from bot.engine.service import Engine
 from bot.github.client import GitHub
 from bot.github.pull_heads import REPOSITORY_ID, RepositoryId
 from bot.results.store.store import ResultsStore
-from handlers.results.watch import LISTED, Listed, Watch
+from handlers.results.records import LISTED, Listed
+from handlers.results.watch import Watch
 from sandbox.bucket import ENVIRONMENT
 from tests.results.uploads import LAB, REPOSITORY, TARGET, Upload, sha
 from tests.serving import served
