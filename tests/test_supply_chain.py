@@ -29,7 +29,7 @@ INSTALLERS = re.compile(
     r"\b(?:pip3?|uv pip|uv tool)(?: --?[\w=-]+)* (?:install|download|wheel)\b(?P<words>[^\"].*)"
     r"|\b(?:uvx|pipx (?:install|run)) (?P<tool>.*)"
 )
-WITH_VALUE = ("-r", "--wheel-dir", "--python", "--find-links", "--report", "--target")
+WITH_VALUE = ("-r", "--wheel-dir", "--python", "--find-links", "--report", "--target", "--upgrade-strategy")
 NAME = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)(?:\[[\w,]+\])?(?:[=<>~!]=?.*)?")
 OURS = re.compile(r"(?<!\^)\bnightjar-(?:lab|ci)(?:\[[\w,]*\])?[=~!<>]=\d")
 """A version of ours, as an index has it."""

@@ -39,7 +39,7 @@ ELSEWHERE = {
     "bot/config/assemble.py": "for who writes a feature",
     "bot/config/places.py": "describes keys of app.yaml",
     "bot/config/repository_keys.py": "for who writes a feature",
-    "bot/config/docs.py": "the schemas' titles",
+    "bot/config/schema.py": "the schemas' titles",
     "bot/results/settings/quarantine.py": "an example of app.yaml",
     "bot/config/source.py": "parts of ruamel.yaml's texts",
     "lab/nightjar_formats/readers/junit/pytest.py": "what pytest writes",

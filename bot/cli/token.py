@@ -249,12 +249,12 @@ def revoke_lab_token(token_id: str, as_json: bool) -> None:
     epilog=f"""{AS_WRITTEN}
     Examples:
       nightjar lab add example-lab --target board
-      nightjar lab add example-lab --target hexagon-v73 --target adreno --repository octocat/compiler --json
+      nightjar lab add example-lab --target hexagon-v73 --target adreno --repo octocat/compiler --json
     """,
 )
 @click.argument("lab_name", metavar="LAB", type=LAB_NAME)
 @click.option("--target", "targets", type=TARGET, multiple=True, required=True, help="A target; may be repeated.")
-@click.option("--repository", type=REPOSITORY, help="The repository: OWNER/NAME. Default: the one in app.yaml.")
+@click.option("--repo", "--repository", "repository", type=REPOSITORY, help="OWNER/NAME. Default: the one in app.yaml.")
 @expires_option
 @note_option
 @config_option

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import click
@@ -83,7 +84,7 @@ def test_invalid_usage_ends_with_2_and_prints_no_values(arguments: list[str], pr
 def test_the_kit_runs_everything_if_it_cannot_ask(
     env: dict[str, str], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nightjar_lab.ci.ask_bot.time.sleep", lambda _seconds: None)
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
     result = decide("--pr", "1", "--repo", "octocat/compiler", program=kit, **env)
     assert (result.exit_code, result.stdout) == (0, EVERYTHING)
     assert f"# run_slow_tests=true: Fallback: {reason}" in result.stderr
