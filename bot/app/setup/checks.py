@@ -100,7 +100,7 @@ class SetupChecks:
 def add_commands(config: Config) -> list[str]:
     """Return the commands that give each lab of app.yaml its token."""
     return [
-        shlex.join(["nightjar", "lab", "add", lab, *words_of_targets(keys.targets), "--repository", repository])
+        shlex.join(["nightjar", "lab", "add", lab, *words_of_targets(keys.targets), "--repo", repository])
         for repository, results in config.configured.with_feature(LAB_RESULTS)
         for lab, keys in results.labs.items()
     ]

@@ -61,5 +61,5 @@ async def test_it_is_complete_only_without_a_failed_check(*, has_arrived: bool, 
 def test_each_lab_has_the_command_that_gives_it_a_token() -> None:
     text = "repositories: {octocat/compiler: {results: {labs: {my-lab: {targets: [board, 'rpi-4@lab:1']}}}}}"
     assert add_commands(parse_config(text.encode(), "app.yaml")) == [
-        "nightjar lab add my-lab --target board --target rpi-4@lab:1 --repository octocat/compiler"
+        "nightjar lab add my-lab --target board --target rpi-4@lab:1 --repo octocat/compiler"
     ]
