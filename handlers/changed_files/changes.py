@@ -64,11 +64,12 @@ async def read_proposed(github: GitHub, repository: str, number: int) -> Propose
     )
 
 
-async def changes_of(github: GitHub, repository: str, proposed: ProposedChange) -> Changes:
-    """Return the files that the head changes since the merge base, with a request for each 100 files, and one more.
+async def read_changes(github: GitHub, repository: str, proposed: ProposedChange) -> Changes:
+    """Ask GitHub which files the head changes since the merge base: a request for each 100 files, and one more.
 
-    GitHub does not say to which head its list of files belongs. So we ask for the head once more: after a push in
-    between, the list may be that of another commit. Raises GitHub's errors.
+    `proposed` is the pull request as it was read before. GitHub does not say to which head its list of files belongs,
+    so we read the pull request again: after a push or another base branch, the list may be that of another comparison.
+    Returns `UnknownChanges` then, and if GitHub's list is not complete. Raises GitHub's errors.
     """
     if proposed.changed_files > MOST_FILES:
         return UnknownChanges(texts.TOO_MANY_FILES.format(count=proposed.changed_files, most=MOST_FILES))

@@ -34,8 +34,8 @@ from handlers.changed_files.changes import (
     Changes,
     ProposedChange,
     UnknownChanges,
-    changes_of,
     changes_of_other_commit,
+    read_changes,
     read_proposed,
 )
 from handlers.changed_files.commits import no_base, read_compared, read_parent, read_pushes
@@ -175,7 +175,7 @@ async def _read_changes(
     if not needs_files(config, pull.title):
         return pull.title, NOT_NEEDED
     try:
-        return pull.title, await changes_of(github, repository, proposed)
+        return pull.title, await read_changes(github, repository, proposed)
     except (TryAgain, HTTPException) as error:
         return pull.title, UnknownChanges(_failure_reason(error))
 

@@ -28,8 +28,8 @@ from handlers.changed_files.changes import (
     Changes,
     ProposedChange,
     UnknownChanges,
-    changes_of,
     changes_of_other_commit,
+    read_changes,
     read_proposed,
 )
 from handlers.ci_decisions import texts
@@ -222,7 +222,7 @@ class Decisions:
         pull = proposed.pull
 
         async def ask() -> Changes:
-            return await changes_of(await self._github_for(repository), repository, proposed)
+            return await read_changes(await self._github_for(repository), repository, proposed)
 
         try:
             key = (current_rank(), repository.lower(), pull.number, pull.head_sha, pull.base_ref)

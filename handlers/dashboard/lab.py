@@ -265,13 +265,13 @@ def _missing_runs(
 
     A target owes nothing for commits before its first result, nor yet for those of the last `STALE_SECONDS`.
     """
-    first = activity.first
-    if first is None:
+    first_commit_at = activity.first_commit_at
+    if first_commit_at is None:
         return 0, []
     expected = {
         sha: committed_at
         for sha, committed_at in nightly.items()
-        if first <= committed_at <= moment - STALE_SECONDS or sha in activity.commits
+        if first_commit_at <= committed_at <= moment - STALE_SECONDS or sha in activity.commits
     }
     missing = sorted(
         ((committed_at, sha) for sha, committed_at in expected.items() if sha not in activity.commits), reverse=True

@@ -53,7 +53,7 @@ def promotion_of(
         if sha in activity.commits
     )
     evidence = PromotionEvidence(
-        age=moment - activity.first if activity.first is not None else None,
+        age=moment - activity.first_commit_at if activity.first_commit_at is not None else None,
         seconds=percentile(latencies, 0.9),
         missing=missing[0],
         expected=missing[1],

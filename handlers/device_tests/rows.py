@@ -14,7 +14,7 @@ from nightjar_formats.strict_json import read_json
 
 from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd, JobOrigin, ShownStep, Someone
 
-_PLAIN: tuple[LiteralString, ...] = (
+_UNCHANGED: tuple[LiteralString, ...] = (
     "id",
     "repository_id",
     "repository",
@@ -54,11 +54,11 @@ _CONVERTED: tuple[LiteralString, ...] = (
     "shown",
     "to_show",
 )
-"""Columns whose values are converted, or have another name than the field."""
-_COLUMNS = _PLAIN + _CONVERTED
+"""Columns whose values are converted, or have another name than the field, or (`to_show`) are computed."""
+_COLUMNS = _UNCHANGED + _CONVERTED
 _NAMES: LiteralString = ", ".join(_COLUMNS)
 _VALUES: LiteralString = ", ".join(f"%({name})s" for name in _COLUMNS)
-_SETTINGS: LiteralString = ", ".join(f"{name} = %({name})s" for name in _COLUMNS)
+_ASSIGNMENTS: LiteralString = ", ".join(f"{name} = %({name})s" for name in _COLUMNS)
 _SELECT: LiteralString = f"SELECT {_NAMES} FROM nightjar_device_jobs"  # noqa: S608  # constants
 
 # No conflict target, because two constraints may refuse a row: the id, and the index of open jobs.
@@ -68,7 +68,7 @@ INSERT: LiteralString = (
 # A device that has a job already is refused by the condition. On PostgreSQL, two replicas may pass it at the same
 # moment; then the unique index refuses one of them.
 REPLACE: LiteralString = f"""
-UPDATE nightjar_device_jobs SET {_SETTINGS} WHERE id = %(id)s AND version = %(known)s
+UPDATE nightjar_device_jobs SET {_ASSIGNMENTS} WHERE id = %(id)s AND version = %(read_version)s
    AND (CAST(%(slot)s AS integer) < 0 OR NOT EXISTS (
         SELECT 1 FROM nightjar_device_jobs AS other
          WHERE other.lab = %(lab)s AND other.target = %(target)s AND other.slot = %(slot)s AND other.id <> %(id)s
@@ -225,8 +225,11 @@ REMOVE_OLD: LiteralString = "DELETE FROM nightjar_device_jobs WHERE ended_at > 0
 
 
 def row_of_job(job: DeviceJob) -> dict[str, object]:
-    """Return the values of a row."""
-    return {name: getattr(job, name) for name in _PLAIN} | {
+    """Return the values of the columns of a job's row, by column.
+
+    `to_show` follows from the other fields. It is stored so that an index finds the jobs whose check run is outdated.
+    """
+    return {name: getattr(job, name) for name in _UNCHANGED} | {
         "suites": json.dumps(job.suites),
         "origin": job.origin.value,
         "requested_by_id": job.requested_by.id,
@@ -242,9 +245,12 @@ def row_of_job(job: DeviceJob) -> dict[str, object]:
 
 
 def job_of_row(row: Mapping[str, Any]) -> DeviceJob:
-    """Read a job from its row."""
+    """Return the job of a row, which must have all columns except `to_show`: the job computes it.
+
+    Raises ValueError for an unknown state, origin, end or step, and for text that is not JSON.
+    """
     return DeviceJob(
-        **{name: row[name] for name in _PLAIN},
+        **{name: row[name] for name in _UNCHANGED},
         suites=tuple(read_json(row["suites"])),
         origin=JobOrigin(row["origin"]),
         requested_by=Someone(row["requested_by_id"], row["requested_by"]),

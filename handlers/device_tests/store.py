@@ -340,7 +340,7 @@ class JobStore:
     async def _replace(self, current: DeviceJob, changed: DeviceJob) -> DeviceJob | None:
         """Write a changed job; None if another process wrote the job since `current` was read."""
         new = replace(changed, version=current.version + 1)
-        rows = await self._connector.execute_query_all_async(REPLACE, known=current.version, **row_of_job(new))
+        rows = await self._connector.execute_query_all_async(REPLACE, read_version=current.version, **row_of_job(new))
         if rows:
             self._ring(new)
         return new if rows else None

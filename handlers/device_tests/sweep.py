@@ -30,7 +30,10 @@ TICK = "* * * * * */15"
 
 
 class JobSweep:
-    """Ends jobs that have waited too long, and announces outdated check runs."""
+    """Ends jobs that have waited too long, and announces outdated check runs.
+
+    `accept` stores an internal event, once for each GUID.
+    """
 
     def __init__(
         self,
@@ -77,9 +80,13 @@ class JobSweep:
         return texts.SWEEP_DONE.format(expired=expired, announced=announced, removed=removed)
 
     async def _announce(self, job: DeviceJob) -> bool:
-        """Announce the step that a check run should show, and announce it again once an hour if that has failed."""
+        """Announce the step that an outdated check run should show; return whether that stored a new event.
+
+        If the event was announced before and handled without success, it is announced again once an hour.
+        """
         if await announce_step(self._accept, job):
             return True
+        # DONE includes a write that GitHub refused, so the check run may still be outdated.
         if await last_run(self._journal, step_guid(job)) not in (LastRun.FAILED, LastRun.DONE):
             return False
         if self._config.repository(job.repository) is None:

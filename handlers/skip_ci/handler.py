@@ -24,7 +24,7 @@ from handlers.changed_files.changes import (
     Changes,
     ProposedChange,
     UnknownChanges,
-    changes_of,
+    read_changes,
     read_proposed,
 )
 from handlers.skip_ci import texts
@@ -89,7 +89,7 @@ async def show_on_head(context: Context) -> Plan:
             return Plan(why=texts.NEWER_PUSH)
     changes: Changes = NOT_NEEDED
     if skip_needs_files(rules, proposed.pull.title):
-        changes = await changes_of(context.github, repository, proposed)
+        changes = await read_changes(context.github, repository, proposed)
     return await _plan_status(context, proposed, skip_ci(rules, proposed.pull.title, changes))
 
 

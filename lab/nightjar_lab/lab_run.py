@@ -28,7 +28,7 @@ from nightjar_lab import texts
 from nightjar_lab.result_files import PatternFiles, ReportPattern, ResultPaths, named_lines, result_paths
 
 STATE, LOCK, RESULTS, JOINED = "run.json", "lock", "results", "joined"
-ELSEWHERE = "elsewhere-"
+COPIES_PREFIX = "elsewhere-"
 """Begins the name of the folder with copies of reports that the command wrote elsewhere."""
 EMPTY_REPORT = "nightjar-run.xml"
 KILLED = 137
@@ -155,10 +155,10 @@ def _result_paths(folder: Path) -> ResultPaths:
 
 
 def collect_reports(run: RunFolder, patterns: Sequence[ReportPattern], since: float) -> list[PatternFiles]:
-    """Copy the reports that the command wrote elsewhere into the run's folder; return what each pattern matches.
+    """Copy the reports that the command wrote elsewhere into the run's folder; return the matches of each pattern.
 
-    `since` is the start of the command in seconds since 1970: older files and links are not copied. Raises `UserError`
-    and OSError.
+    `since` is the start of the command in seconds since 1970: older files and links are not copied, but the matches
+    name them. Raises `UserError` and OSError.
     """
     matches = [pattern.matches(since) for pattern in patterns]
     # A file of several patterns is one report.
@@ -167,7 +167,7 @@ def collect_reports(run: RunFolder, patterns: Sequence[ReportPattern], since: fl
     names = upload_names([*written, *paths])[len(written) :]
     if paths:
         # A new folder, in which the command cannot have made a link through which we would write.
-        folder = Path(tempfile.mkdtemp(prefix=ELSEWHERE, dir=run.results))
+        folder = Path(tempfile.mkdtemp(prefix=COPIES_PREFIX, dir=run.results))
         for path, name in zip(paths, names):
             shutil.copyfile(path, folder / name, follow_symlinks=False)
     return matches

@@ -58,21 +58,21 @@ class UploadVerifier:
             words = {"repository": self.key.repository, "reason": error}
             raise UserError(texts.UNKNOWN_TO_BOT.format(**words)) from None
 
-    def wait(self, seconds: float, stored: Callable[[BotsRun], None]) -> str:
-        """Wait until the bot has stored the run, call `stored`, and wait for the check run; return its address.
+    def wait(self, seconds: float, on_stored: Callable[[BotsRun], None]) -> str:
+        """Wait until the bot has stored the run, call `on_stored`, and wait for the check run; return its address.
 
         The address is empty if the check run is not written within `seconds` either. Raises `UserError` if the bot
         refuses the run or does not read it in time.
         """
         deadline = time.monotonic() + seconds
-        run, no_answer = self._ask_until(lambda run: run.state != WAITING, deadline)
-        if no_answer:
-            raise UserError(texts.CANNOT_ASK.format(reason=no_answer, url=self.url + self.path))
+        run, failure = self._ask_until(lambda run: run.state != WAITING, deadline)
+        if failure:
+            raise UserError(texts.CANNOT_ASK.format(reason=failure, url=self.url + self.path))
         if run is None or run.state == WAITING:
             raise UserError(texts.NOT_READ.format(seconds=seconds, url=self.url + self.path))
         if run.state != STORED:
             raise UserError(texts.NOT_STORED.format(state=run.state, reason=run.reason))
-        stored(run)
+        on_stored(run)
         latest: BotsRun | None = run
         if not run.check_run:
             # The run is stored, so no later answer of the bot can make the upload fail.
@@ -81,22 +81,27 @@ class UploadVerifier:
         return latest.check_run if latest else ""
 
     def _ask_until(self, done: Callable[[BotsRun], bool], deadline: float) -> tuple[BotsRun | None, str]:
-        """Ask until `done` or `deadline`; return the last answer, and why the last request got none, or ""."""
+        """Ask until `done` accepts the run or `deadline`, in seconds of the monotonic clock.
+
+        Returns the run as the bot described it last, None if it has not seen the run; and why the last request got no
+        answer, empty if it got one. Raises `UserError` if the bot refuses to answer.
+        """
         run: BotsRun | None = None
         while True:
-            no_answer, pause = "", self.pause
+            failure, pause = "", self.pause
             try:
                 run = self._find()
             except BotUnavailable as error:
-                no_answer, pause = str(error), max(self.pause, error.retry_in or 0.0)
+                failure, pause = str(error), max(self.pause, error.retry_in or 0.0)
             except BotRefused as error:
                 raise UserError(texts.CANNOT_ASK.format(reason=error, url=self.url + self.path)) from None
-            is_done = not no_answer and run is not None and done(run)
+            is_done = not failure and run is not None and done(run)
             if is_done or time.monotonic() + pause >= deadline:
-                return run, no_answer
+                return run, failure
             self.sleep(pause)
 
     def _find(self) -> BotsRun | None:
+        """Return the run; None if the bot has not seen it yet. Raises `BotUnavailable` and `BotRefused`."""
         answer = get_from_bot_api(self.url, self.path, self.token)
         try:
             runs = [run for run in answer.body["runs"] if run["run_id"] == self.key.run_id]

@@ -37,8 +37,8 @@ def test_it_counts_the_uploads_of_one_lab_and_repository_since_a_time(store: Res
     filled(store)
     activity = read(store)
     adreno, hexagon = activity.targets["adreno"], activity.targets["hexagon"]
-    assert (adreno.first, adreno.latencies, list(adreno.commits)) == (100.0, [4000.0], [sha(2)])
-    assert (hexagon.first, hexagon.latencies) == (2000.0, [3000.0])
+    assert (adreno.first_commit_at, adreno.latencies, list(adreno.commits)) == (100.0, [4000.0], [sha(2)])
+    assert (hexagon.first_commit_at, hexagon.latencies) == (2000.0, [3000.0])
     assert adreno.newest is not None
     assert activity.tested == {sha(2): 1000.0, sha(3): 2000.0}
     assert [(run.key.target, run.reason) for run in activity.unusable] == [("adreno", "te.xml is not XML")]
@@ -53,7 +53,10 @@ def test_it_returns_the_results_of_all_targets_for_the_nightly_branch(store: Res
     nightly = store.read(nightly_reports, REPOSITORY, since=500.0)
     assert nightly.committed == {sha(2): 1000.0, sha(3): 2000.0}
     assert nightly.arrived == {sha(2): 5000.0, sha(3): 5000.0}
-    assert {target.target: moment for target, moment in nightly.first.items()} == {"adreno": 100.0, "hexagon": 2000.0}
+    assert {target.target: moment for target, moment in nightly.first_commits.items()} == {
+        "adreno": 100.0,
+        "hexagon": 2000.0,
+    }
     counts = {
         target.target: {name: (report.suites, report.infra) for name, report in reports.items()}
         for target, reports in nightly.targets.items()

@@ -59,12 +59,12 @@ async def resume(store: Store, journal: Journal, guid: str, job_id: int, attempt
     return True
 
 
-async def repeat(store: Store, record: DeliveryRecord, failed: Sequence[int], resumed: int | None = None) -> None:
+async def repeat(store: Store, record: DeliveryRecord, failed_ids: Sequence[int], resumed: int | None = None) -> None:
     """Requeue failed jobs and the conclusions that depend on them. The job `resumed` keeps its note and tries."""
-    conclusions = _conclusions_again(record, failed)
-    superseded = _superseded(record, failed, conclusions)
+    conclusions = _conclusions_to_repeat(record, failed_ids)
+    superseded = _superseded(record, failed_ids, conclusions)
     conclusion_ids = [plan.job.job_id for plan in conclusions]
-    jobs = dict.fromkeys([*failed, *conclusion_ids])
+    jobs = dict.fromkeys([*failed_ids, *conclusion_ids])
 
     def steps() -> Steps[None]:
         yield CANCEL, {"ids": superseded}
@@ -75,20 +75,23 @@ async def repeat(store: Store, record: DeliveryRecord, failed: Sequence[int], re
     await transact(store.connector, steps)
 
 
-def _superseded(record: DeliveryRecord, failed: Sequence[int], conclusions: Sequence[PlanRecord]) -> list[int]:
+def _superseded(record: DeliveryRecord, failed_ids: Sequence[int], conclusions: Sequence[PlanRecord]) -> list[int]:
     """Return the IDs of the jobs that would report a failure to people although the failed plan is now tried again."""
-    replanned = {plan.handler for plan in record.plans if plan.stage is PlanStage.PLAN and plan.job.job_id in failed}
+    replanned = {
+        plan.handler for plan in record.plans if plan.stage is PlanStage.PLAN and plan.job.job_id in failed_ids
+    }
     answers = [plan for plan in record.plans if plan.stage is PlanStage.ANSWER and plan.handler in replanned]
-    effects = [effect.job for plan in (*answers, *conclusions) for effect in plan.effects]
-    jobs = [*(plan.job for plan in answers), *effects]
+    effect_jobs = [effect.job for plan in (*answers, *conclusions) for effect in plan.effects]
+    jobs = [*(plan.job for plan in answers), *effect_jobs]
     return [job.job_id for job in jobs if job.state == FAILED or not job.settled]
 
 
-def _conclusions_again(record: DeliveryRecord, failed: Sequence[int]) -> list[PlanRecord]:
-    """Return the ended conclusions that depend on failed effects which are now tried again."""
-    effects = [
-        (plan.handler, effect) for plan in record.plans if plan.stage is PlanStage.PLAN for effect in plan.effects
-    ]
-    handlers = {handler for handler, effect in effects if effect.job.job_id in failed}
-    concluded = [plan for plan in record.plans if plan.stage is PlanStage.CONCLUSION and plan.handler in handlers]
-    return [plan for plan in concluded if plan.job.settled]
+def _conclusions_to_repeat(record: DeliveryRecord, failed_ids: Sequence[int]) -> list[PlanRecord]:
+    """Return the conclusions that must run again: they have ended, and an effect of their handler is tried again."""
+    handlers = {
+        plan.handler
+        for plan in record.plans
+        if plan.stage is PlanStage.PLAN and any(effect.job.job_id in failed_ids for effect in plan.effects)
+    }
+    conclusions = [plan for plan in record.plans if plan.stage is PlanStage.CONCLUSION and plan.handler in handlers]
+    return [plan for plan in conclusions if plan.job.settled]

@@ -25,9 +25,9 @@ MAX_PARTS = 64
 """Components of a location, at most; tests with longer ones are ignored."""
 CONTEXT = 4
 """Components next to the test's name that may distinguish a moved test from others of its name."""
-NARROWER = 2
-"""So many components more than necessary may describe a move: `contrib/moved` is now `extras/moved`, and not `contrib`
-is now `extras`, if other tests of `contrib` are removed."""
+MAX_EXTRA_COMPONENTS = 2
+"""A move may be described with so many components more than necessary. `contrib/moved` is now `extras/moved` has one
+more than `contrib` is now `extras`, which does not count if too many other tests of `contrib` are removed."""
 MAX_STEPS = 40_000_000
 """Characters of names, and components of locations, that one search handles: two or three seconds at worst. It takes
 900,000 to find that ten thousand tests moved from one folder to another."""
@@ -179,27 +179,33 @@ def _below(tests: Tests, places: set[Location], steps: StepBudget) -> dict[Locat
 
 
 def _count_moves(old: Tests, added: Tests, steps: StepBudget) -> Counter[tuple[Location, Location]]:
-    """Count the moves of tests, which are recognized by their name and, if necessary, by the components before it."""
+    """Return the possible moves, each an old and a new beginning of locations, and how many tests each explains.
+
+    Tests are paired by their name and up to CONTEXT components before it, which must be unique on both sides. A pair
+    counts for the move of its whole location, for the shortest move that explains it, and for those with up to
+    MAX_EXTRA_COMPONENTS more: a test of `a/x/test_t.py` that is now in `b/x/test_t.py` counts for `a/x/test_t` to
+    `b/x/test_t`, `a` to `b`, and `a/x` to `b/x`. Raises `TooManyStepsError`.
+    """
     moves: Counter[tuple[Location, Location]] = Counter()
-    shared = {name for _, name in old.values()} & {name for _, name in added.values()}
+    shared_names = {name for _, name in old.values()} & {name for _, name in added.values()}
     old_tests, new_tests = (
-        {test: split for test, split in side.items() if split[1] in shared} for side in (old, added)
+        {test: split for test, split in side.items() if split[1] in shared_names} for side in (old, added)
     )
     for context in range(CONTEXT, -1, -1):
         old_by_key, new_by_key = (_by_unique_name(side, context) for side in (old_tests, new_tests))
         steps.take((CONTEXT + 1) * (len(old_tests) + len(new_tests)))
         for key in old_by_key.keys() & new_by_key.keys():
             old_location, new_location = old_tests.pop(old_by_key[key])[0], new_tests.pop(new_by_key[key])[0]
-            steps.take((1 + NARROWER) * (len(old_location) + len(new_location)))
+            steps.take((1 + MAX_EXTRA_COMPONENTS) * (len(old_location) + len(new_location)))
             moves[old_location, new_location] += 1
             common = common_end(old_location, new_location)
-            for end in range(common, max(common - NARROWER - 1, 0), -1):
-                moves[old_location[:-end], new_location[:-end]] += 1
+            for omitted in range(common, max(common - MAX_EXTRA_COMPONENTS - 1, 0), -1):
+                moves[old_location[:-omitted], new_location[:-omitted]] += 1
     return moves
 
 
 def _by_unique_name(tests: Tests, context: int) -> dict[tuple[Location, str], str]:
-    """Return the tests whose name, with the last `context` components of the location, is unique."""
+    """Return each test whose name, with the last `context` components of the location, is unique, by these two."""
     test_by_key: dict[tuple[Location, str], str] = {}
     for test, (location, name) in tests.items():
         key = location[-context:] if context else (), name

@@ -73,7 +73,7 @@ async def judge_targets(
     since = moment - WINDOW - max((target.repair_seconds for target in settings.values()), default=0.0)
     reports = await asyncio.to_thread(store.read, nightly_reports, repository, since)
     # Without results no target is judged by its runs.
-    moves = await TrackingRecord(config, records, NIGHTLY).moves(repository) if reports.first else ()
+    moves = await TrackingRecord(config, records, NIGHTLY).moves(repository) if reports.first_commits else ()
     judgements = []
     for lab, name in keys:
         target, old_state = TargetKey(repository, lab, name), stored.get((lab, name))
@@ -110,8 +110,8 @@ def nightly_outcomes(
         for move in moves
         if move["sha"]
     }
-    commits, first = reports.targets.get(target, {}), reports.first.get(target)
-    if first is None:
+    commits, first_commit_at = reports.targets.get(target, {}), reports.first_commits.get(target)
+    if first_commit_at is None:
         return []
     outcomes = []
     for sha in {*reports.committed, *(sha for sha, moment in moved_at.items() if moment >= since)}:
@@ -121,7 +121,7 @@ def nightly_outcomes(
         report = commits.get(sha)
         # One suite with usable results is enough: the rule asks whether the devices deliver results at all.
         # Commits before the first results of a new target are not missing.
-        if committed_at >= first:
+        if committed_at >= first_commit_at:
             usable = None if report is None else report.infra < report.suites
             outcomes.append(NightlyOutcome(sha, committed_at, testable_at, usable))
     return outcomes

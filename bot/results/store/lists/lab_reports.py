@@ -24,7 +24,10 @@ MOST_UNUSABLE = 20
 
 @dataclass(frozen=True, slots=True)
 class CommitReport:
-    """The suites of a target at a nightly commit: how many have results, and how many of these are infra."""
+    """The suites of a target at a nightly commit: how many have reported, and how many of these are infra.
+
+    Infra: without usable results, because of the lab's setup and not because of the commit.
+    """
 
     committed_at: float
     suites: int
@@ -33,14 +36,17 @@ class CommitReport:
 
 @dataclass(frozen=True, slots=True)
 class TargetActivity:
-    """The uploads of a target. `first` is the time of its first commit on the nightly branch, or None.
+    """The uploads of a target. Times are in seconds since 1970.
+
+    `newest` is its last stored run on the nightly branch, and `first_commit_at` the time of the first commit with
+    results there, both also before the period, and None if there is none.
 
     `latencies` are the seconds from each commit on the nightly branch to the first stored run of each suite, sorted.
     `commits` are those of the period, and `arrived` is when the last of their suites had arrived, by SHA.
     """
 
     newest: Run | None
-    first: float | None
+    first_commit_at: float | None
     latencies: Sequence[float]
     commits: Mapping[str, CommitReport]
     arrived: Mapping[str, float]
@@ -63,34 +69,36 @@ class LabActivity:
 class NightlyReports:
     """The results of all targets of a repository on the nightly branch since a moment.
 
-    `committed` has the time of each commit, and `arrived` the time of its first results from any lab, by SHA. `first`
-    is the time of each target's first commit, also before the period; `targets` has the results of each commit.
+    `committed` has the time of each commit, and `arrived` the time of its first results from any lab, by SHA.
+    `first_commits` has the time of each target's first commit, also before the period; `targets` has the results of
+    each commit, by SHA.
     """
 
     committed: Mapping[str, float]
     arrived: Mapping[str, float]
-    first: Mapping[TargetKey, float]
+    first_commits: Mapping[TargetKey, float]
     targets: Mapping[TargetKey, Mapping[str, CommitReport]]
 
 
 def lab_activity(connection: sa.Connection, repository: str, lab: str, since: float) -> LabActivity:
     """Return what a lab has sent since a moment, in seconds since 1970."""
-    numbers = _targets(connection, repository, lab)
-    first_commits = _first_commits(connection, repository, numbers)
+    id_by_target = _target_ids(connection, repository, lab)
+    target_ids = id_by_target.values()
+    first_commits = _first_commits(connection, repository, target_ids)
     tested, commits = _commits(connection, repository, since)
-    firsts = _first_runs(connection, numbers, since)
-    newest = _newest(connection, numbers.values())
+    first_runs = _first_runs(connection, target_ids, since)
+    newest = _newest(connection, target_ids)
     targets = {
-        name: TargetActivity(
-            newest=newest.get(number),
-            first=first_commits.get(number),
-            latencies=sorted(first.latency for first in firsts.get(number, ())),
-            commits=commits.get(number, {}),
-            arrived=_last_arrivals(firsts.get(number, ())),
+        target: TargetActivity(
+            newest=newest.get(target_id),
+            first_commit_at=first_commits.get(target_id),
+            latencies=sorted(run.latency for run in first_runs.get(target_id, ())),
+            commits=commits.get(target_id, {}),
+            arrived=_last_arrivals(first_runs.get(target_id, ())),
         )
-        for name, number in numbers.items()
+        for target, target_id in id_by_target.items()
     }
-    return LabActivity(targets, tested, _unusable(connection, numbers, since))
+    return LabActivity(targets, tested, _unusable(connection, target_ids, since))
 
 
 def lab_flips(
@@ -116,19 +124,20 @@ def nightly_reports(connection: sa.Connection, repository: str, since: float) ->
     rows = connection.execute(sa.select(table).filter_by(repository=repository))
     targets = {row.id: TargetKey(repository, row.lab, row.target) for row in rows}
     committed, commits = _commits(connection, repository, since)
-    first = _first_commits(connection, repository, {target.full_name: number for number, target in targets.items()})
+    target_ids = list(targets)
+    first_commits = _first_commits(connection, repository, target_ids)
     return NightlyReports(
         committed,
-        _arrived(connection, list(targets), since),
-        {targets[number]: moment for number, moment in first.items()},
-        {targets[number]: reports for number, reports in commits.items()},
+        _arrived(connection, target_ids, since),
+        {targets[target_id]: moment for target_id, moment in first_commits.items()},
+        {targets[target_id]: reports for target_id, reports in commits.items()},
     )
 
 
 def newest_run(connection: sa.Connection, target: TargetKey) -> Run | None:
     """Return the last stored run of a target on the nightly branch, or None."""
-    number = runs.target_id(connection, target)
-    return None if number is None else _newest(connection, [number]).get(number)
+    target_id = runs.target_id(connection, target)
+    return None if target_id is None else _newest(connection, [target_id]).get(target_id)
 
 
 def unusable_targets(connection: sa.Connection, repository: str) -> dict[TargetKey, str]:
@@ -161,19 +170,20 @@ def unusable_targets(connection: sa.Connection, repository: str) -> dict[TargetK
     return unusable
 
 
-def _targets(connection: sa.Connection, repository: str, lab: str) -> dict[str, int]:
+def _target_ids(connection: sa.Connection, repository: str, lab: str) -> dict[str, int]:
+    """Return the ID of each target of a lab, by the target's name."""
     table = schema.targets
     rows = connection.execute(sa.select(table.c.target, table.c.id).filter_by(repository=repository, lab=lab))
     return {row.target: row.id for row in rows}
 
 
-def _first_commits(connection: sa.Connection, repository: str, numbers: Mapping[str, int]) -> dict[int, float]:
-    """Return the time of each target's first commit on the nightly branch."""
+def _first_commits(connection: sa.Connection, repository: str, target_ids: Collection[int]) -> dict[int, float]:
+    """Return the time of each target's first commit with results on the nightly branch, by the target's ID."""
     series = schema.series
     statement = (
         sa.select(series.c.target_id, first_on_nightly().label("first"))
         .select_from(schema.suites.join(series))
-        .where(schema.suites.c.repository == repository, series.c.target_id.in_(numbers.values()))
+        .where(schema.suites.c.repository == repository, series.c.target_id.in_(target_ids))
     )
     first_commits: dict[int, float] = {}
     for row in connection.execute(statement):
@@ -186,7 +196,10 @@ def _first_commits(connection: sa.Connection, repository: str, numbers: Mapping[
 def _commits(
     connection: sa.Connection, repository: str, since: float
 ) -> tuple[dict[str, float], dict[int, dict[str, CommitReport]]]:
-    """Return the commits on the nightly branch that any lab has tested, and the results of each on each target."""
+    """Return the times of the nightly branch's commits that any lab has tested, by SHA, and the results of each target.
+
+    The results are by the target's ID, then by SHA.
+    """
     series, points = schema.series, schema.points
     infra = sa.func.sum(sa.case((points.c.infra != "", 1), else_=0))
     statement = (
@@ -197,9 +210,9 @@ def _commits(
     )
     tested: dict[str, float] = {}
     reports: dict[int, dict[str, CommitReport]] = {}
-    for target, sha, committed_at, suites, broken in connection.execute(statement):
+    for target_id, sha, committed_at, suites, infra_suites in connection.execute(statement):
         tested[sha] = committed_at
-        reports.setdefault(target, {})[sha] = CommitReport(committed_at, int(suites), int(broken))
+        reports.setdefault(target_id, {})[sha] = CommitReport(committed_at, int(suites), int(infra_suites))
     return tested, reports
 
 
@@ -211,46 +224,46 @@ class _FirstRun(NamedTuple):
     latency: float
 
 
-def _first_runs(connection: sa.Connection, numbers: Mapping[str, int], since: float) -> dict[int, list[_FirstRun]]:
-    """Return the first run of each suite at each commit on the nightly branch, by target."""
+def _first_runs(connection: sa.Connection, target_ids: Collection[int], since: float) -> dict[int, list[_FirstRun]]:
+    """Return the first run of each suite at each commit on the nightly branch, by the target's ID."""
     table = schema.runs
     received = sa.func.min(table.c.received_at)
     # Results arrive after their commit, so the condition on `received_at` removes none: it selects the period in the
     # index `nightjar_runs_received`, which has no `committed_at`.
     statement = (
         sa.select(table.c.target_id, table.c.sha, received, received - table.c.committed_at)
-        .where(table.c.target_id.in_(numbers.values()), table.c.received_at >= since)
+        .where(table.c.target_id.in_(target_ids), table.c.received_at >= since)
         .where(schema.unindexed_state == RunState.STORED.value, table.c.mainline, table.c.committed_at >= since)
         .group_by(table.c.target_id, table.c.sha, table.c.suite, table.c.committed_at)
     )
     runs_of_target: dict[int, list[_FirstRun]] = {}
-    for target, *first in connection.execute(statement):
-        runs_of_target.setdefault(target, []).append(_FirstRun(*first))
+    for target_id, *values in connection.execute(statement):
+        runs_of_target.setdefault(target_id, []).append(_FirstRun(*values))
     return runs_of_target
 
 
-def _last_arrivals(firsts: Sequence[_FirstRun]) -> dict[str, float]:
+def _last_arrivals(first_runs: Sequence[_FirstRun]) -> dict[str, float]:
     """Return, for each commit, when the first run of its last suite arrived."""
     arrivals: dict[str, float] = {}
-    for run in firsts:
+    for run in first_runs:
         arrivals[run.sha] = max(run.received_at, arrivals.get(run.sha, 0.0))
     return arrivals
 
 
-def _arrived(connection: sa.Connection, numbers: Sequence[int], since: float) -> dict[str, float]:
+def _arrived(connection: sa.Connection, target_ids: Collection[int], since: float) -> dict[str, float]:
     """Return when the first results of each commit on the nightly branch arrived from any of these targets."""
     table = schema.runs
     statement = (
         sa.select(table.c.sha, sa.func.min(table.c.received_at).label("received_at"))
-        .where(table.c.target_id.in_(numbers), table.c.received_at >= since)
+        .where(table.c.target_id.in_(target_ids), table.c.received_at >= since)
         .where(schema.unindexed_state == RunState.STORED.value, table.c.mainline, table.c.committed_at >= since)
         .group_by(table.c.sha)
     )
     return {row.sha: row.received_at for row in connection.execute(statement)}
 
 
-def _newest(connection: sa.Connection, numbers: Collection[int]) -> dict[int, Run]:
-    """Return the last stored run on the nightly branch of each of some targets."""
+def _newest(connection: sa.Connection, target_ids: Collection[int]) -> dict[int, Run]:
+    """Return the last stored run of each target on the nightly branch, by the target's ID."""
     table, targets = schema.runs, schema.targets
     # One subquery per target stops at its last run in the index `nightjar_runs_received`; a maximum by group would read
     # all runs.
@@ -262,16 +275,16 @@ def _newest(connection: sa.Connection, numbers: Collection[int]) -> dict[int, Ru
         .correlate(targets)
         .scalar_subquery()
     )
-    rows = connection.execute(runs.select().where(table.c.id.in_(sa.select(last).where(targets.c.id.in_(numbers)))))
+    rows = connection.execute(runs.select().where(table.c.id.in_(sa.select(last).where(targets.c.id.in_(target_ids)))))
     return {row["target_id"]: runs.read(row) for row in rows.mappings()}
 
 
-def _unusable(connection: sa.Connection, numbers: Mapping[str, int], since: float) -> list[Run]:
+def _unusable(connection: sa.Connection, target_ids: Collection[int], since: float) -> list[Run]:
     """Return the newest uploads since a moment that were refused, or whose files never arrived."""
     table = schema.runs
     states = [RunState.REFUSED.value, RunState.INCOMPLETE.value]
     statement = runs.select().where(
-        table.c.target_id.in_(numbers.values()), table.c.received_at >= since, schema.unindexed_state.in_(states)
+        table.c.target_id.in_(target_ids), table.c.received_at >= since, schema.unindexed_state.in_(states)
     )
     newest_first = statement.order_by(table.c.received_at.desc(), table.c.id.desc()).limit(MOST_UNUSABLE)
     return [runs.read(row) for row in connection.execute(newest_first).mappings()]

@@ -42,6 +42,9 @@ MOST_TESTS = 1_000
 _RAN = bytes(
     0xFF if 0 < byte < STATUS_BYTES and byte & STATUS_BITS != CODES[Status.SKIPPED] else 0 for byte in range(256)
 )
+"""Translates a status column into 0xFF for tests that ran, and 0 for others."""
+_TIMED = bytes(0xFF if byte else 0 for byte in range(256))
+"""Translates a duration column into 0xFF for tests with a duration, and 0 for others."""
 Combination = tuple[int, ...]
 """The numbers that stand for the durations of a test in the last good runs."""
 
@@ -118,7 +121,10 @@ def durations_of(connection: sa.Connection, query: ListedTests) -> Durations:
 def _columns(
     connection: sa.Connection, suites: Sequence[SuiteOnTarget], points: dict[int, list[LinkedPoint]]
 ) -> dict[int, list[bytes]]:
-    """Return the durations of each suite in its last good runs, 0 where a test did not run; all of one length."""
+    """Return a duration column for each of a suite's last good commits, by series, 0 where a test did not run.
+
+    All columns of a suite have one length.
+    """
     places = {suite.series: [suite.place_at(point.sha) for point in points.get(suite.series, ())] for suite in suites}
     stored = stored_runs(connection, [place for suite_places in places.values() for place in suite_places])
     statuses = status_columns(connection, numbers_of(stored))
@@ -127,7 +133,7 @@ def _columns(
     for series, suite_places in places.items():
         length = max((len(statuses.get(place, b"")) for place in suite_places), default=0)
         columns[series] = [
-            _masked(durations[place], statuses[place].translate(_RAN), length)
+            _merged_durations(durations[place], statuses[place].translate(_RAN), length)
             for place in suite_places
             if place in statuses
         ]
@@ -146,8 +152,13 @@ def _duration_columns(connection: sa.Connection, stored: dict[Place, list[runs.B
     return {place: [blobs[number] for number in place_runs] for place, place_runs in numbers_of(stored).items()}
 
 
-def _masked(columns: Sequence[bytes], ran: bytes, length: int) -> bytes:
-    """Return the durations of tests that ran; the last of several runs that timed a test counts."""
+def _merged_durations(columns: Sequence[bytes], ran: bytes, length: int) -> bytes:
+    """Merge the duration columns of the runs of one suite at one commit, such as its shards, in their order.
+
+    A column has one byte for each test: `nightjar_formats.columns.duration` reads it. If several runs timed a test, the
+    last one counts. `ran` is 0xFF for tests that ran and 0 for others, whose durations become 0. The result has
+    `length` bytes.
+    """
     # Each column is one large number, so that no loop runs over the tests.
     merged = 0
     for column in columns:
@@ -155,9 +166,6 @@ def _masked(columns: Sequence[bytes], ran: bytes, length: int) -> bytes:
         merged = (merged & ~timed) | int.from_bytes(column, "little")
     merged &= int.from_bytes(ran, "little")
     return merged.to_bytes(length, "little")
-
-
-_TIMED = bytes(0xFF if byte else 0 for byte in range(256))
 
 
 def _mean(combination: Combination) -> float | None:
