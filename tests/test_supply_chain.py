@@ -106,6 +106,7 @@ def test_no_file_installs_a_name_that_is_not_published() -> None:
         ("pipx run nightjar-ci", {"nightjar-ci"}),
         ("pip install ./lab . git+https://git.example.org/nightjar@SHA#subdirectory=lab", set()),
         ("pip install --require-hashes -r requirements.txt && echo done", set()),
+        ("pip install --upgrade --upgrade-strategy eager ./lab .", set()),
         ('.venv/bin/pip install --quiet @PACKAGE@ "$NIGHTJAR_ACTION"', set()),
     ],
 )
