@@ -25,7 +25,7 @@ from scripts.texts import texts_page
 
 ROOT = Path(__file__).parents[1]
 CONFIG = app_model()
-README = Path("README.md")
+CONTRIBUTORS = Path("docs/contributors.md")
 INSTALLING = Path("docs/installing.md")
 SECURITY = Path("docs/security.md")
 ARCHITECTURE = Path("docs/architecture.md")
@@ -47,8 +47,8 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
     """Return what each generated file that git keeps should contain, by its path in the checkout."""
     written: dict[Path, str] = {**config_docs.documents(root, CONFIG), **guide.documents(root)}
     for page, name, content in (
-        (README, "commands", commands_table(REGISTRY)),
-        (README, "features", config_docs.features_table(CONFIG)),
+        (CONTRIBUTORS, "commands", commands_table(REGISTRY)),
+        (FEATURES_PAGE, "features", config_docs.features_table(CONFIG)),
         (INSTALLING, "registration", registration_text()),
         (SECURITY, "limits", limits_table()),
         (ARCHITECTURE, "feature-map", feature_map()),

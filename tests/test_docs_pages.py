@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
 
+from bot.app.lab_lines import first_run_commands
 from bot.app.load import parse_config
 from scripts.docs import PAGES, TEXTS, documents
 from scripts.pages import contents, headings, links, prose
@@ -81,13 +83,26 @@ def test_the_page_of_texts_has_contents_and_sections() -> None:
 
 
 def test_the_first_screen_of_the_readme_shows_what_it_is_and_how_to_run_it() -> None:
-    screen = "\n".join(read(Path("README.md")).splitlines()[:30])
-    example = re.search(r"```yaml\n(.*?)```", screen, re.DOTALL)
-    assert example is not None
-    assert len(example[1].splitlines()) == 2
-    assert parse_config(example[1].encode(), "app.yaml").repository("octocat/compiler")
-    for needed in ("![", "make demo", "make test", "pip install ./lab .", "nightjar serve --config app.yaml"):
+    readme = read(Path("README.md"))
+    screen = "\n".join(readme.splitlines()[:30])
+    assert screen.count("![") == readme.count("![") == 1
+    for needed in ("pip install ./lab .", "nightjar serve", "make demo", "nightjar lab add"):
         assert needed in screen
+    assert not re.search(r"^ *\|", readme, re.MULTILINE), "tables are in docs/"
+    example = re.search(r"```yaml\n(.*?)```", readme, re.DOTALL)
+    assert example is not None
+    assert len(example[1].strip().splitlines()) == 2
+    assert parse_config(textwrap.dedent(example[1]).encode(), "app.yaml").repository("octocat/compiler")
+
+
+def test_the_readme_shows_the_commands_that_nightjar_lab_add_prints() -> None:
+    shown = re.sub(r" +#.*", "", read(Path("README.md")).replace("\\\n", " "))
+    commands = [re.sub(" +", " ", line) for line in re.findall(r"^\$ (.*)$", shown, re.MULTILINE)]
+    printed = first_run_commands("https://ci.example.org", "…", "octocat/compiler", "example-lab", "board")
+    assert commands[-4:] == [
+        "nightjar lab add example-lab --target board",
+        *[line.replace("'…'", "…") for line in printed],
+    ]
 
 
 OURS = re.compile(r"`((?:benchmarks|bot|deploy|docs|handlers|lab|sandbox|scripts|tests)/[^`\s<>*…:]*)[^`]*`")

@@ -5,10 +5,14 @@ from __future__ import annotations
 # -- the service --
 
 AWAY = "{place} cannot be reached now: {reason}"
-DENIED = "{place}: {action} is denied to these AWS credentials; allow it in a policy (docs/labs.md has the policies)"
+DENIED = (
+    "{place}: {action} is denied to these AWS credentials; allow it in a policy (docs/hardware-results.md has the "
+    "policies)"
+)
 DENIED_UPLOAD = (
     "{place}: {action} is denied: the bucket's policy denies it, or no policy allows it to these credentials; "
-    "docs/labs.md has the policies. On Ceph and other stores that do not support s3:if-none-match, the bucket policy "
+    "docs/hardware-results.md has the policies. On Ceph and other stores that do not support s3:if-none-match, the "
+    "bucket policy "
     "for AWS denies every upload: replace it with the policy for those stores"
 )
 DENIED_KEY = (
@@ -17,7 +21,7 @@ DENIED_KEY = (
 )
 NO_CONDITIONAL_WRITES = (
     "{place}: this store lacks conditional writes (If-None-Match: *), without which files could be overwritten; update "
-    "the store, or set AWS_ENDPOINT_URL and the bucket to one that has them (docs/labs.md)"
+    "the store, or set AWS_ENDPOINT_URL and the bucket to one that has them (docs/hardware-results.md)"
 )
 NOT_IMPLEMENTED = "{place}: this store does not implement {action}; update it, or set AWS_ENDPOINT_URL to one that does"
 NOWHERE = (

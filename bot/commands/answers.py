@@ -89,7 +89,7 @@ def offered_commands(registry: CommandRegistry, config: RepositoryConfig) -> lis
 
 
 def commands_table(registry: CommandRegistry, mention: str = "@ci") -> str:
-    """Write the table of all commands for the README and the docs."""
+    """Write the table of all commands for docs/contributors.md."""
     return _table(registry, mention)
 
 

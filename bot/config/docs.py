@@ -65,7 +65,7 @@ def errors_example(model: type[Config]) -> str:
 
 
 def features_table(model: type[Config]) -> str:
-    """Return the table of features for the README, each with its keys."""
+    """Return the table of features for docs/features.md, each with its keys."""
     rows, repository = [], repository_model(model)
     for name, annotation in key_types(repository).items():
         field, inner = repository.model_fields[name], model_of(annotation)

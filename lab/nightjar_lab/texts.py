@@ -99,10 +99,14 @@ BAD_ENDPOINT = "AWS_ENDPOINT_URL is not a web address; correct it, as in https:/
 OTHER_REGION = "bucket {bucket} is in another region; set AWS_DEFAULT_REGION to that region"
 WRONG_CLOCK = "bucket {bucket}: AWS does not accept the signature, because this machine's clock is wrong; correct it"
 FILE_CHANGED = "a file changed during the upload to {bucket}; upload again when nothing writes to it"
-DENIED = "bucket {bucket}: {action} is denied to these credentials; ask the maintainers (docs/labs.md has the policies)"
+DENIED = (
+    "bucket {bucket}: {action} is denied to these credentials; ask the maintainers (docs/hardware-results.md has the "
+    "policies)"
+)
 DENIED_UPLOAD = (
     "bucket {bucket}: {action} is denied to these credentials; correct NIGHTJAR_LAB, NIGHTJAR_REPOSITORY and "
-    "NIGHTJAR_BUCKET, or ask the maintainers for the policy (docs/labs.md; Ceph and other stores need one of their own)"
+    "NIGHTJAR_BUCKET, or ask the maintainers for the policy (docs/hardware-results.md; Ceph and other stores need one "
+    "of their own)"
 )
 DENIED_KEY = (
     "bucket {bucket}: {action} is denied to these credentials: the bucket is encrypted with a key of AWS KMS; ask the "
@@ -111,7 +115,7 @@ DENIED_KEY = (
 NO_CONDITIONAL_WRITES = (
     "bucket {bucket}: this store lacks conditional writes (If-None-Match: *), without which results could be "
     "overwritten; ask the maintainers to update it, or set AWS_ENDPOINT_URL and NIGHTJAR_BUCKET to a store that has "
-    "them (docs/labs.md)"
+    "them (docs/hardware-results.md)"
 )
 NOT_IMPLEMENTED = "bucket {bucket}: this store does not implement {action}; set AWS_ENDPOINT_URL to a store that does"
 BUCKET_REFUSED = "bucket {bucket}: {action} was refused ({reason}); correct the AWS_* variables"

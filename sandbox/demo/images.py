@@ -1,4 +1,4 @@
-"""Regenerate the screenshots of the README, which show the demo's own pages: `make images`.
+"""Regenerate the screenshots of the README and docs/, which show the demo's own pages: `make images`.
 
 It needs Chromium and a font with emoji, and uses the DevTools protocol, which can capture a page that is higher than
 the window

@@ -2,7 +2,7 @@
 
 It runs the bot's own code: the transitions, the queue, the store on a dictionary or a database, the effects of
 requests, pushes and approvals, the sweep with app.yaml, and the limits of writes to GitHub. Agents of labs follow
-`docs/labs.md`: they send a heartbeat every minute, and stop a test when its lease ends.
+`docs/labs-on-request.md`: they send a heartbeat every minute, and stop a test when its lease ends.
 """
 
 from __future__ import annotations

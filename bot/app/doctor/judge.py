@@ -48,7 +48,7 @@ from bot.github.repositories.installed import ListedRepository
 from bot.github.repositories.known import KnownRepository, LeftAlone
 
 OPTIONAL = frozenset({"members", "merge_queues"})
-"""Permissions that an App may leave out, as the README says. None has those `on_demand` until it needs them."""
+"""Permissions that an App may leave out, as docs/installing.md says. None has those `on_demand` until it needs them."""
 OPTIONAL_EVENTS = frozenset({"merge_group"})
 """Events that an App without an optional permission does not receive."""
 WEBHOOK_PATH = "/webhook"

@@ -26,7 +26,7 @@ from bot.app.doctor.texts import (
     QUEUE,
     QUEUES_OK,
     RENEW_TOKEN,
-    SEE_LABS_GUIDE,
+    SEE_BUCKET_GUIDE,
     SET_CREDENTIALS,
 )
 from bot.aws.bucket import Bucket, NoSpace
@@ -78,7 +78,7 @@ async def check_buckets(config: Config, aws: Aws, database_url: str) -> list[Fin
         try:
             await check
         except UserError as error:
-            problems.append((str(error), SEE_LABS_GUIDE))
+            problems.append((str(error), SEE_BUCKET_GUIDE))
         except TryAgain as error:
             problems.append((str(error), CHECK_BUCKET))
     names = ", ".join(sorted({name for name, _ in places}))

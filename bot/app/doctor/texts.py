@@ -70,11 +70,11 @@ FREE_SPACE = "free space on the disk of the database, or name a bucket (results.
 BUCKETS_OK = "{names} can be listed"
 MANY_OBJECTS = (
     ". In {names}, the bot lists 10,000 objects or more again and again: set results.queue to an SQS queue "
-    "(docs/labs.md), so that it finds runs within seconds and lists rarely"
+    "(docs/hardware-results.md), so that it finds runs within seconds and lists rarely"
 )
 QUEUES_OK = "; {queues} can be read"
 QUEUE = "queue {queue}"
-SEE_LABS_GUIDE = "docs/labs.md has the policies for the bot and labs"
+SEE_BUCKET_GUIDE = "docs/hardware-results.md has the policies for the bot and labs"
 CHECK_BUCKET = "check AWS_ENDPOINT_URL and this machine's connection; the bot retries by itself"
 
 # -- Jenkins --
