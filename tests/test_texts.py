@@ -114,6 +114,20 @@ def test_if_a_folder_has_a_texts_module_its_sentences_are_there() -> None:
     assert elsewhere == []
 
 
+PYTHON_VALUES = {"lab/nightjar_lab/pytest/texts.py": "values of a conftest.py, which its author wrote in Python"}
+
+
+def test_no_text_shows_a_value_as_python_does() -> None:
+    shown = [
+        f"{path}: {name}"
+        for path in modules()
+        if holds_texts(path) and path.as_posix() not in PYTHON_VALUES
+        for name, text, _ in constants(ROOT / path, calls=False)
+        if "!r}" in text
+    ]
+    assert shown == []
+
+
 OWN_FILE = ".github/nightjar.yaml"
 NAMED = Pattern(r"`([a-z_]+(?:: [a-z_]+)+):?`|\b((?:[a-z_]+\.)+[a-z_]+)\b")
 """Keys as texts name them: `merge: method:`, docker_update.base."""

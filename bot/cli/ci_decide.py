@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from nightjar_formats.terminal import quoted_text
 from nightjar_lab.ci.ask_bot import CannotAsk, ask_bot, commit_path, pull_request_path
 from nightjar_lab.ci.decision import CiDecision, run_everything
 from nightjar_lab.ci.forms import FORMS
@@ -62,7 +63,7 @@ class PullRequestNumber(click.ParamType[int]):
         # Eleven digits are enough to know that a number is too large, and int() raises for more than 4,300.
         if text.isascii() and text.isdecimal() and 1 <= int(text[:11]) < 2**31:
             return int(text)
-        self.fail(NOT_A_PULL_REQUEST.format(value=value), param, ctx)
+        self.fail(NOT_A_PULL_REQUEST.format(value=quoted_text(str(value))), param, ctx)
 
 
 class BranchOrNothing(click.ParamType[str]):
@@ -76,9 +77,9 @@ class BranchOrNothing(click.ParamType[str]):
         if text.lower() in NO_VALUE:
             return ""
         if text.startswith(HEADS):
-            self.fail(NOT_A_REF.format(value=value, problem=WHOLE_REF), param, ctx)
+            self.fail(NOT_A_REF.format(value=quoted_text(str(value)), problem=WHOLE_REF), param, ctx)
         if not _IS_BRANCH.fullmatch(text):
-            self.fail(NOT_A_BRANCH.format(value=value), param, ctx)
+            self.fail(NOT_A_BRANCH.format(value=quoted_text(str(value))), param, ctx)
         return text
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from nightjar_formats.terminal import escape_controls
+from nightjar_formats.terminal import escape_controls, quoted_text
 
 from bot.cli.env_file import ENV_FILE, add_to_environment, read_env_file
 from bot.cli.texts import DATABASE_AWAY, INVALID_VALUE, TWO_CONFIGS
@@ -50,7 +50,7 @@ class Matching(click.ParamType[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the text, or fail as click does."""
         if not self._pattern.fullmatch(str(value)):
-            self.fail(INVALID_VALUE.format(value=value, words=self._words), param, ctx)
+            self.fail(INVALID_VALUE.format(value=quoted_text(str(value)), words=self._words), param, ctx)
         return str(value)
 
 

@@ -2,7 +2,7 @@
 
 # -- every command --
 
-INVALID_VALUE = "{value!r} must be {words}"
+INVALID_VALUE = "{value} must be {words}"
 TWO_CONFIGS = "this folder has {names}; remove one, or name the file"
 ENV_FILE_UNREADABLE = "{path} cannot be read: {reason}; make it readable for the user that runs this command"
 ENV_FILE_TOO_LARGE = "{path} is larger than {most} KiB, the maximum; it should hold environment variables only"
@@ -71,7 +71,7 @@ WHICH_REPOSITORY = "name the repository with --repo OWNER/NAME; {path} has: {nam
 SHOWN_ONCE_LAB = "The token is not shown again. Store it as NIGHTJAR_LAB_TOKEN where the lab's agent runs."
 REVOKED = "revoked {id}"
 EXPIRED = "{moment} (expired)"
-LIFETIME = "{value!r} must be a number of days from 1d to {most}d, or {never}"
+LIFETIME = "{value} must be a number of days from 1d to {most}d, or {never}"
 LONG_NOTE = "must have at most {most} characters"
 
 # -- backup, restore --
@@ -85,9 +85,9 @@ NO_SOURCE = "none of --api, NIGHTJAR_URL, GITHUB_TOKEN and public_url in app.yam
 INVALID_CONFIG = "could not read app.yaml ({fault})"
 REPOSITORY_NOT_LISTED = "{path} does not list {repository}"
 NO_REPOSITORY_NAMED = "name the repository: --repo OWNER/NAME"
-NOT_A_PULL_REQUEST = "{value!r} must be the number of a pull request; leave it empty for other builds"
-NOT_A_BRANCH = "{value!r} must be the name of a branch, as in main"
-NOT_A_REF = "{value!r} {problem}"
+NOT_A_PULL_REQUEST = "{value} must be the number of a pull request; leave it empty for other builds"
+NOT_A_BRANCH = "{value} must be the name of a branch, as in main"
+NOT_A_REF = "{value} {problem}"
 BAD_GITHUB_URL = "GITHUB_API_URL {problem}"
 
 # -- ci docker-images --

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, LiteralString
 
 import click
-from nightjar_formats.terminal import escape_controls
+from nightjar_formats.terminal import escape_controls, quoted_text
 from nightjar_lab.cli.options import TARGET
 
 from bot.app.lab_lines import MAIN, app_yaml_lines, first_run_commands
@@ -76,7 +76,7 @@ class Lifetime(click.ParamType[int]):
         days = text.removesuffix("d")
         if text.endswith("d") and days.isascii() and days.isdecimal() and 1 <= int(days[:9]) <= LONGEST_DAYS:
             return int(days)
-        self.fail(LIFETIME.format(value=value, most=LONGEST_DAYS, never=NEVER), param, ctx)
+        self.fail(LIFETIME.format(value=quoted_text(str(value)), most=LONGEST_DAYS, never=NEVER), param, ctx)
 
 
 @dataclass(frozen=True, slots=True)

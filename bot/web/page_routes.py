@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import Any, TypeVar
 
 from aiohttp import web
+from nightjar_formats.terminal import quoted_text
 from procrastinate.exceptions import ConnectorException
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticSerializationError
@@ -227,7 +228,9 @@ def _fault(model: type[BaseModel], name: str, texts_by_name: Mapping[str, str], 
     if name not in texts_by_name:
         return MISSING_QUERY.format(name=name, meaning=meaning)
     reason = WRONG_FORM if error["type"] == "string_pattern_mismatch" else error["msg"]
-    return BAD_QUERY.format(name=name, given=texts_by_name[name][:LONGEST_SHOWN], why=reason, meaning=meaning)
+    return BAD_QUERY.format(
+        name=name, given=quoted_text(texts_by_name[name][:LONGEST_SHOWN]), why=reason, meaning=meaning
+    )
 
 
 def _json(content: BaseModel) -> bytes:

@@ -18,6 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
+from nightjar_formats.terminal import quoted_text
+
 from bot.core.errors import UserError
 from bot.core.patterns import SPACE, Pattern
 from bot.github.text.markdown import code
@@ -136,7 +138,9 @@ class _References(configparser.Interpolation):
                 parts.append("%")
                 pending.append(rest[1:])
             elif percent and reference is None:
-                raise configparser.InterpolationSyntaxError(option, section, LONE_PERCENT.format(value=value))
+                raise configparser.InterpolationSyntaxError(
+                    option, section, LONE_PERCENT.format(value=quoted_text(value))
+                )
             elif reference is not None and percent:
                 name, followed = parser.optionxform(reference["name"]), followed + 1
                 if name not in defaults:

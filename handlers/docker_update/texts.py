@@ -27,6 +27,6 @@ TOO_MANY_IMAGES = "the file of images has {count} images, more than the maximum 
 NOT_IN_PLACE = "the tags of {names} cannot be replaced; write each image as NAMESPACE/NAME:TAG on a line of its own"
 NO_TAGS = "{image} has no tag such as 20221013-060115-61c9742ea on Docker Hub"
 NO_COMMON_TAG = "{images} share the tag {variable}, and Docker Hub has no tag that all of them have"
-LONE_PERCENT = "a lone % in {value!r}; write %% instead"
+LONE_PERCENT = "a lone % in {value}; write %% instead"
 
 UPDATE_OF_ITS_BASE = "branch and base must differ: the bot force-pushes and deletes branch"

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 from nightjar_formats.errors import AlreadyThere, TryAgain, UserError
 from nightjar_formats.store_errors import KMS, NOT_IMPLEMENTED, denied_action, refusal_reason
+from nightjar_formats.terminal import quoted_text
 from nightjar_lab import texts
 
 CONNECT_TIMEOUT, READ_TIMEOUT = 5, 30
@@ -174,7 +175,7 @@ class LabBucket:
         except exceptions.ProfileNotFound:
             raise UserError(texts.NO_PROFILE) from None
         except exceptions.ParamValidationError:
-            raise UserError(texts.BAD_BUCKET.format(bucket=self.name)) from None
+            raise UserError(texts.BAD_BUCKET.format(bucket=quoted_text(self.name))) from None
         except exceptions.BotoCoreError as error:
             # Show only the kind of the error: its text may contain an address with a password.
             raise TryAgain(texts.BUCKET_AWAY.format(bucket=self.name, reason=type(error).__name__)) from None

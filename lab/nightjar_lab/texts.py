@@ -84,7 +84,7 @@ NO_BUCKET = (
     "bucket {bucket} does not exist at the account or endpoint that the AWS_* variables name; correct NIGHTJAR_BUCKET "
     "or AWS_ENDPOINT_URL"
 )
-BAD_BUCKET = "{bucket!r} cannot be the name of a bucket; correct NIGHTJAR_BUCKET"
+BAD_BUCKET = "{bucket} cannot be the name of a bucket; correct NIGHTJAR_BUCKET"
 BAD_CREDENTIALS = (
     "bucket {bucket}: AWS does not accept these credentials ({reason}); renew AWS_ACCESS_KEY_ID and "
     "AWS_SECRET_ACCESS_KEY, or log in to the role again"

@@ -1,6 +1,6 @@
 from hypothesis import given
 from hypothesis import strategies as st
-from nightjar_formats.terminal import escape_controls
+from nightjar_formats.terminal import escape_controls, quoted_text
 
 from bot.core.terminal import _width, table
 
@@ -19,6 +19,10 @@ def test_nothing_in_a_cell_can_end_the_line_or_move_the_cursor() -> None:
     hostile = "a\nb\r\x1b[2J\x07\u2028\u202e"
     assert escape_controls(hostile) == "a\\nb\\r\\x1b[2J\\x07\\u2028\\u202e"
     assert len(table(("X",), [(hostile,)]).splitlines()) == 2
+
+
+def test_a_value_in_a_message_is_quoted_and_always_printable() -> None:
+    assert quoted_text("it's\n\x1b[2J\ud800") == '"it\'s\\n\\x1b[2J\\ud800"'
 
 
 def test_the_last_column_is_truncated_to_the_width() -> None:

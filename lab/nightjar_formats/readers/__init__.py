@@ -21,6 +21,7 @@ from nightjar_formats.readers.tap import ktap, tap
 from nightjar_formats.readers.xml.text import begins_xml
 from nightjar_formats.readers.xml.walk import root_of
 from nightjar_formats.refused import Refused, TooMuch
+from nightjar_formats.terminal import quoted_text
 
 Reader = Callable[[BinaryIO, Repairs], Iterator[CaseOrRun]]
 """Reads the cases of a file, and records each repair that the file needed."""
@@ -97,7 +98,7 @@ def format_named(format: str, name: str) -> str:
     """Return the own name of a format. Raises Refused, with the `name` of the file in the text, for an unknown one."""
     own_name = ALIASES.get(format, format)
     if own_name not in FORMATS:
-        raise Refused(texts.UNKNOWN_FORMAT.format(name=name, format=format, known=KNOWN))
+        raise Refused(texts.UNKNOWN_FORMAT.format(name=name, format=quoted_text(format), known=KNOWN))
     return own_name
 
 
@@ -144,7 +145,7 @@ def guess(head: bytes) -> str:
         return _ROOTS.get(root_of(head), "junit")
     if refusal := refusal_of(text):
         raise Refused(refusal)
-    raise Refused(texts.UNKNOWN_CONTENT.format(known=KNOWN, head=head[:40]))
+    raise Refused(texts.UNKNOWN_CONTENT.format(known=KNOWN, head=quoted_text(head[:40].decode(errors="replace"))))
 
 
 def _of_events(head: bytes) -> str:

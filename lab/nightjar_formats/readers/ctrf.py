@@ -18,6 +18,7 @@ from nightjar_formats.readers.json.stream import ITEMS, SCALAR, JsonReader, Shap
 from nightjar_formats.readers.pytest.phases import GOOD, split, without_group
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
 from nightjar_formats.refused import Refused
+from nightjar_formats.terminal import quoted_text
 
 FORMAT = "ctrf"
 SHOWN = 80
@@ -109,7 +110,7 @@ def _status(test: Mapping[str, Any], name: str) -> tuple[Status, Trouble]:
     word, raw = test.get("status"), test.get("rawStatus")
     status = STATUS.get(word) if isinstance(word, str) else None
     if status is None:
-        raise Refused(texts.CTRF_STATUS.format(what=FORMAT, name=name[:SHOWN], status=str(word)[:SHOWN]))
+        raise Refused(texts.CTRF_STATUS.format(what=FORMAT, name=name[:SHOWN], status=quoted_text(str(word)[:SHOWN])))
     return RAW.get(raw.lower() if isinstance(raw, str) else "", (status, Trouble.NONE))
 
 

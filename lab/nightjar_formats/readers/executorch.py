@@ -18,6 +18,7 @@ from nightjar_formats.readers import texts, values
 from nightjar_formats.readers.decoding.utf_8 import repaired
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
 from nightjar_formats.refused import Refused, TooMuch
+from nightjar_formats.terminal import quoted_text
 
 FORMAT = "executorch-csv"
 TEST, SUBTEST, RESULT, DETAIL, ERROR = "Test ID", "Subtest", "Result", "Result Detail", "Error"
@@ -210,7 +211,7 @@ def _rows(stream: BinaryIO, repairs: Repairs) -> Iterator[dict[str, str]]:
             row[TEST] = UNNAMED
             repairs.add(Repair.NAMELESS, lines.row)
         if status_of(row) is None:
-            raise Refused(texts.CSV_RESULT.format(what=FORMAT, line=lines.row, result=row[RESULT][:80]))
+            raise Refused(texts.CSV_RESULT.format(what=FORMAT, line=lines.row, result=quoted_text(row[RESULT][:80])))
         yield row
 
 

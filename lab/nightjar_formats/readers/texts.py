@@ -19,8 +19,8 @@ from nightjar_formats.limits import (
 )
 
 # The format
-UNKNOWN_FORMAT = "{name}: unknown format {format!r}; available: {known}"
-UNKNOWN_CONTENT = "The content is in none of the formats {known}. It begins {head!r}"
+UNKNOWN_FORMAT = "{name}: unknown format {format}; available: {known}"
+UNKNOWN_CONTENT = "The content is in none of the formats {known}. It begins {head}"
 OTHER_TOOL = "this is {what}, which is not read: {remedy}"
 OTHER_JSON = (
     "this is JSON of another tool, with the members {members}, which is not read: write JUnit, for which most tools "
@@ -72,10 +72,10 @@ REPAIRED_NOT_JSON = "lines that are not JSON were ignored ({count:,}, the first 
 LEFT_OUT = "\n[… {removed:,} characters are left out here …]\n"
 MORE_OUTCOMES = " (and {count} more)"
 LONG_NAME = (
-    "A test's name has {length:,} characters; at most {limit:,} are accepted (pytest: ids=). It begins with {start!r}"
+    "A test's name has {length:,} characters; at most {limit:,} are accepted (pytest: ids=). It begins with {start}"
 )
 LONG_NAME_AND_CLASS = (
-    "a test's name and class have {count:,} characters; at most {limit:,} are accepted (pytest: ids=): {head!r}…"
+    "a test's name and class have {count:,} characters; at most {limit:,} are accepted (pytest: ids=): {head}…"
 )
 UNFINISHED = "The process ended while this test ran"
 MUCH_UNFINISHED = "{what}: the tests in progress have more than {most:,} characters"
@@ -142,10 +142,10 @@ WALK_NAMES = "{what}: line {line}: more than {limit:,} different names of elemen
 NUNIT_2 = (
     "{what}: <test-results> is the format of NUnit 2: write NUnit 3's, as in --result=TestResult.xml;format=nunit3"
 )
-NUNIT_RESULT = "{name} has the result {result!r}; expected Passed, Failed, Skipped, Inconclusive or Warning"
-XUNIT_RESULT = "{name} has the result {result!r}; expected Pass, Fail, Skip or NotRun"
+NUNIT_RESULT = "{name} has the result {result}; expected Passed, Failed, Skipped, Inconclusive or Warning"
+XUNIT_RESULT = "{name} has the result {result}; expected Pass, Fail, Skip or NotRun"
 TRX_NO_OUTCOME = "the result has no outcome"
-TRX_OUTCOME = "{name} has the outcome {outcome!r}, which Visual Studio does not use"
+TRX_OUTCOME = "{name} has the outcome {outcome}, which Visual Studio does not use"
 
 # XML of other tools
 USE_ROBOT = (
@@ -201,7 +201,7 @@ REPORT_NO_TESTS = (
     "{what}: there is no list `tests`, which is needed; if the report was made with --json-report-summary, leave that "
     "option out"
 )
-REPORT_NO_OUTCOME = "{what}: {nodeid} has neither phases nor a known outcome, but {outcome!r}"
+REPORT_NO_OUTCOME = "{what}: {nodeid} has neither phases nor a known outcome, but {outcome}"
 REPORT_SUBTEST_FAILED = "A subtest failed; pytest-json-report does not say why (pytest-reportlog does)"
 REPORT_HIDDEN = (
     "pytest failed, but none of these tests did: a subtest of one of the {count:,} tests with subtests failed, and "
@@ -210,7 +210,7 @@ REPORT_HIDDEN = (
 
 # CTRF and ExecuTorch
 CTRF_NO_TESTS = "{what}: there is no list `results.tests`"
-CTRF_STATUS = "{what}: {name} has the status {status!r}; expected passed, failed, skipped, pending or other"
+CTRF_STATUS = "{what}: {name} has the status {status}; expected passed, failed, skipped, pending or other"
 CSV_NO_HEADER = "{what}: the first line must name the columns, including {columns}"
 CSV_CUT_OFF = "{what}: the row of line {line}{test} is cut off: the process died, or the file is incomplete"
 CSV_LONG_ROW = f"{{what}}: the row of line {{line}} has more than {MAX_ROW_BYTES >> 20} MiB"
@@ -219,7 +219,7 @@ CSV_SURPLUS = "{what}: the row of line {line} has {fields} fields, but the first
 CSV_INVALID = "{what}: line {line} is not CSV: {error}"
 CSV_NOT_UTF_8 = "{what}: line {line} has bytes that are not UTF-8"
 CSV_MANY_SUBTESTS = "{what}: {test} has more than {limit} rows"
-CSV_RESULT = "{what}: the row of line {line} has the result {result!r}; expected Pass, Fail or Skip"
+CSV_RESULT = "{what}: the row of line {line} has the result {result}; expected Pass, Fail or Skip"
 
 # Go and Rust
 GO_NO_EVENT = "{what}: no line is an event of `go test -json`"

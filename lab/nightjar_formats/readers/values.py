@@ -10,6 +10,7 @@ from nightjar_formats.limits import MAX_RAW_NAME
 from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers import fields, texts
 from nightjar_formats.refused import TooMuch
+from nightjar_formats.terminal import quoted_text
 
 MAX_LINE = 10_000_000
 
@@ -29,7 +30,7 @@ def name(value: object) -> str:
     if not isinstance(value, str):
         return ""
     if len(value) > MAX_RAW_NAME:
-        raise TooMuch(texts.LONG_NAME.format(length=len(value), limit=MAX_RAW_NAME, start=value[:80]))
+        raise TooMuch(texts.LONG_NAME.format(length=len(value), limit=MAX_RAW_NAME, start=quoted_text(value[:80])))
     return value
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nightjar_formats.model import FULL_SHA, LAB_NAME, REPOSITORY_NAME, RUN_NAME, SUITE_NAME, TARGET_NAME
+from nightjar_formats.terminal import quoted_text
 from nightjar_lab.api import check_address
 from nightjar_lab.cli import texts
 from nightjar_lab.command import PASSED
@@ -55,7 +56,7 @@ class TextOfForm(TextType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the text, or fail as click does."""
         if not self._pattern.fullmatch(str(value)):
-            self.fail(texts.INVALID_VALUE.format(value=value, words=self._words), param, ctx)
+            self.fail(texts.INVALID_VALUE.format(value=quoted_text(str(value)), words=self._words), param, ctx)
         return str(value)
 
 

@@ -8,7 +8,7 @@ NEEDS_UNIX = (
 )
 
 # Values
-INVALID_VALUE = "{value!r} is not {words}"
+INVALID_VALUE = "{value} is not {words}"
 REPOSITORY_FORM = "OWNER/NAME, as in octocat/compiler"
 SEGMENT_FORM = "a name of letters, digits, . _ and -, as in example-lab"
 TARGET_FORM = "a name of letters, digits, . _ - @ and :, as in hexagon-v73 or rpi-4@lab:1"

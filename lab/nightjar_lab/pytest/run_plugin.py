@@ -9,6 +9,7 @@ import argparse
 
 import pytest
 
+from nightjar_formats.terminal import quoted_text
 from nightjar_lab.pytest import run_texts as texts
 from nightjar_lab.pytest import slow
 from nightjar_lab.pytest.report import REPORT, HeldBackCalls, Report, has_report, opened_report
@@ -20,9 +21,9 @@ from nightjar_lab.pytest.shards import MOST_SHARDS, ShardSpec, parse_shard
 def _shard(value: str) -> ShardSpec:
     shard = parse_shard(value)
     if shard is None:
-        raise argparse.ArgumentTypeError(texts.SHARD_BAD.format(value=value))
+        raise argparse.ArgumentTypeError(texts.SHARD_BAD.format(value=quoted_text(value)))
     if shard.total > MOST_SHARDS:
-        raise argparse.ArgumentTypeError(texts.SHARD_TOO_MANY.format(value=value, most=MOST_SHARDS))
+        raise argparse.ArgumentTypeError(texts.SHARD_TOO_MANY.format(value=quoted_text(value), most=MOST_SHARDS))
     return shard
 
 

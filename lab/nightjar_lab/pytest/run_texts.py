@@ -33,8 +33,8 @@ DURATIONS_OPTION = (
     "Durations of the tests, to balance the shards: a report in any format that Nightjar reads, its address, or the "
     "address of /api/v1/repos/OWNER/REPO/slow?target=LAB/TARGET."
 )
-SHARD_BAD = "{value!r} is not a shard: write NUMBER/TOTAL, such as 2/4, with a number from 1 to the total"
-SHARD_TOO_MANY = "{value!r} has too many shards: the maximum is {most}"
+SHARD_BAD = "{value} is not a shard: write NUMBER/TOTAL, such as 2/4, with a number from 1 to the total"
+SHARD_TOO_MANY = "{value} has too many shards: the maximum is {most}"
 DURATIONS_ALONE = "--durations-from has no effect without --shard or --slow-report: add one of them"
 DURATIONS_UNAVAILABLE = (
     "could not read the durations of {source} ({reason}), so tests are assigned to shards by a hash of their names. "

@@ -112,7 +112,7 @@ async def test_an_answer_without_a_commit_is_not_printed(body: str) -> None:
         ({}, (), 2, "--url (NIGHTJAR_URL) or --bucket (NIGHTJAR_BUCKET) is not set; give the bot's address"),
         ({"NIGHTJAR_URL": "http://127.0.0.1:9"}, (), 1, "could not reach the bot at http://127.0.0.1:9"),
         ({"NIGHTJAR_URL": "http://ci.example.org"}, (), 2, "must start with https://"),
-        ({"NIGHTJAR_REPOSITORY": "compiler"}, (), 2, "'compiler' is not OWNER/NAME, as in octocat/compiler"),
+        ({"NIGHTJAR_REPOSITORY": "compiler"}, (), 2, '"compiler" is not OWNER/NAME, as in octocat/compiler'),
         ({}, ("--wait", "--after", "0d1a26e"), 2, "is not the full SHA of a commit"),
         ({"NIGHTJAR_BUCKET": "no such bucket"}, (), 1, "cannot be the name of a bucket; correct NIGHTJAR_BUCKET"),
         ({"NIGHTJAR_BUCKET": "missing-bucket"}, (), 1, "does not exist at the account or endpoint"),

@@ -361,7 +361,7 @@ async def test_a_dry_run_needs_no_bucket(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--sha", "0d1a26e", "--", "true"), "'0d1a26e' is not the full SHA of a commit"),
+        (("--sha", "0d1a26e", "--", "true"), '"0d1a26e" is not the full SHA of a commit'),
         (("--", "no-such-command"), "there is no command no-such-command here"),
         ((), "name the test command after --"),
         (("--shard", "5/4", "--sha", SHA, "--", "true"), "shard.total"),

@@ -71,7 +71,7 @@ def test_a_run_without_any_tests_is_still_reported_as_such(pytester: pytest.Pyte
 def test_a_bad_shard_is_a_usage_error(pytester: pytest.Pytester, bad: str) -> None:
     result = pytester.runpytest_inprocess("--shard", bad)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*'{bad}' is not a shard: write NUMBER/TOTAL, such as 2/4*"])
+    result.stderr.fnmatch_lines([f'*"{bad}" is not a shard: write NUMBER/TOTAL, such as 2/4*'])
 
 
 def test_durations_without_shards_are_a_usage_error(pytester: pytest.Pytester) -> None:

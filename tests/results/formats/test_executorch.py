@@ -152,7 +152,7 @@ def test_the_cases_before_the_truncation_are_given() -> None:
 
 def test_an_error_names_its_line() -> None:
     assert "the row of line 2 has 23 fields, but the first line names 22" in refusal(table(row()).rstrip() + ",x\r\n")
-    assert "the row of line 2 has the result 'Maybe'" in refusal(table(row(result="Maybe")))
+    assert 'the row of line 2 has the result "Maybe"' in refusal(table(row(result="Maybe")))
     assert "the row of line 3 (ÿ) is cut off" in refusal(table(row()).encode() + b"\xff")
     assert "line 2 is not CSV" in refusal(table(row("a")).replace("a,", "a\rb,"))
 

@@ -163,7 +163,7 @@ def test_each_further_name_of_a_format_reads_like_the_formats_own(alias: str, pa
 def test_a_refusal_names_the_file_once() -> None:
     assert refusal(b"a log").startswith("report: The content is in none of the formats")
     assert refusal(b"").startswith("report is empty")
-    assert refusal(b"<a/>", "xml") == f"report: unknown format 'xml'; available: {', '.join(FORMATS)}"
+    assert refusal(b"<a/>", "xml") == f'report: unknown format "xml"; available: {", ".join(FORMATS)}'
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -103,7 +103,7 @@ def test_the_phases_win_over_the_outcome(
 def test_without_phases_the_outcome_counts() -> None:
     for outcome, status in {"passed": Status.PASSED, "error": Status.ERRORED, "xpassed": Status.XPASSED}.items():
         assert one(report({"nodeid": NODEID, "outcome": outcome})).status is status
-    assert "neither phases nor a known outcome, but 'subtests passed'" in refusal(
+    assert 'neither phases nor a known outcome, but "subtests passed"' in refusal(
         report({"nodeid": NODEID, "outcome": "subtests passed"})
     )
 

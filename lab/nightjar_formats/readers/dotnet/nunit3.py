@@ -17,6 +17,7 @@ from nightjar_formats.readers.dotnet.shared import DotnetFailure
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
 from nightjar_formats.readers.xml.walk import walk
 from nightjar_formats.refused import Refused
+from nightjar_formats.terminal import quoted_text
 
 FORMAT = "nunit3"
 ROOTS = {"test-run": "", "test-suite": "", "test-results": texts.NUNIT_2}
@@ -109,7 +110,7 @@ def _test_case(result: _NunitResult, repairs: Repairs) -> Case:
         repairs.add(Repair.NAMELESS_ENTRIES)
     status = STATUSES.get(get("result", ""))
     if status is None:
-        raise Refused(texts.NUNIT_RESULT.format(name=name[:SHOWN], result=get("result", "")[:SHOWN]))
+        raise Refused(texts.NUNIT_RESULT.format(name=name[:SHOWN], result=quoted_text(get("result", "")[:SHOWN])))
     classname = _class(name, values.name(get("fullname")), values.name(get("classname")))
     return _case(result, name, f"{classname}::{name}" if classname else name, status)
 

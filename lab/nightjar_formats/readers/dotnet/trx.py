@@ -21,6 +21,7 @@ from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
 from nightjar_formats.readers.unfinished import ENTRY, UnfinishedBudget
 from nightjar_formats.readers.xml.walk import walk
 from nightjar_formats.refused import Refused
+from nightjar_formats.terminal import quoted_text
 
 FORMAT = "trx"
 ROOTS = {"TestRun": ""}
@@ -159,7 +160,7 @@ def _case(result: _TrxResult, repairs: Repairs) -> Case:
         name = UNNAMED
         repairs.add(Repair.NAMELESS_ENTRIES)
     if outcome not in OUTCOMES:
-        raise Refused(texts.TRX_OUTCOME.format(name=name[:SHOWN], outcome=outcome[:SHOWN]))
+        raise Refused(texts.TRX_OUTCOME.format(name=name[:SHOWN], outcome=quoted_text(outcome[:SHOWN])))
     status, trouble = OUTCOMES[outcome]
     message, text = result.failure.explain(result.output)
     path, line = result.failure.place() if status in BAD else ("", None)

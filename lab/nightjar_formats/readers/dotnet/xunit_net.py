@@ -15,6 +15,7 @@ from nightjar_formats.readers.dotnet.shared import DotnetFailure, class_and_name
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
 from nightjar_formats.readers.xml.walk import walk
 from nightjar_formats.refused import Refused
+from nightjar_formats.terminal import quoted_text
 
 FORMAT = "xunit-net"
 ROOTS = {"assemblies": "", "assembly": ""}
@@ -84,7 +85,7 @@ class _XunitListener:
             self._repairs.add(Repair.NAMELESS_ENTRIES)
         status = STATUSES.get(get("result", ""))
         if status is None:
-            raise Refused(texts.XUNIT_RESULT.format(name=name[:SHOWN], result=get("result", "")[:SHOWN]))
+            raise Refused(texts.XUNIT_RESULT.format(name=name[:SHOWN], result=quoted_text(get("result", "")[:SHOWN])))
         classname, name = class_and_name(values.name(get("type")), name)
         path, line = values.name(get("source-file")), values.line(get("source-line"))
         message = text = ""

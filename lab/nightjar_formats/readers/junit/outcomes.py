@@ -18,6 +18,7 @@ from nightjar_formats.readers.fields import cut, one_line, seconds
 from nightjar_formats.readers.junit.document import LOGS, Part
 from nightjar_formats.readers.repairs import UNNAMED
 from nightjar_formats.refused import TooMuch
+from nightjar_formats.terminal import quoted_text
 
 SHOWN = 80
 _EXPECTED = Pattern(
@@ -71,7 +72,9 @@ def build(
     name = attributes.get("name") or UNNAMED
     if len(name) + len(classname) > MAX_RAW_NAME:
         long = f"{classname}.{name}"
-        raise TooMuch(texts.LONG_NAME_AND_CLASS.format(count=len(long) - 1, limit=MAX_RAW_NAME, head=long[:SHOWN]))
+        raise TooMuch(
+            texts.LONG_NAME_AND_CLASS.format(count=len(long) - 1, limit=MAX_RAW_NAME, head=quoted_text(long[:SHOWN]))
+        )
     status, flaky, trouble, message, text, failure_path, failure_line = outcome
     if failure_path or failure_line is not None:
         failure_path, line = "" if failure_path == path else failure_path, failure_line

@@ -30,6 +30,7 @@ from nightjar_formats.readers.pytest.phases import (
 )
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
 from nightjar_formats.refused import Refused
+from nightjar_formats.terminal import quoted_text
 
 FORMAT = "pytest-json-report"
 SHOWN = 200
@@ -129,7 +130,9 @@ def _verdict(nodeid: str, outcome: Any, phases: Mapping[str, Phase]) -> Verdict:
     if not phases:
         if explicit is None:
             raise Refused(
-                texts.REPORT_NO_OUTCOME.format(what=FORMAT, nodeid=nodeid[:SHOWN], outcome=str(outcome)[:SHOWN])
+                texts.REPORT_NO_OUTCOME.format(
+                    what=FORMAT, nodeid=nodeid[:SHOWN], outcome=quoted_text(str(outcome)[:SHOWN])
+                )
             )
         return explicit
     verdict = verdict_of(phases)
