@@ -71,7 +71,7 @@ async def test_the_repository_must_be_named_where_app_yaml_has_several(sqlite_ur
     env = {"DATABASE_URL": with_tables(sqlite_url)}
     words = ("lab", "add", "my-lab", "--target", "board")
     done = await run(*words, env=env, cwd=tmp_path)
-    assert (done.status, "--repository OWNER/NAME" in done.err) == (1, True), done
+    assert (done.status, "--repo OWNER/NAME" in done.err) == (1, True), done
     done = await run(*words, "--repository", "Octocat/Other", env=env, cwd=tmp_path)
     assert "  octocat/other:\n" in done.out
 
