@@ -27,7 +27,7 @@ BE_A_LAB = """
 To be a lab, type this in another terminal. In an empty folder, it installs the lab kit for any Python from 3.9 on:
 
   echo 'def test_adds(): assert 1 + 1 == 2' > test_ops.py
-  python3 -m venv venv && . venv/bin/activate && pip install --quiet '{lab}[s3]' pytest
+  python3 -m venv venv && . venv/bin/activate && pip install --quiet {lab} pytest
   {export}
   {doctor}
   {run}"""
