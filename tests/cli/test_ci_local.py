@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from bot.cli.checkout import read_checkout
+from bot.cli.ci_local import LocalStep
 from bot.core.errors import UserError
 from handlers.changed_files.changes import ChangedFiles, UnknownChanges
 from sandbox.registry import RegistrySandbox
@@ -212,6 +213,14 @@ async def test_a_step_runs_in_the_image_that_ci_would_use(
         *("--workdir", str(project), "--env", "SKIP_CI=false", "--env", "DOCS_ONLY=false"),
         *("--env", "SKIP_SLOW_TESTS=true", "--env", "REBUILD_DOCKER=true", image, "sh", "-c", "echo tested; env"),
     ]
+
+
+def test_podman_gets_no_owner_because_root_in_its_container_is_this_person(tmp_path: Path) -> None:
+    step = LocalStep("unit", "true", "tlcpack/ci-cpu:1", "podman")
+    arguments = step.arguments(tmp_path, {"SKIP_CI": "false"})
+    assert arguments[:5] == ["podman", "run", "--rm", "--security-opt", "label=disable"]
+    assert arguments[-6:] == ["--env", "SKIP_CI=false", "tlcpack/ci-cpu:1", "sh", "-c", "true"]
+    assert "--user" not in arguments
 
 
 async def test_without_an_engine_a_step_runs_on_the_machine_and_nobody_is_asked(
