@@ -160,7 +160,7 @@ def decide(
         write_decision(run_everything("", sha, NO_PULL_REQUEST), form)
         return
     named = ctx.get_parameter_source("config_path") is not click.core.ParameterSource.DEFAULT
-    repository = repository or _only_repository(config_path)
+    repository = repository or only_repository(config_path)
     question = DecisionQuery(number or 0, branch or "", repository, sha, api, config_path, named)
     # Standard error holds the reasons: a shell that evaluates it must read nothing but comments.
     logging.disable(logging.CRITICAL)
@@ -200,7 +200,7 @@ class DecisionQuery:
         return await ask_github_about_commit(url, token, self.repository, self.sha, self.branch, model, config)
 
 
-def _only_repository(path: Path) -> str:
+def only_repository(path: Path) -> str:
     """Return the only repository of app.yaml; if there is none or more than one, fail as bad usage."""
     try:
         names = list(load_config(path).configured.entries)

@@ -115,7 +115,7 @@ def docker_images(
     with stopping_at_faults():
         images = images_in_file(names, path)
         if not lookup_only:
-            images = asyncio.run(_chosen(images, registry, staging))
+            images = asyncio.run(choose_images_at(images, registry, staging))
         if output_dir is not None:
             _write(images, output_dir)
     if as_json:
@@ -147,7 +147,8 @@ def images_in_file(names: Sequence[str], path: Path) -> dict[str, str]:
     return images
 
 
-async def _chosen(images: Mapping[str, str], address: str, staging: str) -> dict[str, str]:
+async def choose_images_at(images: Mapping[str, str], address: str, staging: str) -> dict[str, str]:
+    """Return the images to use, with requests to the registry at this address. Raises `UserError` like the next."""
     async with open_session() as session:
         return await choose_images(images, DockerHub(Reader(session), address), staging)
 

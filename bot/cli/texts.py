@@ -101,6 +101,29 @@ GAVE_UP = "{problem}; gave up after {tries} attempts"
 PAUSE_TOO_LONG = "{problem}; it asks us to wait {seconds:.0f} s, which is too long"
 IMAGE_NOT_WRITTEN = "{path} cannot be written ({reason})"
 
+# -- ci local --
+
+STEP_HEADERS = ("STEP", "PLACE", "COMMAND")
+VARIABLE_HEADERS = ("VARIABLE", "VALUE", "REASON")
+COMPARED_WITH = "{branch} at {sha}, compared with {base}:"
+NOTHING_TO_COMPARE = "{branch} at {sha}:"
+NO_BRANCH = "no branch"
+ON_THIS_MACHINE = "this machine"
+IN_AN_IMAGE = "{image} ({engine})"
+NO_ENGINE = "this machine, not {image}: no docker or podman"
+NO_STEPS = "no steps; name them below ci: steps: in {path}"
+NO_SETTINGS_FILE = (
+    "this checkout has no {own}, and there is no {path}; name the project's steps below ci: steps: in one of them"
+)
+UNKNOWN_STEP = "there is no step {name}; available: {known}"
+IMAGE_WITHOUT_STEP = "ci.images names {name}, which is no step; available: {known}"
+NO_GIT = "git cannot be started ({reason}); install it"
+NO_CHECKOUT = "this folder is not in a checkout with a commit (git: {reason})"
+NO_BASE_COMMIT = "git knows no commit {base}; name a branch, a tag or a commit of this checkout"
+NO_BASE_BRANCH = "neither upstream nor origin has a default branch here to compare with, and --base names none"
+NO_COMMON_COMMIT = "HEAD and {base} have no commit in common here"
+CHANGES_UNREADABLE = "git could not list the changed files"
+
 # -- database copy --
 
 COPIED_TABLE = "{table}: {rows:,} rows"

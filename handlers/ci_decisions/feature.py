@@ -1,4 +1,4 @@
-"""The routes on which CI asks what to run and what to skip."""
+"""The routes on which CI asks what to run and what to skip, and the steps that people run in a checkout."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from bot.feature import Feature, Services
 from bot.web.openapi import Operation
 from handlers.ci_decisions import route
 from handlers.ci_decisions.commit_service import CommitDecisions
+from handlers.ci_decisions.config import KEYS
 from handlers.ci_decisions.service import Decisions
 
 
@@ -17,4 +18,4 @@ def routes(services: Services) -> Sequence[Operation]:
     return route.operations(decide, CommitDecisions(services.config, services.records, services.github_for))
 
 
-FEATURE = Feature(name="ci_decisions", routes=routes)
+FEATURE = Feature(name="ci_decisions", config=KEYS, routes=routes)

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 SLOW_TESTS_NOT_ON = "On: slow tests cannot be turned off in this repository (slow_tests is off)."
 SLOW_TESTS_ON_COMMIT = "On: only a pull request can turn slow tests off, and this is a commit of a branch."
+SLOW_TESTS_REQUESTED = "On: requested with --slow-tests."
+SLOW_TESTS_NOT_REQUESTED = "Off: nobody requested them. To turn on, use --slow-tests."
 CHOICE_UNREADABLE = "On: the choice for this pull request could not be read, so everything runs."
 
 # -- why a decision is a fallback --

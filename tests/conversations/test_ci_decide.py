@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from sandbox import PullRequest
 from tests.conversations.test_requests import PULL, SETTINGS, STATUSES
@@ -114,6 +115,51 @@ async def in_a_shell(script: str, folder: Path, **env: str) -> tuple[int, str]:
     output, _ = await process.communicate()
     assert process.returncode is not None
     return process.returncode, output.decode()
+
+
+async def test_the_action_asks_the_bot_for_a_workflow(town: Town, tmp_path: Path) -> None:
+    action = YAML(typ="safe").load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    [step] = [step for step in action["runs"]["steps"] if step.get("id") == "decide"]
+    docs = town.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
+    await town.quiet()
+    command = tmp_path / "nightjar-lab/bin/nightjar-lab"
+    command.parent.mkdir(parents=True)
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m nightjar_lab "$@"\n')
+    command.chmod(0o755)
+    variables = {
+        "NIGHTJAR_PULL_REQUEST": str(docs.number),
+        "NIGHTJAR_BRANCH": "",
+        "NIGHTJAR_SHA": docs.head_sha,
+        "NIGHTJAR_REPOSITORY": "octocat/compiler",
+        "NIGHTJAR_URL": town.url,
+        "NIGHTJAR_TOKEN": "",
+    }
+    assert set(step["env"]) == set(variables)
+    output = tmp_path / "output"
+    runner = {"RUNNER_TEMP": str(tmp_path), "GITHUB_OUTPUT": str(output), "PYTHONPATH": str(ROOT / "lab")}
+    assert await in_a_shell(step["run"], tmp_path, **runner, **variables) == (0, "")
+    outputs = dict(line.split("=") for line in output.read_text().splitlines())
+    assert outputs == {
+        "sha": docs.head_sha,
+        "skip_ci": "true",
+        "docs_only": "true",
+        "run_slow_tests": "false",
+        "rebuild_docker": "false",
+    }
+    values = {name: settings["value"] for name, settings in action["outputs"].items() if name in outputs}
+    assert values == {name: f"${{{{ steps.decide.outputs.{name} }}}}" for name in outputs}
+
+
+def test_the_workflow_of_the_guide_has_inputs_and_outputs_of_the_action() -> None:
+    action = YAML(typ="safe").load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    page = (ROOT / "docs/ci.md").read_text(encoding="utf-8")
+    example = next(block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "uses: OWNER/REPO" in block)
+    question = YAML(typ="safe").load(example)[0]
+    assert question["with"]["decide"] is True
+    assert set(question["with"]) <= set(action["inputs"])
+    read = re.findall(rf"steps\.{question['id']}\.outputs\.(\w+)", example)
+    assert read
+    assert set(read) <= set(action["outputs"])
 
 
 async def test_the_commands_of_the_guide_work_and_a_command_that_cannot_start_is_noticed(

@@ -40,15 +40,20 @@ def _verdict(answer: dict[str, Any], name: str) -> CiVerdict | None:
     return CiVerdict(value, reason) if isinstance(value, bool) and isinstance(reason, str) else None
 
 
-def as_env(decision: CiDecision) -> str:
-    """Return lines for a shell to evaluate: `SKIP_CI=false`."""
+def variables(decision: CiDecision) -> dict[str, str]:
+    """Return the variables that a step of CI reads: `SKIP_CI` is `false`."""
     values = {
         "SKIP_CI": decision.skip_ci.value,
         "DOCS_ONLY": decision.docs_only.value,
         "SKIP_SLOW_TESTS": not decision.run_slow_tests.value,
         "REBUILD_DOCKER": decision.rebuild_docker.value,
     }
-    return "".join(f"{name}={_word(value)}\n" for name, value in values.items())
+    return {name: _word(value) for name, value in values.items()}
+
+
+def as_env(decision: CiDecision) -> str:
+    """Return lines for a shell to evaluate: `SKIP_CI=false`."""
+    return "".join(f"{name}={value}\n" for name, value in variables(decision).items())
 
 
 def as_github(decision: CiDecision) -> str:
