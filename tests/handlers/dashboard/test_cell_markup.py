@@ -52,7 +52,7 @@ def test_the_legend_has_each_state_once() -> None:
 
 
 def history_of(*cells: GridCell, seconds: Sequence[float | None] = ()) -> HistoryOnTarget:
-    """Return the test at commits `a…`, `b…` and so on."""
+    """Return the test at commits `a…`, `b…` and so on, the newest first."""
     durations = [*seconds, *[None] * (len(cells) - len(seconds))]
     runs = [
         HistoryCommit(sha="abcdef"[place] * 40, committed_at=datetime(2026, 11, 20, tzinfo=UTC), cell=cell, name="t",
@@ -84,12 +84,12 @@ def test_the_runs_of_a_history_are_found_by_commit() -> None:
     history = history_of(LINKED, EMPTY, PASSED)
     assert history.run_ids == {"a" * 40: "night-1", "c" * 40: "night-2"}
     assert history.strip(REPOSITORY) == strip_of_cells(
-        REPOSITORY, TARGET, zip(("a" * 40, "b" * 40, "c" * 40), (LINKED, EMPTY, PASSED), strict=True)
+        REPOSITORY, TARGET, zip(("c" * 40, "b" * 40, "a" * 40), (PASSED, EMPTY, LINKED), strict=True)
     )
 
 
-def test_the_chart_shows_durations_and_failures() -> None:
+def test_time_runs_from_left_to_right_in_the_chart_of_durations_and_failures() -> None:
     chart = history_of(LINKED, PASSED, PASSED, seconds=(4.0, None, 2.0)).chart
     assert chart is not None
-    assert [(point.sha[0], point.seconds, point.bad) for point in chart.points] == [("a", 4.0, True), ("c", 2.0, False)]
+    assert [(point.sha[0], point.seconds, point.bad) for point in chart.points] == [("c", 2.0, False), ("a", 4.0, True)]
     assert history_of(PASSED, PASSED, seconds=(4.0,)).chart is None
