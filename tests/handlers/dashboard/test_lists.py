@@ -147,6 +147,7 @@ async def test_a_test_that_ran_within_the_week_is_not_idle(tmp_path: Path) -> No
                 Timed("test_ok", 1.0),
                 Timed("test_until_lately", 1.0, ended(number >= 11)),
                 Timed("test_until_long_ago", 1.0, ended(number >= 4)),
+                *([Timed("test_added_lately", 1.0, Status.SKIPPED)] if number >= 11 else []),
             ]
             send(store, number, tests)
         send(store, 2, [Timed("test_silent", 1.0), Timed("test_ok", 1.0)], ADRENO)
@@ -158,4 +159,13 @@ async def test_a_test_that_ran_within_the_week_is_not_idle(tmp_path: Path) -> No
             ("test_until_long_ago", [ON_HEXAGON], []),
         ]
         since = {test["test"]: test["skipped"][0]["since"] for test in answered["tests"]}
-        assert since == {"test_until_lately": sha(11), "test_until_long_ago": sha(4)}
+        assert since == {"test_added_lately": sha(11), "test_until_lately": sha(11), "test_until_long_ago": sha(4)}
+
+
+async def test_nothing_is_idle_for_a_week_while_there_are_results_of_a_day(tmp_path: Path) -> None:
+    def fill(store: ResultsStore) -> None:
+        send(store, NIGHTLY_RUNS - 1, [Timed("test_ok", 1.0), Timed("test_skipped", 1.0, Status.SKIPPED)])
+
+    async with dashboard_site(tmp_path, filled=fill) as site:
+        _, answered = await site.json(f"{API}/skipped")
+        assert (answered["idle"], answered["total"]) == ([], 1)

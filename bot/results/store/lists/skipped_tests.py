@@ -9,7 +9,7 @@ from itertools import compress
 from typing import NamedTuple
 
 import sqlalchemy as sa
-from nightjar_formats.columns import CODES, STATUS_BITS, STATUS_BYTES, at
+from nightjar_formats.columns import ABSENT, CODES, STATUS_BITS, STATUS_BYTES, at
 from nightjar_formats.model import Status, TargetKey
 
 from bot.results.compare.flaky import WINDOW
@@ -162,7 +162,7 @@ def _marked(column: bytes) -> list[int]:
 
 
 def _idle(connection: sa.Connection, suite_runs: Sequence[_Newest], since: float) -> list[int]:
-    """Return the tests that are in a newest run, and did not run in any run since a moment."""
+    """Return the tests that are in a newest run, were there before a moment, and did not run in any run since."""
     present = _union(run.column.translate(_PRESENT) for run in suite_runs)
     ran = _union(run.column.translate(_RAN) for run in suite_runs if run.point.committed_at >= since)
     candidates = {ordinal for ordinal in _marked(present) if not at(ran, ordinal)}
@@ -172,17 +172,38 @@ def _idle(connection: sa.Connection, suite_runs: Sequence[_Newest], since: float
     series = [run.suite.series for run in suite_runs]
     # A test that ran in that time and is skipped now has a change in that time.
     statement = (
-        sa.select(points.c.series_id, points.c.committed_at, changes.c.ordinal, changes.c.after)
+        sa.select(points.c.series_id, points.c.committed_at, changes.c.ordinal, changes.c.before, changes.c.after)
         .select_from(points.join(changes, changes.c.point_id == points.c.id))
         .where(points.c.series_id.in_(series), points.c.linked, points.c.committed_at >= since)
-        .where(sa.or_(changes.c.after.in_(_RAN_BYTES), changes.c.before.in_(_RAN_BYTES)))
+        .where(sa.or_(changes.c.after.in_(_RAN_BYTES), changes.c.before.in_([ABSENT, *_RAN_BYTES])))
     )
-    first = _first_since(connection, series, since)
+    first, added = _first_since(connection, series, since), set[tuple[int, int]]()
     for row in connection.execute(statement):
         # A change away from running at the first run of that time only shows that the test ran before that time.
-        if row.after in _RAN_BYTES or row.committed_at > first.get(row.series_id, since):
+        if row.after in _RAN_BYTES or (row.before != ABSENT and row.committed_at > first.get(row.series_id, since)):
             candidates.discard(row.ordinal)
-    return sorted(candidates)
+        elif row.before == ABSENT:
+            added.add((row.series_id, row.ordinal))
+    # Nobody knows for how long a younger test has not run: it was not there to run.
+    older_series = _older_series(connection, series, since)
+    older = [run for run in suite_runs if run.suite.series in older_series]
+    return sorted(
+        ordinal
+        for ordinal in candidates
+        if any(_PRESENT[at(run.column, ordinal)] and (run.suite.series, ordinal) not in added for run in older)
+    )
+
+
+def _older_series(connection: sa.Connection, series: Sequence[int], since: float) -> set[int]:
+    """Return those of the series that have a linked commit from before a moment."""
+    table, points = schema.series, schema.points
+    earlier = (
+        sa.select(points.c.id)
+        .where(points.c.series_id == table.c.id, points.c.linked, points.c.committed_at < since)
+        .limit(1)
+        .correlate(table)
+    )
+    return set(connection.scalars(sa.select(table.c.id).where(table.c.id.in_(series), earlier.exists())))
 
 
 def _first_since(connection: sa.Connection, series: Sequence[int], since: float) -> dict[int, float]:
