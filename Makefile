@@ -24,10 +24,10 @@ TRACED_OF := $(patsubst %,tests/%.py,$(addprefix engine/test_,encoding jobs port
 UNTRACED  := $(addprefix tests/,app/doctor app/setup app/test_gauges.py app/test_idle_requests.py app/test_redelivery.py \
                app/test_serve.py aws browser ci cli \
                conversations core/untrusted deploy devices effects handlers/dashboard handlers/operate lab sandbox signal \
-               $(addprefix handlers/,device_tests/test_claims_at_scale.py device_tests/test_store.py \
-                                     repository_file/test_many_files.py results/test_bucket_listings.py) \
                timers web news/test_effects.py news/test_render.py) $(wildcard tests/test_*.py) \
-             $(sort $(wildcard $(addprefix tests/handlers/,test_*conversation.py */test_*conversation.py */test_effects.py))) \
+             $(sort $(wildcard $(addprefix tests/handlers/,test_*conversation.py */test_*conversation.py */test_effects.py)) \
+                    $(addprefix tests/handlers/,device_tests/test_claims_at_scale.py device_tests/test_store.py \
+                                                repository_file/test_many_files.py results/test_bucket_listings.py)) \
              $(filter-out $(TRACED_OF),$(wildcard $(addprefix tests/,engine/test_*.py github/test_*.py results/test_*.py))) \
              tests/results/formats
 # What is in one folder stands together: pytest 9.1 loses the fixtures of a folder that it comes back to.

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from nightjar_formats.items import first_of
+
 from bot.cli.texts import CHANGES_UNREADABLE, NO_BASE_BRANCH, NO_BASE_COMMIT, NO_CHECKOUT, NO_COMMON_COMMIT, NO_GIT
 from bot.core.errors import UserError
 from handlers.changed_files.changes import ChangedFiles, Changes, UnknownChanges
@@ -66,8 +68,8 @@ def _changed_names(listing: bytes) -> Iterator[tuple[str, ...]]:
     """Yield the names of each changed file, both of a renamed one, from `M NUL a.py NUL R100 NUL old.py NUL new.py`."""
     fields = iter(_fields(listing))
     for status in fields:
-        name = next(fields)
-        yield (name, next(fields)) if status.startswith(RENAMED) else (name,)
+        name = first_of(fields)
+        yield (name, first_of(fields)) if status.startswith(RENAMED) else (name,)
 
 
 def _fields(listing: bytes) -> list[str]:

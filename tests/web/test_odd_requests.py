@@ -39,6 +39,7 @@ GOOD = {
     "guid": b"guid",
     "name": b"style.css",
     "job": b"job",
+    "upload": b"a" * 32,
 }
 ODD = (
     b"\xff",

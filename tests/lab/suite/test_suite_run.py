@@ -310,5 +310,5 @@ def test_missing_upload_settings_are_named_before_the_run(folder: Path) -> None:
     assert "--sha" in suite("run", *TOYS, "--upload").stderr
     refused = suite("run", *TOYS, "--upload", "--sha", SHA, "--repository", "octocat/compiler", "--lab", "example-lab")
     assert refused.exit_code == 2
-    assert "NIGHTJAR_BUCKET" in refused.stderr
+    assert "--url (NIGHTJAR_URL) is not set" in refused.stderr
     assert not list(folder.iterdir())

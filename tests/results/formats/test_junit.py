@@ -128,7 +128,7 @@ def test_a_name_that_no_test_can_have_is_refused() -> None:
     just = "n" * (MAX_RAW_NAME - 1)
     assert read(f'<testsuite><testcase classname="c" name="{just}"/></testsuite>')[0].name == just
     with pytest.raises(
-        TooMuch, match=r"^line 1: .* 15,001 characters; at most 15,000 are accepted \(pytest: ids=\): 'c\.nnn"
+        TooMuch, match=r'^line 1: .* 15,001 characters; at most 15,000 are accepted \(pytest: ids=\): "c\.nnn'
     ):
         read(f'<testsuite><testcase classname="c" name="{just}n"/></testsuite>')
 
