@@ -399,7 +399,9 @@ class Watch:
                         return announced
         # Only after the whole listing: if the bucket fails in between, the next tick lists it again.
         pause = pause_after(pages, self._poll(repository, results))
-        self._listed[repository] = Listed(self._clock(), self._clock() + pause, searched)
+        # One reading of the clock: `_listing_of` compares the pause with `poll`.
+        ended = self._clock()
+        self._listed[repository] = Listed(ended, ended + pause, searched)
         return announced
 
     async def _list_recent(self, repository: str, results: Results, *, until_new: bool) -> int:
