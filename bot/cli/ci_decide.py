@@ -14,15 +14,11 @@ import click
 from nightjar_formats.terminal import quoted_text
 from nightjar_lab.ci.ask_bot import CannotAsk, ask_bot, commit_path, pull_request_path
 from nightjar_lab.ci.decision import CiDecision, run_everything
-from nightjar_lab.ci.forms import FORMS
 from nightjar_lab.ci.texts import (
     NO_ANSWER_IN_TIME,
-    NO_BUILD_NAMED,
-    NO_COMMIT,
-    NO_PULL_REQUEST,
     UNEXPECTED_ERROR,
 )
-from nightjar_lab.cli.ci import DEADLINE, NO_VALUE, write_decision
+from nightjar_lab.cli.ci import DEADLINE, NO_VALUE, form_option, is_open, json_form_option, write_decision
 
 from bot.app.load import app_repository_model, load_config
 from bot.cli.support import AS_WRITTEN, REPOSITORY, Matching, config_option
@@ -96,6 +92,15 @@ class AddressOrNothing(click.ParamType[str]):
             self.fail(str(error), param, ctx)
 
 
+repository_option = click.option(
+    "--repo",
+    "repository",
+    type=REPOSITORY,
+    envvar=["NIGHTJAR_REPOSITORY", "GITHUB_REPOSITORY"],
+    show_envvar=True,
+    help="OWNER/NAME; default: the only one in app.yaml.",
+)
+
 SHA = Matching(r"(?:[0-9a-f]{40}(?:[0-9a-f]{24})?)?", "the full SHA of a commit, in lower case")
 
 
@@ -116,19 +121,10 @@ SHA = Matching(r"(?:[0-9a-f]{40}(?:[0-9a-f]{24})?)?", "the full SHA of a commit,
     type=BranchOrNothing(),
     help="The branch, for a build without a pull request: --sha is compared with its parent.",
 )
-@click.option(
-    "--repo",
-    "repository",
-    type=REPOSITORY,
-    envvar=["NIGHTJAR_REPOSITORY", "GITHUB_REPOSITORY"],
-    show_envvar=True,
-    help="OWNER/NAME; default: the only one in app.yaml.",
-)
+@repository_option
 @click.option("--sha", type=SHA, default="", help="The commit of the build; if it is not the head, nothing is skipped.")
-@click.option(
-    "--format", "form", type=click.Choice(list(FORMS)), default="env", show_default=True, help="Output format."
-)
-@click.option("--json", "form", flag_value="json", help="Same as --format json.")
+@form_option
+@json_form_option
 @click.option("--api", type=AddressOrNothing(), envvar="NIGHTJAR_URL", show_envvar=True, help="Address of the bot.")
 @config_option
 @click.pass_context
@@ -152,12 +148,7 @@ def decide(
     comments. On any failure the answer is to run everything, and the reason says that this is a fallback. So the exit
     status is 0, except for bad usage (2).
     """
-    if number is None and branch is None:
-        raise click.UsageError(NO_BUILD_NAMED)
-    if not number and branch and not sha:
-        raise click.UsageError(NO_COMMIT)
-    if not number and not branch:
-        write_decision(run_everything("", sha, NO_PULL_REQUEST), form)
+    if not is_open(number, branch, sha, form):
         return
     named = ctx.get_parameter_source("config_path") is not click.core.ParameterSource.DEFAULT
     repository = repository or only_repository(config_path)

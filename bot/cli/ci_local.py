@@ -20,11 +20,10 @@ from nightjar_lab.ci.forms import variables
 
 from bot.app.load import app_repository_model, load_config, load_repository_file
 from bot.cli.checkout import Checkout, read_checkout
-from bot.cli.ci_decide import only_repository
+from bot.cli.ci_decide import only_repository, repository_option
 from bot.cli.ci_images import choose_images_at, images_in_file
 from bot.cli.support import (
     AS_WRITTEN,
-    REPOSITORY,
     SECRET_VARIABLES,
     config_option,
     json_option,
@@ -119,14 +118,7 @@ class LocalStep:
     "upstream or origin.",
 )
 @click.option("--slow-tests", "requests_slow_tests", is_flag=True, help="Run slow tests too.")
-@click.option(
-    "--repo",
-    "repository",
-    type=REPOSITORY,
-    envvar=["NIGHTJAR_REPOSITORY", "GITHUB_REPOSITORY"],
-    show_envvar=True,
-    help="OWNER/NAME; default: the only one in app.yaml.",
-)
+@repository_option
 @click.option("--dry-run", is_flag=True, help="Print what would run, and run nothing.")
 @json_option
 @config_option

@@ -58,6 +58,12 @@ class WebAddress(TextType):
         return text
 
 
+form_option = click.option(
+    "--format", "form", type=click.Choice(list(FORMS)), default="env", show_default=True, help="Output format."
+)
+json_form_option = click.option("--json", "form", flag_value="json", help="Same as --format json.")
+
+
 @click.group()
 def ci() -> None:
     """Decide for CI what to run."""
@@ -98,10 +104,8 @@ def ci() -> None:
     default="",
     help="The commit of the build; if it is not the head, nothing is skipped.",
 )
-@click.option(
-    "--format", "form", type=click.Choice(list(FORMS)), default="env", show_default=True, help="Output format."
-)
-@click.option("--json", "form", flag_value="json", help="Same as --format json.")
+@form_option
+@json_form_option
 @click.option("--api", type=WebAddress(), envvar="NIGHTJAR_URL", show_envvar=True, help="Address of the bot.")
 def decide(
     number: str | None, branch: str | None, repository: str | None, sha: str, form: str, api: str | None
@@ -113,17 +117,27 @@ def decide(
     is to run everything, and the reason says that this is a fallback. So the exit status is 0, except for bad usage
     (2).
     """
+    if not is_open(number, branch, sha, form):
+        return
+    if not repository:
+        raise click.UsageError(texts.NO_REPOSITORY)
+    path = pull_request_path(repository, int(number), sha) if number else commit_path(repository, sha, branch or "")
+    write_decision(_decide_in_time(api or "", path, sha), form)
+
+
+def is_open(number: str | int | None, branch: str | None, sha: str, form: str) -> bool:
+    """Return whether somebody must be asked about a build; write the decision for one without pull request and branch.
+
+    Raises `click.UsageError` if no build is named.
+    """
     if number is None and branch is None:
         raise click.UsageError(texts.NO_BUILD_NAMED)
     if not number and branch and not sha:
         raise click.UsageError(texts.NO_COMMIT)
     if not number and not branch:
         write_decision(run_everything("", sha, texts.NO_PULL_REQUEST), form)
-        return
-    if not repository:
-        raise click.UsageError(texts.NO_REPOSITORY)
-    path = pull_request_path(repository, int(number), sha) if number else commit_path(repository, sha, branch or "")
-    write_decision(_decide_in_time(api or "", path, sha), form)
+        return False
+    return True
 
 
 def _decide_in_time(url: str, path: str, sha: str) -> CiDecision:

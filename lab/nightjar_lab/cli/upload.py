@@ -39,15 +39,15 @@ from nightjar_lab.cli.options import (
     AS_WRITTEN,
     DEFAULT_PREFIX,
     PAIR,
-    REPOSITORY,
     RUN_ID,
-    SEGMENT,
     SHA,
     SHARD,
     SUITE,
     TARGET,
     BotAddress,
     json_option,
+    lab_option,
+    repository_option,
 )
 from nightjar_lab.stored import BotsRun, UploadVerifier
 
@@ -76,15 +76,7 @@ def applied(options: Sequence[Callable[[Command], Command]], command: Command) -
 def place_options(command: Command) -> Command:
     """Add the options for the destination of a run."""
     options: list[Callable[[Command], Command]] = [
-        click.option(
-            "--repo",
-            "--repository",
-            "repository",
-            type=REPOSITORY,
-            envvar="NIGHTJAR_REPOSITORY",
-            show_envvar=True,
-            help="The repository: OWNER/NAME.",
-        ),
+        repository_option,
         click.option(
             "--bucket",
             envvar="NIGHTJAR_BUCKET",
@@ -97,7 +89,7 @@ def place_options(command: Command) -> Command:
             show_envvar=True,
             help=f"The folder in the bucket. Default: {DEFAULT_PREFIX}",
         ),
-        click.option("--lab", type=SEGMENT, envvar="NIGHTJAR_LAB", show_envvar=True, help="Your lab in app.yaml."),
+        lab_option,
         token_command_option,
     ]
     return applied(options, command)
