@@ -6,6 +6,7 @@ command cannot start, it prints one line for each error, and never a traceback.
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from pathlib import Path
@@ -194,6 +195,7 @@ def check_config(path: Path, repository_file: bool, as_json: bool) -> None:
     def load_own_file(path: str | Path) -> object:
         return load_repository_file(path) if raw is None else parse_own_file(raw, STDIN_NAME)
 
+    @functools.cache
     def load(path: str | Path) -> Config:
         return load_config(path) if raw is None else parse_config(raw, STDIN_NAME)
 
