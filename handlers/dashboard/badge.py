@@ -100,7 +100,8 @@ def draw_badge(connection: sa.Connection, target_key: TargetKey, moment: float) 
     label = target_key.full_name
     newest = newest_run(connection, target_key)
     runs = newest_runs(connection, target_key)
-    infra = unusable_targets(connection, target_key.repository).get(target_key, "")
+    unusable = unusable_targets(connection, target_key.repository, target_key.lab, target_key.target)
+    infra = unusable.get(target_key, "")
     failing = sum(run.failing for run in runs)
     health = TargetReport(newest.received_at if newest else None, infra, len(runs), failing).health(moment)
     if health is TargetHealth.FAILING:

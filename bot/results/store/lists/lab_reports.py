@@ -140,8 +140,10 @@ def newest_run(connection: sa.Connection, target: TargetKey) -> Run | None:
     return None if target_id is None else _newest(connection, [target_id]).get(target_id)
 
 
-def unusable_targets(connection: sa.Connection, repository: str) -> dict[TargetKey, str]:
-    """Return the targets whose newest nightly commit has no usable results of any suite, and why."""
+def unusable_targets(
+    connection: sa.Connection, repository: str, lab: str | None = None, target: str | None = None
+) -> dict[TargetKey, str]:
+    """Return the targets whose newest nightly commit has no usable results of any suite, and why; None matches all."""
     series, points, newer = schema.series, schema.points, schema.points.alias()
     newest = (
         sa.select(newer.c.id)
@@ -152,7 +154,7 @@ def unusable_targets(connection: sa.Connection, repository: str) -> dict[TargetK
         .scalar_subquery()
     )
     statement = (
-        select_suites_on_targets(repository)
+        select_suites_on_targets(repository, lab, target)
         .add_columns(points.c.committed_at, points.c.sha, points.c.infra)
         .join(points, points.c.id == newest)
     )
@@ -162,11 +164,11 @@ def unusable_targets(connection: sa.Connection, repository: str) -> dict[TargetK
             (row.committed_at, row.sha, row.infra)
         )
     unusable = dict[TargetKey, str]()
-    for target, commits in newest_of.items():
+    for key, commits in newest_of.items():
         last = max(position for *position, _ in commits)
         reasons = [infra for *position, infra in commits if position == last]
         if all(reasons):
-            unusable[target] = reasons[0]
+            unusable[key] = reasons[0]
     return unusable
 
 
