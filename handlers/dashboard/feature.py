@@ -14,10 +14,12 @@ from handlers.dashboard.flaky import flaky_page
 from handlers.dashboard.grid import grid_page
 from handlers.dashboard.history import history_page
 from handlers.dashboard.lab import lab_page
+from handlers.dashboard.labs import labs_page
 from handlers.dashboard.nightly import nightly_page
 from handlers.dashboard.overview import overview_page
 from handlers.dashboard.pull import pull_page
 from handlers.dashboard.run import run_page
+from handlers.dashboard.search import repository_search, site_search
 from handlers.dashboard.skipped import skipped_page
 from handlers.dashboard.slow import slow_page
 from handlers.dashboard.wiring import DashboardParts
@@ -31,11 +33,14 @@ PAGES = (
     slow_page,
     skipped_page,
     run_page,
+    labs_page,
     lab_page,
     pull_page,
     target_badge,
     regressions_feed,
     history_page,
+    site_search,
+    repository_search,
 )
 """The functions that make the pages, the badges and the feed from `DashboardParts`."""
 
