@@ -12,6 +12,7 @@ from handlers.dashboard.compare import compare_page
 from handlers.dashboard.feed import regressions_feed
 from handlers.dashboard.flaky import flaky_page
 from handlers.dashboard.grid import grid_page
+from handlers.dashboard.grid_picture import grid_picture
 from handlers.dashboard.history import history_page
 from handlers.dashboard.lab import lab_page
 from handlers.dashboard.labs import labs_page
@@ -38,6 +39,7 @@ PAGES = (
     pull_page,
     target_badge,
     regressions_feed,
+    grid_picture,
     history_page,
     site_search,
     repository_search,

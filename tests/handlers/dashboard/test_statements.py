@@ -29,6 +29,7 @@ ADDRESSES = {
     "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": [""],
     "/r/{owner}/{repo}/labs": [""],
     "/r/{owner}/{repo}/labs/{lab}": [""],
+    "/r/{owner}/{repo}/grid.png": [""],
     "/search": ["", f"?q={NEWEST[:7]}", "?q=soft", "?q=42"],
     "/r/{owner}/{repo}/search": ["", "?q=soft"],
     "/r/{owner}/{repo}/pulls/{n}": [""],
