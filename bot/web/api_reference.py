@@ -37,7 +37,7 @@ Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class DocumentedMember:
     """A parameter, or a member of a JSON object. `form` says what it may be; it is required, or always there."""
 
     name: str
@@ -48,7 +48,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class DocumentedRoute:
     """A route. `token` is the security scheme that it takes, `example` a shell command, `body` what it reads.
 
     `answers` have a status, its meaning, and the name of the schema of a JSON object, empty for other answers.
@@ -58,26 +58,26 @@ class Route:
     path: str
     anchor: str
     summary: str
-    parameters: list[Named]
+    parameters: list[DocumentedMember]
     token: str
     example: str
     answers: list[tuple[str, str, str]]
-    body: list[Named]
+    body: list[DocumentedMember]
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ApiReference:
     """All routes by the heading of their group, and the members of each JSON object by its name."""
 
-    groups: Mapping[str, list[Route]]
-    schemas: Mapping[str, list[Named]]
+    groups: Mapping[str, list[DocumentedRoute]]
+    schemas: Mapping[str, list[DocumentedMember]]
 
 
 def api_reference(document: Callable[[], Json]) -> Operation:
     """Return the route of the page about what `document` describes, which is asked for at the first request."""
 
     @functools.cache
-    def reference() -> Reference:
+    def reference() -> ApiReference:
         return reference_of(document())
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -93,16 +93,16 @@ def api_reference(document: Callable[[], Json]) -> Operation:
     return Operation("GET", PATH, "The API for people", answer, {200: ResponseSchema("The page", media_type=HTML)})
 
 
-def reference_of(document: Json) -> Reference:
+def reference_of(document: Json) -> ApiReference:
     """Return what the page says about an OpenAPI document: routes that answer pages for people are left out."""
-    groups: dict[str, list[Route]] = {heading: [] for heading in API_GROUPS.values()}
+    groups: dict[str, list[DocumentedRoute]] = {heading: [] for heading in API_GROUPS.values()}
     for path, item in document["paths"].items():
         heading = next(heading for beginning, heading in API_GROUPS.items() if path.startswith(beginning))
         groups[heading] += [
             _route(method.upper(), path, operation) for method, operation in item.items() if not _is_page(operation)
         ]
     schemas = document["components"]["schemas"]
-    return Reference(
+    return ApiReference(
         {heading: routes for heading, routes in groups.items() if routes},
         {name: list(_members(schema)) for name, schema in sorted(schemas.items())},
     )
@@ -115,14 +115,14 @@ def _is_page(operation: Json) -> bool:
     return not kinds or not kinds.isdisjoint((HTML, "text/css"))
 
 
-def _route(method: str, path: str, operation: Json) -> Route:
+def _route(method: str, path: str, operation: Json) -> DocumentedRoute:
     parameters = [
-        Named(each["name"], form_of(each["schema"]), each["description"], each["in"], each["required"])
+        DocumentedMember(each["name"], form_of(each["schema"]), each["description"], each["in"], each["required"])
         for each in operation.get("parameters", ())
     ]
     token = next(iter(chain.from_iterable(operation.get("security", ()))), "")
     schema: Json = next((each["schema"] for each in operation.get("requestBody", {}).get("content", {}).values()), {})
-    return Route(
+    return DocumentedRoute(
         method,
         path,
         operation["operationId"],
@@ -140,13 +140,13 @@ def _schema_name(answer: Json) -> str:
     return str(schema.get("$ref", "")).removeprefix(SCHEMAS)
 
 
-def _members(schema: Json) -> Iterator[Named]:
+def _members(schema: Json) -> Iterator[DocumentedMember]:
     """Yield the members of an object, or the values of an enumeration."""
     for value in schema.get("enum", ()):
-        yield Named(str(value), VALUE, "")
+        yield DocumentedMember(str(value), VALUE, "")
     required = schema.get("required", ())
     for name, member in schema.get("properties", {}).items():
-        yield Named(name, form_of(member), member.get("description", ""), required=name in required)
+        yield DocumentedMember(name, form_of(member), member.get("description", ""), required=name in required)
 
 
 def form_of(schema: Json) -> str:
@@ -165,7 +165,7 @@ def form_of(schema: Json) -> str:
     return str(schema.get("format", kind)) if kind == "string" else str(kind)
 
 
-def _example(method: str, path: str, parameters: list[Named], token: str, *, has_body: bool) -> str:
+def _example(method: str, path: str, parameters: list[DocumentedMember], token: str, *, has_body: bool) -> str:
     """Return a shell command that calls a route; `$NIGHTJAR_URL` has the address of the bot."""
     filled = _PART.sub(lambda part: EXAMPLES.get(part[1], part[1].upper()), path)
     query = {
