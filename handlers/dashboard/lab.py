@@ -101,7 +101,7 @@ class LabQuota(BaseModel, extra="forbid"):
 
 
 class LabPage(BaseModel, extra="forbid"):
-    """A lab: its targets in the order of app.yaml, and its newest uploads without a usable result."""
+    """A lab: its targets, late ones first; its newest uploads without a usable result."""
 
     lab: str
     contacts: list[str]
@@ -192,6 +192,10 @@ def read_lab(
             return None
         return promotion_of(tier, activity.targets[target], flips.get(target, ()), missing, available, moment)
 
+    targets = [
+        _target(target, settings.tier, degraded.get(f"{name}/{target}"), activity, nightly, moment, promotion)
+        for target, settings in lab.targets.items()
+    ]
     return LabPage(
         lab=name,
         contacts=list(lab.contacts),
@@ -204,10 +208,7 @@ def read_lab(
             megabytes=round(size / MEGABYTE, 1),
             megabytes_per_day=lab.megabytes_per_day,
         ),
-        targets=[
-            _target(target, settings.tier, degraded.get(f"{name}/{target}"), activity, nightly, moment, promotion)
-            for target, settings in lab.targets.items()
-        ],
+        targets=sorted(targets, key=lambda target: not target.stale),
         unusable=[lab_run(run) for run in activity.unusable],
     )
 

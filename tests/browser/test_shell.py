@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from playwright.async_api import Browser
+from playwright.async_api import Browser, ViewportSize
 
 from tests.browser.conftest import Walk
 from tests.handlers.dashboard.nightly_runs import NOW
@@ -13,7 +13,7 @@ from tests.handlers.dashboard.site import DashboardSite
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("browser")]
 HERE = "/r/octocat/compiler"
-PHONE = {"width": 390, "height": 800}
+PHONE: ViewportSize = {"width": 390, "height": 800}
 HEADER = "document.querySelector('.top').getBoundingClientRect().height"
 REGION = """() => [...document.querySelectorAll(".scroll")].filter(one => one.scrollWidth > one.clientWidth + 1)
   .map(one => [one.tabIndex, one.getAttribute("role"), one.getAttribute("aria-label").slice(0, 22)])"""

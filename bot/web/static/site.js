@@ -44,6 +44,9 @@ for (const form of document.querySelectorAll("form.filters[method=get]")) {
 }
 sessionStorage.removeItem(CHOSEN);
 
+// What waits, as the server wrote it: below, its times change.
+let waiting = document.getElementById("live")?.innerHTML;
+
 // The server writes each time in UTC, so that all readers share one page. Here it becomes a distance from now.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const exact = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium" }); // 2026-11-23 07:30:12
@@ -144,7 +147,12 @@ if (live) {
         location.reload();
         return;
       }
-      if (fresh && fresh.innerHTML !== live.innerHTML) live.replaceChildren(...fresh.childNodes);
+      if (fresh && fresh.innerHTML !== waiting) {
+        waiting = fresh.innerHTML;
+        live.replaceChildren(...fresh.childNodes);
+        showTimes();
+        nameRegions();
+      }
     } catch {
       // The server is starting.
     }
