@@ -12,12 +12,15 @@ from handlers.dashboard.compare import compare_page
 from handlers.dashboard.feed import regressions_feed
 from handlers.dashboard.flaky import flaky_page
 from handlers.dashboard.grid import grid_page
+from handlers.dashboard.grid_picture import grid_picture
 from handlers.dashboard.history import history_page
 from handlers.dashboard.lab import lab_page
+from handlers.dashboard.labs import labs_page
 from handlers.dashboard.nightly import nightly_page
 from handlers.dashboard.overview import overview_page
 from handlers.dashboard.pull import pull_page
 from handlers.dashboard.run import run_page
+from handlers.dashboard.search import repository_search, site_search
 from handlers.dashboard.skipped import skipped_page
 from handlers.dashboard.slow import slow_page
 from handlers.dashboard.wiring import DashboardParts
@@ -31,11 +34,15 @@ PAGES = (
     slow_page,
     skipped_page,
     run_page,
+    labs_page,
     lab_page,
     pull_page,
     target_badge,
     regressions_feed,
+    grid_picture,
     history_page,
+    site_search,
+    repository_search,
 )
 """The functions that make the pages, the badges and the feed from `DashboardParts`."""
 

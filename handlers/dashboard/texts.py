@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 CELL_WORDS = {
     "infra": "no usable results",
     "missing": "no results arrived",
@@ -124,3 +126,46 @@ ISSUE_SINCE = "It has failed since {since}."
 ISSUE_GOOD = " It last passed at {good}: [commits in between]({url})."
 ISSUE_REPRODUCE = "To reproduce it:"
 ISSUE_HISTORY = "[History of the test]({url})"
+
+# -- search --
+
+MOST_HITS = 20
+"""The most hits of each kind that a search lists."""
+SEARCH_EMPTY = "Find tests, targets, labs, commits by the first digits of their SHA, and pull requests by number."
+SEARCH_NOTHING = "Nothing matches “{text}”."
+SEARCH_ONE, SEARCH_SOME = "{counts} matches “{text}”.", "{counts} match “{text}”."
+PLURALS = {"repository": "repositories"}
+
+
+def search_answer(text: str, counts: Mapping[str, int]) -> str:
+    """Say how much matches a text, by kind; a count above `MOST_HITS` means that there are more."""
+    parts = []
+    for kind, count in counts.items():
+        if count:
+            number = f"over {MOST_HITS}" if count > MOST_HITS else str(count)
+            parts.append(f"{number} {kind if count == 1 else PLURALS.get(kind, f'{kind}s')}")
+    if not parts:
+        return SEARCH_NOTHING.format(text=text)
+    joined = " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+    return (SEARCH_ONE if sum(counts.values()) == 1 else SEARCH_SOME).format(counts=joined, text=text)
+
+
+# -- all labs of a repository --
+
+MOST_NAMED_LABS = 3
+NO_LABS = "No lab is configured for this repository."
+
+
+def labs_on_time(count: int) -> str:
+    """Say that no lab is late."""
+    return "The lab has reported within the last 36 hours." if count == 1 else "All labs have reported in 36 hours."
+
+
+def labs_late(late: int, total: int) -> str:
+    """Say how many labs are late, before their names."""
+    return f"{late:,} of {total:,} {'lab' if total == 1 else 'labs'} {'is' if late == 1 else 'are'} late:"
+
+
+def lab_silence(since: str) -> str:
+    """Say, after the name of a lab, for how long it has sent no nightly run; empty if it never sent one."""
+    return f" has not reported for {since}" if since else " has not reported yet"

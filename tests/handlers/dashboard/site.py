@@ -73,7 +73,7 @@ class DashboardSite:
         """Request a page as a browser does; return status, headers and text."""
         sent = {"Accept": "text/html", **{name.replace("_", "-"): text for name, text in headers.items()}}
         async with self.client.get(self.url + path, headers=sent, allow_redirects=False) as answer:
-            return answer.status, dict(answer.headers), await answer.text()
+            return answer.status, dict(answer.headers), await answer.text(errors="replace")
 
     async def json(self, path: str) -> tuple[int, Any]:
         """Request the API; return status and JSON."""
@@ -150,6 +150,7 @@ async def dashboard_site(
                 proxies=proxies,
                 metrics=Metrics("1.2.3", set()),
                 version="1.2.3",
+                public_url=lambda: parts.public_url,
                 mentions=["@ci"],
                 list_commands=list_commands_of(settings, engine.records),
             )

@@ -27,7 +27,11 @@ ADDRESSES = {
     "/r/{owner}/{repo}/slow": ["", f"?target={LAB}/{TARGET}"],
     "/r/{owner}/{repo}/skipped": ["", "?q=bfloat16"],
     "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": [""],
+    "/r/{owner}/{repo}/labs": [""],
     "/r/{owner}/{repo}/labs/{lab}": [""],
+    "/r/{owner}/{repo}/grid.png": [""],
+    "/search": ["", f"?q={NEWEST[:7]}", "?q=soft", "?q=42"],
+    "/r/{owner}/{repo}/search": ["", "?q=soft"],
     "/r/{owner}/{repo}/pulls/{n}": [""],
     "/r/{owner}/{repo}/badge/{lab}/{target}.svg": [""],
     "/r/{owner}/{repo}/regressions.atom": [""],
@@ -67,7 +71,7 @@ def reported(store: ResultsStore) -> None:
 async def test_all_pages_have_an_address_here(tmp_path: Path) -> None:
     async with dashboard_site(tmp_path, filled=lambda _: None) as site:
         _, document = await site.json("/api/v1/openapi.json")
-    pages = {path for path in document["paths"] if path == "/" or path.startswith("/r/")}
+    pages = {path for path in document["paths"] if path in ("/", "/search") or path.startswith("/r/")}
     assert pages == set(ADDRESSES)
 
 
