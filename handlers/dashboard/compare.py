@@ -32,6 +32,7 @@ from bot.results.store.tables import ancestry
 from bot.web.page_routes import Page, PageRequest
 from bot.web.problems import Problem
 from handlers.dashboard import texts
+from handlers.dashboard.answers import compare_answer, compare_steps
 from handlers.dashboard.compare_rows import (
     ChangeClass,
     ComparePage,
@@ -99,7 +100,7 @@ def compare_page(parts: DashboardParts) -> Page:
         suites: list[SuitePair] = []
         if choice.target and choice.base and choice.head:
             suites = await _compare_suites(parts, request, settings, choice.target, choice.base, choice.head)
-        return await request.pages.run(
+        page = await request.pages.run(
             comparison_page,
             suites,
             status=query.status,
@@ -113,6 +114,8 @@ def compare_page(parts: DashboardParts) -> Page:
             head=ComparisonCommit.of(choice.head),
             commits=[ComparisonCommit.from_store(commit) for commit in choice.newest],
         )
+        answer, next_steps = compare_answer(page, name), compare_steps(page, f"{parts.github}/{name}")
+        return page.model_copy(update={"answer": answer, "next_steps": next_steps})
 
     return Page(
         path="/r/{owner}/{repo}/compare",

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from bot.results.store.lists.flaky_tests import flaky_tests
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard.answers import flaky_answer, flaky_steps
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.lists import DAY, ListQuery, TestsOfRepository, moment_of, page_count, store_query
 from handlers.dashboard.settings import configured_targets, settings_and_target
@@ -72,13 +73,16 @@ def flaky_page(parts: DashboardParts) -> Page:
         flaky = await request.pages.run(
             parts.results.store.read, flaky_tests, stored_query, parts.moment() - query.days * DAY
         )
-        return FlakyPage(
+        page = FlakyPage(
             takes_results=True,
             targets=targets,
             has_results=flaky.suites > 0,
             total=flaky.total,
             pages=page_count(flaky.total),
             tests=[_row(test) for test in flaky.tests],
+        )
+        return page.model_copy(
+            update={"answer": flaky_answer(page, query, name), "next_steps": flaky_steps(page, name)}
         )
 
     return Page(

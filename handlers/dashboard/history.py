@@ -32,6 +32,7 @@ from bot.results.store.history.series_names import END
 from bot.results.store.tables.points import Position
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard.answers import history_answer, history_steps
 from handlers.dashboard.cells import no_cell, test_cell
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.history_model import (
@@ -129,7 +130,9 @@ def read_test(
         histories += _read_on_targets(connection, settings, list(suite_lines), query.id, links, moment)
     order = {(line.target, line.name): index for index, line in enumerate(page_lines)}
     histories.sort(key=lambda history: order[TargetKey(repository, history.lab, history.target), history.suite])
-    return HistoryPage(id=query.id, targets=histories, more=len(lines) - len(page_lines))
+    page = HistoryPage(id=query.id, targets=histories, more=len(lines) - len(page_lines))
+    answer, next_steps = history_answer(histories, repository, query.id), history_steps(page, links.page)
+    return page.model_copy(update={"answer": answer, "next_steps": next_steps})
 
 
 def _read_on_targets(

@@ -17,8 +17,10 @@ from bot.results.store.failures.failing_now import stored_failures, targets_now
 from bot.results.store.lists.lab_reports import unusable_targets
 from bot.results.store.lists.run_lists import newest_arrivals
 from bot.results.store.tables.revisions import revisions_of
+from bot.web.answers import AnswerPart
 from bot.web.csv_tables import Cell, CsvTable
 from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard.answers import overview_answer, overview_steps
 from handlers.dashboard.content import Content
 from handlers.dashboard.wiring import DashboardParts
 from handlers.last_good.route import LastGoods
@@ -43,6 +45,23 @@ class FailingNow(BaseModel, extra="forbid"):
     suite: str
     test: str
     since: str = Field(description="The first nightly commit with the failure since the test last passed.")
+    since_at: datetime = Field(description="When that commit was made.")
+
+
+class FailingOnTarget(BaseModel, extra="forbid"):
+    """A target on which a test fails, and since when."""
+
+    target: str = Field(description="As LAB/TARGET.")
+    since: str = Field(description="The first nightly commit with the failure since the test last passed.")
+    since_at: datetime = Field(description="When that commit was made.")
+
+
+class FailingTest(BaseModel, extra="forbid"):
+    """A test that fails in the newest nightly run of its suite, with the targets that list it, the newest first."""
+
+    suite: str
+    test: str
+    targets: list[FailingOnTarget]
 
 
 class TargetOverview(BaseModel, extra="forbid"):
@@ -78,12 +97,18 @@ class RepositoryOverview(BaseModel, extra="forbid"):
     takes_results: bool = Field(description="Whether app.yaml has `results` for it.")
     targets: list[TargetOverview]
     more_targets: int = Field(description="Number of targets that are not listed.")
+    failing_now: list[FailingTest] = Field(
+        description="The `failures` of the listed targets, one for each test: the newest failures first."
+    )
     nightly: BranchOverview | None
     last_good: BranchOverview | None
 
 
 class OverviewPage(BaseModel, extra="forbid"):
     """Repositories that the reader may see, in the order of app.yaml."""
+
+    answer: list[AnswerPart] = Field(description="What fails and which labs are late, as a sentence.")
+    next_steps: list[list[AnswerPart]] = Field(description="What a reader can do, each as a sentence.")
 
     repositories: list[RepositoryOverview]
     private_unknown: bool = Field(
@@ -156,11 +181,14 @@ def overview_page(parts: DashboardParts) -> Page:
                     takes_results=settings.of(LAB_RESULTS) is not None,
                     targets=listed,
                     more_targets=len(targets) - len(listed),
+                    failing_now=failing_tests(listed),
                     nightly=branch_of_nightly(nightly) if nightly else None,
                     last_good=_last_good(last_good) if last_good else None,
                 )
             )
         return OverviewPage(
+            answer=overview_answer(overviews, parts.moment()),
+            next_steps=overview_steps(overviews),
             repositories=overviews,
             private_unknown=unknown,
             number=request.query.page,
@@ -255,10 +283,36 @@ def _target(
         suites=report.suites,
         failing=report.failing,
         failures=[
-            FailingNow(suite=failure.suite, test=failure.test, since=failure.since)
+            FailingNow(
+                suite=failure.suite,
+                test=failure.test,
+                since=failure.since,
+                since_at=datetime.fromtimestamp(failure.since_at, UTC),
+            )
             for failure in (now.failures[:most_failures] if now else ())
         ],
     )
+
+
+def failing_tests(targets: Iterable[TargetOverview]) -> list[FailingTest]:
+    """Return the failures of targets, one for each test with its targets: the newest first, then by name.
+
+    An old run says nothing about now, so the failures of a stale target are left out.
+    """
+    by_test: dict[tuple[str, str], list[FailingOnTarget]] = {}
+    for target in targets:
+        if target.state is TargetHealth.STALE:
+            continue
+        for failure in target.failures:
+            on_target = FailingOnTarget(
+                target=f"{target.lab}/{target.target}", since=failure.since, since_at=failure.since_at
+            )
+            by_test.setdefault((failure.suite, failure.test), []).append(on_target)
+    tests = [
+        FailingTest(suite=suite, test=test, targets=sorted(failing, key=lambda target: target.since_at, reverse=True))
+        for (suite, test), failing in by_test.items()
+    ]
+    return sorted(tests, key=lambda test: (-test.targets[0].since_at.timestamp(), test.suite, test.test))
 
 
 def branch_of_nightly(record: Mapping[str, Any]) -> BranchOverview:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from bot.results.store.lists.skipped_tests import skipped_tests
 from bot.web.csv_tables import Cell, CsvTable
 from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard.answers import skipped_answer, skipped_steps
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.lists import DAY, ListQuery, TestsOfRepository, moment_of, page_count, store_query
 from handlers.dashboard.settings import configured_targets, settings_and_target
@@ -69,7 +70,7 @@ def skipped_page(parts: DashboardParts) -> Page:
         query: ListQuery = request.query
         stored_query = store_query(request, name, settings, query.target)
         skipped = await request.pages.run(parts.results.store.read, skipped_tests, stored_query, parts.moment() - WEEK)
-        return SkippedPage(
+        page = SkippedPage(
             takes_results=settings.of(LAB_RESULTS) is not None,
             targets=configured_targets(settings),
             has_results=skipped.suites > 0,
@@ -78,6 +79,9 @@ def skipped_page(parts: DashboardParts) -> Page:
             tests=[_row(test) for test in skipped.tests],
             idle=[_idle_row(test) for test in skipped.idle],
             idle_total=skipped.idle_total,
+        )
+        return page.model_copy(
+            update={"answer": skipped_answer(page, query, name), "next_steps": skipped_steps(page, name)}
         )
 
     return Page(

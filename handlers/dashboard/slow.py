@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from bot.results.store.lists.slow_tests import GOOD_RUNS, durations_of
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard.answers import slow_answer, slow_steps
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.lists import ListQuery, TestsOfRepository, page_count, store_query
 from handlers.dashboard.settings import configured_targets, settings_and_target
@@ -68,7 +69,7 @@ def slow_page(parts: DashboardParts) -> Page:
             return query.target, durations
 
         target, durations = await request.pages.run(parts.results.store.read, read)
-        return SlowPage(
+        page = SlowPage(
             takes_results=settings.of(LAB_RESULTS) is not None,
             targets=targets,
             has_results=durations is not None and durations.runs > 0,
@@ -87,6 +88,7 @@ def slow_page(parts: DashboardParts) -> Page:
                 for test in (durations.slowest if durations else ())
             ],
         )
+        return page.model_copy(update={"answer": slow_answer(page), "next_steps": slow_steps(page, name)})
 
     return Page(
         path="/r/{owner}/{repo}/slow",

@@ -45,9 +45,9 @@ PARTS = {
 }
 MOST_STATEMENTS = 12
 MORE_STATEMENTS = {
-    "/": 13,
-    "/r/{owner}/{repo}": 21,
-    "/r/{owner}/{repo}/compare": 34,
+    "/": 15,
+    "/r/{owner}/{repo}": 23,
+    "/r/{owner}/{repo}/compare": 35,
     "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 42,
     "/r/{owner}/{repo}/tests": 24,
 }
