@@ -40,6 +40,12 @@ MATCHES = {
 """What tests that match each filter of the grid did, for one and for many."""
 MATCHING_TESTS = "{tests} {match} in the newest nightly runs"
 
+# -- one commit on all targets --
+
+NONE_NEW = ", none of them new"
+NO_TEST_FAILED = "No test failed"
+NOT_ALL_ARRIVED = ": not all results have arrived"
+
 # -- all repositories --
 
 FAIL_ON_TARGETS = "{tests} on {count:,} of {targets}"
@@ -70,6 +76,7 @@ NOT_COMPARED = "No suite could be compared"
 # -- lists of tests --
 
 ON_TARGET = " on {target}"
+AT_LEAST = "At least {tests}"
 FLAKY_TESTS = "{tests}{where} changed in the last {days}"
 NOTHING_FLAKY = "No test was flaky{where} in the last {days}"
 MOST_PROOF = " on {target} has the most proof: {commits} with both outcomes"
@@ -95,6 +102,7 @@ NOT_YOURS = " is not from your pull request"
 SEE_LAB = "see what {lab} sent, and what is missing"
 NEWEST_FAILURE = "look at the newest failure"
 READ_COMMITS = "read the commits between the two"
+READ_COMMITS_BEFORE = "read the commits since the nightly commit before"
 READ_COMMITS_SINCE = "read the commits with which it began to fail"
 OPEN_ISSUE = "open an issue with what is known"
 REPRODUCE = "to reproduce it, run {command}"

@@ -8,19 +8,13 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from bot.core.page_paths import commit_path, history_path, lab_path, view_path
-from bot.results.compare.target_health import TargetHealth
 from bot.web.answers import AnswerPart
-from bot.web.page_filters import age, counted, date, duration, short
+from bot.web.page_filters import age, counted, date, short
 from handlers.dashboard import answer_texts as texts
 
 if TYPE_CHECKING:
     from handlers.dashboard.compare_rows import ComparePage
-    from handlers.dashboard.flaky import FlakyPage, FlakyQuery
     from handlers.dashboard.history_model import HistoryOnTarget, HistoryPage
-    from handlers.dashboard.lists import ListQuery
-    from handlers.dashboard.overview import RepositoryOverview
-    from handlers.dashboard.skipped import SkippedPage
-    from handlers.dashboard.slow import SlowPage
 
 Sentence = list[AnswerPart]
 MOST_NAMED = 3
@@ -51,6 +45,11 @@ def listed(names: Sequence[AnswerPart], noun: str) -> Sentence:
     parts = list(chain.from_iterable((text(", "), name) for name in shown))[1:]
     more = len(names) - len(shown)
     return [*parts, text(texts.AND_MORE.format(more=counted(more, f"more {noun}")))] if more else parts
+
+
+def link_to_test(repository: str, test: str, target: str) -> AnswerPart:
+    """Return a link to the page of a test, on one target if it is given."""
+    return text(texts.shortened(test), history_path(repository, test, target))
 
 
 # -- the grid --
@@ -142,7 +141,7 @@ class GridNews:
     def _silent(self) -> Sentence:
         # One clause for each lab that is late, because each is late by another time.
         clauses = [
-            [text(target, lab_path(self.repository, target.partition("/")[0])), text(_lateness(seconds))]
+            [text(target, lab_path(self.repository, target.partition("/")[0])), text(lateness(seconds))]
             for target, seconds in list(self.silent.items())[:MOST_NAMED]
         ]
         parts = list(chain.from_iterable([text(texts.CLAUSE_END), *clause] for clause in clauses))[1:]
@@ -171,87 +170,9 @@ def matching_answer(count: int, status: str | None) -> Sentence:
     return sentence([text(texts.MATCHING_TESTS.format(tests=counted(count, "test"), match=match))]) if count else []
 
 
-def _lateness(seconds: float | None) -> str:
+def lateness(seconds: float | None) -> str:
+    """Say how long a target has not reported, in seconds; None if it never has."""
     return texts.NEVER_REPORTED if seconds is None else texts.NOT_REPORTED.format(age=age(seconds))
-
-
-# -- all repositories --
-
-
-def overview_answer(repositories: Sequence[RepositoryOverview], moment: float) -> Sentence:
-    """Say in which repositories tests fail, and which targets are late."""
-    with_targets = [repository for repository in repositories if repository.targets]
-    if not with_targets:
-        return []
-    failures = [
-        [text(_failing_now(repository), view_path(repository.repository)), _of(repository)]
-        for repository in with_targets
-        if any(target.state is TargetHealth.FAILING for target in repository.targets)
-    ]
-    late: list[Sentence] = [
-        [
-            text(f"{target.lab}/{target.target}", lab_path(repository.repository, target.lab)),
-            text(_lateness(moment - target.received_at.timestamp() if target.received_at else None)),
-        ]
-        for repository in with_targets
-        for target in repository.targets
-        if target.state is TargetHealth.STALE
-    ]
-    is_tested = any(target.suites for repository in with_targets for target in repository.targets)
-    return sentence(
-        *(failures[:MOST_NAMED] or [[text(texts.NOTHING_FAILS if is_tested else texts.NO_RESULTS_YET)]]),
-        _unnamed(failures, texts.FAIL_ELSEWHERE, "more repository", "more repositories"),
-        *late[:MOST_NAMED],
-        _unnamed(late, texts.MORE_LATE, "more target", "more targets"),
-    )
-
-
-def _of(repository: RepositoryOverview) -> AnswerPart:
-    return text(texts.OF_REPOSITORY.format(repository=repository.repository))
-
-
-def _unnamed(clauses: Sequence[Sentence], words: str, singular: str, plural: str) -> Sentence:
-    more = len(clauses) - MOST_NAMED
-    return [text(words.format(more=counted(more, singular, plural)))] if more > 0 else []
-
-
-def _failing_now(repository: RepositoryOverview) -> str:
-    failing = [target for target in repository.targets if target.state is TargetHealth.FAILING]
-    count = sum(target.failing for target in failing)
-    return texts.FAIL_ON_TARGETS.format(
-        tests=counted(count, "failure"),
-        count=len(failing),
-        targets=counted(len(repository.targets) + repository.more_targets, "target"),
-    )
-
-
-def overview_steps(repositories: Sequence[RepositoryOverview]) -> list[Sentence]:
-    """Say what a maintainer and a lab can do."""
-    steps = []
-    newest = next((failure for repository in repositories for failure in repository.failing_now[:1]), None)
-    name = next((repository.repository for repository in repositories if repository.failing_now), "")
-    if newest:
-        target = newest.targets[0]
-        href = history_path(name, newest.test, target.target if len(newest.targets) == 1 else "")
-        steps.append(
-            [
-                text(texts.MAINTAINER),
-                text(texts.NEWEST_FAILURE, href),
-                text(texts.BEGAN_AT.format(sha=short(target.since))),
-            ]
-        )
-    late = next(
-        (
-            (repository.repository, target.lab)
-            for repository in repositories
-            for target in repository.targets
-            if target.state in (TargetHealth.STALE, TargetHealth.UNUSABLE)
-        ),
-        None,
-    )
-    if late:
-        steps.append([text(texts.LAB), text(texts.SEE_LAB.format(lab=late[1]), lab_path(*late))])
-    return steps
 
 
 # -- two commits --
@@ -283,92 +204,6 @@ def compare_steps(page: ComparePage, github: str) -> list[Sentence]:
         return []
     href = f"{github}/compare/{page.base.sha}...{page.head.sha}"
     return [[text(texts.MAINTAINER), text(texts.READ_COMMITS, href)]]
-
-
-# -- lists of tests --
-
-
-def flaky_answer(page: FlakyPage, query: FlakyQuery, repository: str) -> Sentence:
-    """Say how many tests are flaky, and name the one with the most proof."""
-    if not page.has_results:
-        return []
-    days = counted(query.days, "day")
-    where = texts.ON_TARGET.format(target=query.target) if query.target else ""
-    if not page.total:
-        return [] if query.q else sentence([text(texts.NOTHING_FLAKY.format(where=where, days=days))])
-    start = texts.FLAKY_TESTS.format(tests=counted(page.total, "flaky test"), where=where, days=days)
-    worst = page.tests[0] if page.tests and query.page == 1 else None
-    if worst is None or not worst.proved:
-        return sentence([text(start)])
-    proof = texts.MOST_PROOF.format(target=worst.target, commits=counted(worst.proved, "commit"))
-    return sentence([text(start)], [_test(repository, worst.test, worst.target), text(proof)])
-
-
-def flaky_steps(page: FlakyPage, repository: str) -> list[Sentence]:
-    """Say what a maintainer and a contributor can do about flaky tests."""
-    if not page.tests:
-        return []
-    worst = page.tests[0]
-    return [
-        [text(texts.MAINTAINER), text(texts.SEE_PROOF, history_path(repository, worst.test, worst.target))],
-        [text(texts.CONTRIBUTOR), text(texts.FLAKY_IS_KNOWN)],
-    ]
-
-
-def slow_answer(page: SlowPage) -> Sentence:
-    """Say how long the tests take, and what skipping the slow ones would save."""
-    if not (page.timed and page.target):
-        return []
-    start = [
-        text(
-            texts.TESTS_TAKE.format(
-                tests=counted(page.timed, "test"), target=page.target, duration=duration(page.minutes * MINUTE)
-            )
-        )
-    ]
-    cut_off = page.cut_offs[0]
-    if not cut_off.tests:
-        return sentence(start, [text(texts.NONE_SLOW.format(seconds=cut_off.seconds))])
-    saved = duration(cut_off.minutes_saved * MINUTE)
-    slow = texts.SOME_SLOW.format(
-        tests=f"{cut_off.tests:,}", take="takes" if cut_off.tests == 1 else "take", seconds=cut_off.seconds, saved=saved
-    )
-    return sentence(start, [text(slow)])
-
-
-def slow_steps(page: SlowPage, repository: str) -> list[Sentence]:
-    """Say what a maintainer can do about slow tests."""
-    if not (page.tests and page.target and page.cut_offs and page.cut_offs[0].tests):
-        return []
-    slowest = _test(repository, page.tests[0].test, page.target)
-    return [[text(texts.MAINTAINER), text(texts.MARK_SLOW), slowest]]
-
-
-def skipped_answer(page: SkippedPage, query: ListQuery, repository: str) -> Sentence:
-    """Say how many tests are skipped, and how many run nowhere."""
-    if not page.has_results or query.q:
-        return []
-    here = view_path(repository, "skipped", target=query.target)
-    where = texts.ON_TARGET.format(target=query.target) if query.target else ""
-    are = "is" if page.total == 1 else "are"
-    skipped = (
-        [text(texts.SKIPPED_TESTS.format(tests=counted(page.total, "test"), are=are, where=where), here)]
-        if page.total
-        else [text(texts.NOTHING_SKIPPED.format(where=where))]
-    )
-    ran = counted(page.idle_total, "test")
-    return sentence(skipped, [text(texts.IDLE_TESTS.format(tests=ran), f"{here}#idle")] if page.idle_total else [])
-
-
-def skipped_steps(page: SkippedPage, repository: str) -> list[Sentence]:
-    """Say what a maintainer can do about tests that run nowhere."""
-    if not page.idle:
-        return []
-    return [[text(texts.MAINTAINER), text(texts.RUN_OR_REMOVE), _test(repository, page.idle[0].test, "")]]
-
-
-def _test(repository: str, test: str, target: str) -> AnswerPart:
-    return text(texts.shortened(test), history_path(repository, test, target))
 
 
 # -- one test --

@@ -14,10 +14,12 @@ from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from bot.results.compare.target_health import is_stale
+from bot.results.state import CommitSummary
 from bot.results.store.grid.grid import grid_of
 from bot.results.store.grid.rows import GridLine, GridRange
 from bot.results.store.lists.run_lists import newest_arrivals
 from bot.results.store.tables.cells import count_cell
+from bot.results.store.tables.commits import summaries_of
 from bot.results.store.tables.names import all_names
 from bot.web.answers import AnswerPart
 from bot.web.csv_tables import CsvTable
@@ -109,6 +111,9 @@ class GridPage(BaseModel, extra="forbid"):
 
     answer: list[AnswerPart] = Field(default=[], description="What is new, what fails and which labs are late.")
     next_steps: list[list[AnswerPart]] = Field(default=[], description="What a reader can do, each as a sentence.")
+    known_commits: dict[str, CommitSummary] = Field(
+        default={}, description="Titles, authors and pull requests of commits on the page, where they are known."
+    )
     takes_results: bool = Field(description="Whether app.yaml has `results` for the repository.")
     targets: list[str] = Field(description="All targets of app.yaml, as LAB/TARGET.")
     commits: list[ListedNightly]
@@ -222,6 +227,7 @@ def read_grid(
     return GridPage(
         answer=answer if grid.commits else [],
         next_steps=next_steps if grid.commits else [],
+        known_commits=summaries_of(connection, repository, [sha for _, sha in grid.commits]),
         takes_results=True,
         targets=configured,
         commits=[

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, Field, StringConstraints
 
+from bot.results.state import CommitSummary
 from bot.results.store.lists.listed_tests import ListedTests
 from bot.web.answers import AnswerPart
 from handlers.dashboard.settings import TARGET_PATTERN
@@ -38,6 +39,9 @@ class TestsOfRepository(BaseModel, extra="forbid"):
 
     answer: list[AnswerPart] = Field(default=[], description="What the list says, as a sentence.")
     next_steps: list[list[AnswerPart]] = Field(default=[], description="What a reader can do, each as a sentence.")
+    known_commits: dict[str, CommitSummary] = Field(
+        default={}, description="Titles, authors and pull requests of commits on the page, where they are known."
+    )
     takes_results: bool = Field(description="Whether app.yaml has `results` for the repository.")
     targets: list[str] = Field(description="All targets of app.yaml, as LAB/TARGET.")
     has_results: bool = Field(description="Whether any results of a nightly commit are stored.")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bot.core.page_paths import history_path, lab_path, view_path
-from tests.handlers.dashboard.nightly_runs import FLAKY, REPOSITORY, SOFTMAX, sha
+from bot.core.page_paths import commit_path, history_path, lab_path, view_path
+from tests.handlers.dashboard.nightly_runs import FLAKY, REPOSITORY, SOFTMAX, TITLE, sha
 from tests.handlers.dashboard.site import DashboardSite
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -84,3 +84,34 @@ async def test_a_failing_test_is_one_row_with_its_targets(site: DashboardSite) -
     assert times == sorted(times, reverse=True)
     _, _, page = await site.get("/")
     assert page.count(f'href="{history_path(REPOSITORY, SOFTMAX).replace("&", "&amp;")}"') >= 1
+
+
+async def test_a_commit_is_named_by_its_title_and_has_a_page_of_all_targets(site: DashboardSite) -> None:
+    path = commit_path(REPOSITORY, sha(13))
+    status, page = await site.json(f"/api/v1{path.replace('/r/', '/repos/')}")
+    assert status == 200
+    assert words(page["answer"]) == f"1 new failure on 1 of 3 targets: {ADRENO}; {BOARD}: not all results have arrived."
+    cells = [(row["target"], row["suite"], row["cell"]["state"], row["cell"]["failed"]) for row in page["rows"]]
+    assert cells == [
+        (ADRENO, "operators", "new-failure", 1),
+        (HEXAGON, "operators", "still-failing", 6),
+        (ADRENO, "runtime", "passed", 0),
+        (HEXAGON, "runtime", "passed", 0),
+        (BOARD, "runtime", "waiting", 0),
+    ]
+    assert page["known_commits"][sha(13)] == {"title": TITLE, "author": "Mona Lisa", "pull_request": 41}
+    (new,) = (await follow(site, page, ADRENO))["tests"]
+    assert new["test"] == SOFTMAX
+    # Part of a SHA finds the commit; so does an address in upper case.
+    for digits in (sha(13)[:10], sha(13).upper()):
+        assert (await site.get(commit_path(REPOSITORY, digits)))[0] == 200
+    for wrong, code in (("zzzzzzz", 400), ("123456", 400), ("0" * 40, 404)):
+        assert (await site.get(commit_path(REPOSITORY, wrong)))[0] == code
+    _, _, text = await site.get(view_path(REPOSITORY))
+    assert f'href="{path}" title="Fuse &lt;softmax&gt;, by Mona Lisa (#41)"' in text
+    for view in (path, view_path(REPOSITORY, "compare"), view_path(REPOSITORY, "nightly"), "/"):
+        _, _, text = await site.get(view)
+        assert "Fuse &lt;softmax&gt;" in text, view
+        assert TITLE not in text
+    status, _, text = await site.get(f"/api/v1{path.replace('/r/', '/repos/')}?format=csv")
+    assert (status, text.count("\n")) == (200, 6)
