@@ -71,7 +71,7 @@ class LineNews:
 class GridNews:
     """What a grid says at a glance.
 
-    `subjects` is the number of its rows, each a `noun`: a target or a suite. `silent` has the targets whose lab is
+    `subjects` is how many targets it has, or how many suites if it is `by_suite`. `silent` has the targets whose lab is
     late, with the seconds since their newest nightly run, None for none. `unusable` has those whose newest run has no
     usable results. `last_news` is the newest commit with a new failure, and when it was made; `columns` is how many
     commits the grid shows. `commits` says how many commits are between two nightly commits, if that is known.
@@ -79,7 +79,7 @@ class GridNews:
 
     repository: str
     filters: Mapping[str, object]
-    noun: str
+    by_suite: bool
     subjects: int
     lines: Sequence[LineNews]
     silent: Mapping[str, float | None]
@@ -92,8 +92,9 @@ class GridNews:
         return view_path(self.repository, "", **self.filters, status=status)
 
     def _subjects(self, lines: Iterable[LineNews]) -> str:
-        count = len({line.suite if self.noun == texts.SUITE else line.target for line in lines})
-        return texts.OF_SUBJECTS.format(count=count, subjects=counted(self.subjects, self.noun))
+        count = len({line.suite if self.by_suite else line.target for line in lines})
+        subjects = counted(self.subjects, texts.SUITE if self.by_suite else texts.TARGET)
+        return texts.OF_SUBJECTS.format(count=count, subjects=subjects)
 
     def answer(self) -> Sentence:
         """Say what is new, what still fails, and which labs are late."""
@@ -225,7 +226,7 @@ def history_answer(targets: Sequence[HistoryOnTarget], repository: str, test: st
 
 def _fails_on(failing: Sequence[HistoryOnTarget], total: int, repository: str, test: str) -> Sentence:
     begun = {one.failing.since for one in failing if one.failing}
-    since = next(iter(begun))
+    since = min(begun)
     names = listed(_targets(failing, repository, test), "target")
     start = [text(texts.FAILS_ON.format(count=len(failing), targets=counted(total, "target"))), *names]
     if len(begun) > 1:

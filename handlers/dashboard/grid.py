@@ -25,7 +25,6 @@ from bot.web.answers import AnswerPart
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard import texts
-from handlers.dashboard.answer_texts import SUITE, TARGET
 from handlers.dashboard.answers import GridNews, LineNews, matching_answer
 from handlers.dashboard.cell_markup import legend, row_of_cells
 from handlers.dashboard.cells import GridCell
@@ -299,7 +298,7 @@ def news_of(
     return GridNews(
         repository=grid_range.repository,
         filters=filters,
-        noun=SUITE if is_target else TARGET,
+        by_suite=is_target,
         subjects=len({line.name for line in lines}) if is_target else len(listed),
         # A folder has only some of the tests of its suite, so the numbers of the suite would be wrong there.
         lines=[] if query.folder else list(filter(None, (_line_news(grid, line) for line in lines))),

@@ -53,7 +53,7 @@ class FailingNow(BaseModel, extra="forbid"):
     since_at: datetime = Field(description="When that commit was made.")
 
 
-class FailingOnTarget(BaseModel, extra="forbid"):
+class FailingTargetOverview(BaseModel, extra="forbid"):
     """A target on which a test fails, and since when."""
 
     target: str = Field(description="As LAB/TARGET.")
@@ -61,12 +61,12 @@ class FailingOnTarget(BaseModel, extra="forbid"):
     since_at: datetime = Field(description="When that commit was made.")
 
 
-class FailingTest(BaseModel, extra="forbid"):
+class FailingTestOverview(BaseModel, extra="forbid"):
     """A test that fails in the newest nightly run of its suite, with the targets that list it, the newest first."""
 
     suite: str
     test: str
-    targets: list[FailingOnTarget]
+    targets: list[FailingTargetOverview]
 
 
 class TargetOverview(BaseModel, extra="forbid"):
@@ -102,7 +102,7 @@ class RepositoryOverview(BaseModel, extra="forbid"):
     takes_results: bool = Field(description="Whether app.yaml has `results` for it.")
     targets: list[TargetOverview]
     more_targets: int = Field(description="Number of targets that are not listed.")
-    failing_now: list[FailingTest] = Field(
+    failing_now: list[FailingTestOverview] = Field(
         description="The `failures` of the listed targets, one for each test: the newest failures first."
     )
     known_commits: dict[str, CommitSummary] = Field(
@@ -319,22 +319,24 @@ def _target(
     )
 
 
-def failing_tests(targets: Iterable[TargetOverview]) -> list[FailingTest]:
+def failing_tests(targets: Iterable[TargetOverview]) -> list[FailingTestOverview]:
     """Return the failures of targets, one for each test with its targets: the newest first, then by name.
 
     An old run says nothing about now, so the failures of a stale target are left out.
     """
-    by_test: dict[tuple[str, str], list[FailingOnTarget]] = {}
+    by_test: dict[tuple[str, str], list[FailingTargetOverview]] = {}
     for target in targets:
         if target.state is TargetHealth.STALE:
             continue
         for failure in target.failures:
-            on_target = FailingOnTarget(
+            on_target = FailingTargetOverview(
                 target=f"{target.lab}/{target.target}", since=failure.since, since_at=failure.since_at
             )
             by_test.setdefault((failure.suite, failure.test), []).append(on_target)
     tests = [
-        FailingTest(suite=suite, test=test, targets=sorted(failing, key=lambda target: target.since_at, reverse=True))
+        FailingTestOverview(
+            suite=suite, test=test, targets=sorted(failing, key=lambda target: target.since_at, reverse=True)
+        )
         for (suite, test), failing in by_test.items()
     ]
     return sorted(tests, key=lambda test: (-test.targets[0].since_at.timestamp(), test.suite, test.test))
