@@ -52,6 +52,11 @@ def lab_path(repository: str, lab: str) -> str:
     return view_path(repository, f"labs/{segment(lab)}")
 
 
+def commit_path(repository: str, sha: str) -> str:
+    """Return the page of a commit, with all its targets."""
+    return view_path(repository, f"commits/{segment(sha)}")
+
+
 def badge_path(repository: str, target: str) -> str:
     """Return the badge of a target, which is LAB/TARGET."""
     return view_path(repository, f"badge/{_target(target)}.svg")
@@ -78,6 +83,7 @@ PATHS = {
     "history_path": history_path,
     "pull_path": pull_path,
     "lab_path": lab_path,
+    "commit_path": commit_path,
     "badge_path": badge_path,
     "help_path": help_path,
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 from bot.feature import Feature, Services
 from bot.web.openapi import Operation
 from handlers.dashboard.badge import target_badge
+from handlers.dashboard.commit import commit_page
 from handlers.dashboard.compare import compare_page
 from handlers.dashboard.feed import regressions_feed
 from handlers.dashboard.flaky import flaky_page
@@ -29,6 +30,7 @@ PAGES = (
     overview_page,
     grid_page,
     nightly_page,
+    commit_page,
     compare_page,
     flaky_page,
     slow_page,

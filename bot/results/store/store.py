@@ -22,7 +22,7 @@ from bot.results.compare import diff as compare
 from bot.results.compare.searching import Renames, write_with_searches
 from bot.results.compare.searching import renames as find_renames
 from bot.results.state import Run, RunState
-from bot.results.store.tables import failure_texts, names, revisions, runs
+from bot.results.store.tables import commits, failure_texts, names, revisions, runs
 from bot.results.store.tables.blobs import RunColumns
 from bot.results.store.tables.database import ResultsDatabase
 from bot.results.store.tables.names import SuiteRow
@@ -101,6 +101,7 @@ class ResultsStore:
             assert target_id is not None
             number, old_run = stored or (None, None)
             runs.save(connection, target_id, run, number)
+            commits.save(connection, run)
             self._follow(connection, target_id, search, old_run, run)
             revisions.grow(connection, run.key.repository)
             return True
@@ -138,6 +139,7 @@ class ResultsStore:
             number, old_run = stored or (None, None)
             text_numbers = failure_texts.save(connection, texts, columns)
             saved = runs.save(connection, target_id, run, number)
+            commits.save(connection, run)
             changed = write.save(connection, saved, ordered, text_numbers, is_new=number is None)
             columns_of = {saved: ordered.stored}
             self._follow(

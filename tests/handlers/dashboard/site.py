@@ -142,7 +142,7 @@ async def dashboard_site(
                 routes=[
                     *(operation for page in PAGES for operation in page(parts).operations()),
                     nightly_route.operation(
-                        nightly_route.NightlyBranches(TrackingRecord(settings, engine.records, NIGHTLY))
+                        nightly_route.NightlyBranches(TrackingRecord(settings, engine.records, NIGHTLY), results)
                     ),
                 ],
                 templates=[FEATURE.templates] if FEATURE.templates else [],

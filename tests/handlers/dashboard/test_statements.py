@@ -23,6 +23,7 @@ ADDRESSES = {
     ],
     "/r/{owner}/{repo}/nightly": [""],
     "/r/{owner}/{repo}/compare": ["", f"?target={LAB}/{TARGET}&base={sha(3)[:8]}&head={NEWEST}", "?q=soft"],
+    "/r/{owner}/{repo}/commits/{sha}": [""],
     "/r/{owner}/{repo}/flaky": ["", "?q=rpc"],
     "/r/{owner}/{repo}/slow": ["", f"?target={LAB}/{TARGET}"],
     "/r/{owner}/{repo}/skipped": ["", "?q=bfloat16"],
@@ -49,11 +50,12 @@ PARTS = {
 }
 MOST_STATEMENTS = 12
 MORE_STATEMENTS = {
-    "/": 13,
-    "/r/{owner}/{repo}": 21,
-    "/r/{owner}/{repo}/compare": 34,
+    "/": 15,
+    "/r/{owner}/{repo}": 23,
+    "/r/{owner}/{repo}/compare": 35,
     "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 42,
-    "/r/{owner}/{repo}/tests": 24,
+    "/r/{owner}/{repo}/skipped": 13,
+    "/r/{owner}/{repo}/tests": 25,
 }
 
 MOST_TRANSACTIONS = 3

@@ -243,6 +243,18 @@ checks = sa.Table(
     sa.Index("nightjar_checks_open", "target_id", sqlite_where=OPEN, postgresql_where=OPEN),
 )
 
+# Once for each tested commit: its title, its author's name, and the number of its pull request.
+commits = sa.Table(
+    "nightjar_commits",
+    metadata,
+    sa.Column("repository", sa.Text, primary_key=True),
+    sa.Column("sha", sa.Text, primary_key=True),
+    sa.Column("title", Storable, nullable=False),
+    sa.Column("author", Storable, nullable=False),
+    sa.Column("pull_request", sa.Integer),
+    sqlite_with_rowid=False,
+)
+
 # Pages are stored until this number grows.
 revisions = sa.Table(
     "nightjar_revisions",
