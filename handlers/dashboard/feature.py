@@ -17,6 +17,7 @@ from handlers.dashboard.lab import lab_page
 from handlers.dashboard.nightly import nightly_page
 from handlers.dashboard.overview import overview_page
 from handlers.dashboard.pull import pull_page
+from handlers.dashboard.pulls import pulls_page
 from handlers.dashboard.run import run_page
 from handlers.dashboard.skipped import skipped_page
 from handlers.dashboard.slow import slow_page
@@ -33,6 +34,7 @@ PAGES = (
     run_page,
     lab_page,
     pull_page,
+    pulls_page,
     target_badge,
     regressions_feed,
     history_page,

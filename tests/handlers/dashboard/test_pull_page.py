@@ -31,11 +31,15 @@ async def test_it_shows_events_decisions_and_writes(site: DashboardSite) -> None
     ]
     assert plans == [
         ("commands", "merge, asked for by hubot", [""]),
+        ("commands", "all effects were applied", []),
         ("merge", "waits for cpu/pr-head", ["I merge it when `cpu/pr-head` is green."]),
     ]
     assert (answered["ignored"], answered["older"]) == (1, None)
     assert (answered["head"], answered["merge"]["by"], answered["merge"]["why"]) == (
-        {"sha": sha(13), "base": "main", "is_open": True},
+        {
+            **{"sha": sha(13), "base": "main", "is_open": True, "state": "open"},
+            **{"title": "", "author": "", "merged_by": "", "merged_at": None},
+        },
         "hubot",
         "waits for cpu/pr-head",
     )

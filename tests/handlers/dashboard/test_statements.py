@@ -28,6 +28,7 @@ ADDRESSES = {
     "/r/{owner}/{repo}/skipped": ["", "?q=bfloat16"],
     "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": [""],
     "/r/{owner}/{repo}/labs/{lab}": [""],
+    "/r/{owner}/{repo}/pulls": ["", "?state=open&author=octocat"],
     "/r/{owner}/{repo}/pulls/{n}": [""],
     "/r/{owner}/{repo}/badge/{lab}/{target}.svg": [""],
     "/r/{owner}/{repo}/regressions.atom": [""],
@@ -48,13 +49,18 @@ MORE_STATEMENTS = {
     "/": 13,
     "/r/{owner}/{repo}": 21,
     "/r/{owner}/{repo}/compare": 34,
+    "/r/{owner}/{repo}/pulls/{n}": 62,
     "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 42,
     "/r/{owner}/{repo}/tests": 24,
 }
 
 MOST_TRANSACTIONS = 3
 """One for the revision of the results, one for a target that app.yaml does not list, and one for all that is shown."""
-MORE_TRANSACTIONS = {"/r/{owner}/{repo}/compare": 7, "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 14}
+MORE_TRANSACTIONS = {
+    "/r/{owner}/{repo}/compare": 7,
+    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 14,
+    "/r/{owner}/{repo}/pulls/{n}": 17,
+}
 """Their suites are compared in other threads or processes, between transactions."""
 
 
