@@ -15,7 +15,7 @@ from bot.results.report.findings import Findings, IgnoredFailures
 from bot.results.store.commit import commit_state
 from bot.results.store.lists.run_lists import targets_of_commit
 from bot.results.store.tables.revisions import revisions_of
-from handlers.dashboard.pull_model import NewlyFailingTest, IgnoredLine, TargetResults
+from handlers.dashboard.pull_model import IgnoredLine, NewlyFailingTest, TargetResults
 from handlers.results.config import LAB_RESULTS, QUARANTINE, RENAMES
 from handlers.results.records import IGNORED
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from procrastinate.connector import BaseAsyncConnector
+
 from bot.commands.conclusion import CommandResults, Item
 from bot.core.events import Person, Repository, pull_lock
 from bot.core.utc import iso_utc
@@ -31,8 +33,8 @@ HOSTILE_TEXT = "<script>alert(1)</script> [x](javascript:alert(1)) \"&' \u202e"
 class StoryWriter:
     """Writes the deliveries and actions of one pull request directly to the tables."""
 
-    def __init__(self, engine: Engine, repository_id: int, number: int) -> None:
-        self._connector = engine.database.connector
+    def __init__(self, connector: BaseAsyncConnector, repository_id: int, number: int) -> None:
+        self._connector = connector
         self._store = Store(self._connector)
         self._repository = Repository(repository_id, REPOSITORY, 1)
         self._number, self._at, self._count = number, NOW - 3600.0, 0
@@ -96,7 +98,8 @@ def _results(*items: Item) -> CommandResults:
 
 async def fill_story(engine: Engine, repository_id: int) -> None:
     """Write the stories of two pull requests: an ordinary one, and one with hostile texts."""
-    writer = StoryWriter(engine, repository_id, NUMBER)
+    connector = engine.database.connector
+    writer = StoryWriter(connector, repository_id, NUMBER)
     status = effect("SetStatus", "status", sha=sha(13), description="on: hubot asked for slow tests", state="success")
     await writer.delivery(
         "pull_request",
@@ -129,7 +132,7 @@ async def fill_story(engine: Engine, repository_id: int) -> None:
     comment_url = f"https://github.com/{REPOSITORY}/pull/{NUMBER}#issuecomment-1"
     pending = PendingMerge(sha(13), "main", Person(2, "hubot", False), comment_url, iso_utc(NOW - 1800))
     await engine.records.put(MERGE_REQUEST.of(repository_id, NUMBER), MergeRequest(pending))
-    hostile = StoryWriter(engine, repository_id, HOSTILE)
+    hostile = StoryWriter(connector, repository_id, HOSTILE)
     hostile_reply = effect("Reply", HOSTILE_TEXT, text=f"{HOSTILE_TEXT} {SECRET} configured-secret", number=HOSTILE)
     await hostile.delivery(
         "issue_comment",
