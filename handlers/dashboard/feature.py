@@ -20,6 +20,7 @@ from handlers.dashboard.labs import labs_page
 from handlers.dashboard.nightly import nightly_page
 from handlers.dashboard.overview import overview_page
 from handlers.dashboard.pull import pull_page
+from handlers.dashboard.pulls import pulls_page
 from handlers.dashboard.run import run_page
 from handlers.dashboard.search import repository_search, site_search
 from handlers.dashboard.skipped import skipped_page
@@ -39,6 +40,7 @@ PAGES = (
     labs_page,
     lab_page,
     pull_page,
+    pulls_page,
     target_badge,
     regressions_feed,
     grid_picture,

@@ -11,6 +11,7 @@ from bot.core.redaction import Redactor
 from bot.feature import HANDLER_TITLES
 from bot.results.service import RESULTS
 from bot.web.help import COMMAND_LIST
+from handlers.device_tests.store import JobStore
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -52,6 +53,11 @@ class DashboardParts:
         """
         seconds = self.clock()
         return seconds - seconds % MOMENT_SECONDS
+
+    @property
+    def jobs(self) -> JobStore:
+        """Return the store of device tests, to read it."""
+        return JobStore(self.records.connector, self.clock)
 
     @property
     def public_url(self) -> str:

@@ -57,6 +57,8 @@ ROUTES = {
     "GET /r/{owner}/{repo}",
     "GET /r/{owner}/{repo}/tests",
     "GET /r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}",
+    "GET /r/{owner}/{repo}/pulls",
+    "GET /api/v1/repos/{owner}/{repo}/pulls",
     "GET /r/{owner}/{repo}/pulls/{n}",
     "GET /api/v1/repos/{owner}/{repo}/pulls/{n}",
     "GET /readyz",

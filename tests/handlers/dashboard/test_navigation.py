@@ -7,13 +7,19 @@ from urllib.parse import quote
 
 import pytest
 
-from bot.core.page_paths import history_path, lab_path, pull_path, run_path, view_path
-from tests.handlers.dashboard.nightly_runs import REPOSITORY, SOFTMAX, sha
+from bot.core.page_paths import history_path
+from bot.core.page_paths import lab_path
+from bot.core.page_paths import pull_path
+from bot.core.page_paths import run_path
+from bot.core.page_paths import view_path
+from tests.handlers.dashboard.nightly_runs import REPOSITORY
+from tests.handlers.dashboard.nightly_runs import SOFTMAX
+from tests.handlers.dashboard.nightly_runs import sha
 from tests.handlers.dashboard.site import DashboardSite
 from tests.handlers.dashboard.stored_story import NUMBER
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-VIEWS = ["", "/compare", "/flaky", "/slow", "/skipped", "/nightly", "/labs"]
+VIEWS = ["", "/compare", "/flaky", "/slow", "/skipped", "/nightly", "/pulls", "/labs"]
 HEXAGON = "example-lab/hexagon-v73"
 PAGES = {
     view_path(REPOSITORY): "Grid",
@@ -27,7 +33,8 @@ PAGES = {
     run_path(REPOSITORY, HEXAGON, sha(12), "operators-run-1"): "",
     history_path(REPOSITORY, SOFTMAX, HEXAGON): "",
     lab_path(REPOSITORY, "example-lab"): "",
-    pull_path(REPOSITORY, NUMBER): "",
+    view_path(REPOSITORY, "pulls"): "Pulls",
+    pull_path(REPOSITORY, NUMBER): "Pulls",
 }
 
 

@@ -6,9 +6,16 @@ from pathlib import Path
 
 from nightjar_formats.model import TargetKey
 
-from bot.results.store.failures.failures import Failure, store_reports
+from bot.results.store.failures.failures import Failure
+from bot.results.store.failures.failures import store_reports
 from bot.results.store.store import ResultsStore
-from tests.handlers.dashboard.nightly_runs import FLAKY, HEXAGON, NIGHTLY_RUNS, REPOSITORY, SOFTMAX, fill, sha
+from tests.handlers.dashboard.nightly_runs import FLAKY
+from tests.handlers.dashboard.nightly_runs import HEXAGON
+from tests.handlers.dashboard.nightly_runs import NIGHTLY_RUNS
+from tests.handlers.dashboard.nightly_runs import REPOSITORY
+from tests.handlers.dashboard.nightly_runs import SOFTMAX
+from tests.handlers.dashboard.nightly_runs import fill
+from tests.handlers.dashboard.nightly_runs import sha
 from tests.handlers.dashboard.site import dashboard_site
 from tests.results.plans import plans_seen
 
@@ -33,6 +40,7 @@ ADDRESSES = {
     "/r/{owner}/{repo}/grid.png": [""],
     "/search": ["", f"?q={NEWEST[:7]}", "?q=soft", "?q=42"],
     "/r/{owner}/{repo}/search": ["", "?q=soft"],
+    "/r/{owner}/{repo}/pulls": ["", "?state=open&author=octocat"],
     "/r/{owner}/{repo}/pulls/{n}": [""],
     "/r/{owner}/{repo}/badge/{lab}/{target}.svg": [""],
     "/r/{owner}/{repo}/regressions.atom": [""],
@@ -53,6 +61,7 @@ MORE_STATEMENTS = {
     "/": 15,
     "/r/{owner}/{repo}": 23,
     "/r/{owner}/{repo}/compare": 35,
+    "/r/{owner}/{repo}/pulls/{n}": 62,
     "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 42,
     "/r/{owner}/{repo}/skipped": 13,
     "/r/{owner}/{repo}/tests": 25,
@@ -60,7 +69,11 @@ MORE_STATEMENTS = {
 
 MOST_TRANSACTIONS = 3
 """One for the revision of the results, one for a target that app.yaml does not list, and one for all that is shown."""
-MORE_TRANSACTIONS = {"/r/{owner}/{repo}/compare": 7, "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 14}
+MORE_TRANSACTIONS = {
+    "/r/{owner}/{repo}/compare": 7,
+    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 14,
+    "/r/{owner}/{repo}/pulls/{n}": 17,
+}
 """Their suites are compared in other threads or processes, between transactions."""
 
 
