@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bot.feature import Feature, Services
 from bot.web.openapi import Operation
+from handlers.dashboard import log_text
 from handlers.dashboard.badge import target_badge
 from handlers.dashboard.compare import compare_page
 from handlers.dashboard.feed import regressions_feed
@@ -18,6 +19,7 @@ from handlers.dashboard.nightly import nightly_page
 from handlers.dashboard.overview import overview_page
 from handlers.dashboard.pull import pull_page
 from handlers.dashboard.run import run_page
+from handlers.dashboard.run_file import run_file_page
 from handlers.dashboard.skipped import skipped_page
 from handlers.dashboard.slow import slow_page
 from handlers.dashboard.wiring import DashboardParts
@@ -31,6 +33,7 @@ PAGES = (
     slow_page,
     skipped_page,
     run_page,
+    run_file_page,
     lab_page,
     pull_page,
     target_badge,
@@ -46,4 +49,9 @@ def routes(services: Services) -> Sequence[Operation]:
     return [operation for page in PAGES for operation in page(parts).operations()]
 
 
-FEATURE = Feature(name="dashboard", routes=routes, templates=Path(__file__).parent / "templates")
+FEATURE = Feature(
+    name="dashboard",
+    routes=routes,
+    templates=Path(__file__).parent / "templates",
+    preload=(log_text.__name__,),
+)

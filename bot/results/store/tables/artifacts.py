@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import sqlalchemy as sa
-from nightjar_formats.model import RunKey
 from nightjar_formats.runs.manifest import ArtifactEntry
 
-from bot.results.store.tables import runs, schema
+from bot.results.store.tables import schema
 
 _OF_RUN = (
     sa.select(schema.artifacts.c.name, schema.artifacts.c.bytes, schema.artifacts.c.sha256)
@@ -28,9 +27,6 @@ def save(connection: sa.Connection, number: int, artifacts: Sequence[ArtifactEnt
         connection.execute(_NEW, rows)
 
 
-def artifacts_of(connection: sa.Connection, key: RunKey) -> list[ArtifactEntry]:
-    """Return the artifacts of a run, sorted by name; an empty list if nothing is stored about it."""
-    numbered = runs.find(connection, key)
-    if numbered is None:
-        return []
-    return [ArtifactEntry(*row) for row in connection.execute(_OF_RUN, {"number": numbered[0]})]
+def of_run(connection: sa.Connection, number: int) -> list[ArtifactEntry]:
+    """Return the artifacts of the run with a number, sorted by name."""
+    return [ArtifactEntry(*row) for row in connection.execute(_OF_RUN, {"number": number})]
