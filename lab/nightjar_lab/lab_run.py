@@ -151,20 +151,20 @@ def reports(folder: Path) -> list[Path]:
 
 
 @dataclass
-class Artifacts:
+class RunArtifacts:
     """The log and the other files of a run that people read, and lines about those that are not uploaded."""
 
     files: list[Path] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
 
-def artifacts(run: RunFolder) -> Artifacts:
+def artifacts(run: RunFolder) -> RunArtifacts:
     """Return the artifacts of a run: logs beside its reports, and what the command wrote into `run.files`.
 
     A file of a type that is not accepted loses no results: it is left out. Raises `UserError`.
     """
     written = _result_paths(run.files) if run.files.is_dir() else ResultPaths()  # an older version made no such folder
-    result = Artifacts(left_out=written.left_out)
+    result = RunArtifacts(left_out=written.left_out)
     logs = [path for path, _ in _result_paths(run.results).files if is_log(path.name)]
     for path in (*logs, *(path for path, _ in written.files)):
         with path.open("rb") as file:
