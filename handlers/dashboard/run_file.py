@@ -60,7 +60,7 @@ class FileQuery(BaseModel, extra="forbid"):
     )
 
 
-class ShownLine(BaseModel, extra="forbid"):
+class FileLine(BaseModel, extra="forbid"):
     """A line of a log, without control characters; a long one is cut."""
 
     number: int
@@ -84,7 +84,7 @@ class RunFilePage(BaseModel, extra="forbid"):
     sha: str
     run_id: str
     file: SeenArtifact
-    lines: list[ShownLine]
+    lines: list[FileLine]
     total_lines: int
     previous: int | None = Field(description="The first line of the part before; null on the first one.")
     next: int | None = Field(description="The first line of the part after; null on the last one.")
@@ -213,7 +213,7 @@ def _page_of(found: FoundArtifact, file: SeenArtifact, text: LogText, tests: Seq
         run_id=run.run_id,
         file=file,
         lines=[
-            ShownLine(number=number, text=line, tests=tests_of_line.get(number, []))
+            FileLine(number=number, text=line, tests=tests_of_line.get(number, []))
             for number, line in enumerate(text.lines, text.first)
         ],
         total_lines=text.total,
