@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from bot.feature import Feature, Services
+from bot.feature import Feature
+from bot.feature import Services
 from bot.web.openapi import Operation
+from handlers.dashboard import log_text
 from handlers.dashboard.badge import target_badge
 from handlers.dashboard.commit import commit_page
 from handlers.dashboard.compare import compare_page
@@ -22,7 +24,9 @@ from handlers.dashboard.overview import overview_page
 from handlers.dashboard.pull import pull_page
 from handlers.dashboard.pulls import pulls_page
 from handlers.dashboard.run import run_page
-from handlers.dashboard.search import repository_search, site_search
+from handlers.dashboard.search import repository_search
+from handlers.dashboard.search import site_search
+from handlers.dashboard.run_file import run_file_page
 from handlers.dashboard.skipped import skipped_page
 from handlers.dashboard.slow import slow_page
 from handlers.dashboard.wiring import DashboardParts
@@ -38,6 +42,7 @@ PAGES = (
     skipped_page,
     run_page,
     labs_page,
+    run_file_page,
     lab_page,
     pull_page,
     pulls_page,
@@ -57,4 +62,9 @@ def routes(services: Services) -> Sequence[Operation]:
     return [operation for page in PAGES for operation in page(parts).operations()]
 
 
-FEATURE = Feature(name="dashboard", routes=routes, templates=Path(__file__).parent / "templates")
+FEATURE = Feature(
+    name="dashboard",
+    routes=routes,
+    templates=Path(__file__).parent / "templates",
+    preload=(log_text.__name__,),
+)

@@ -22,9 +22,10 @@ from bot.results.state import Run, RunState, SuiteState, TargetState
 from bot.results.store.commit import commit_state
 from bot.results.store.history.health import unreliable_suites
 from bot.results.store.lists.commits_with_results import runs_of_commit
-from bot.results.store.lists.run_lists import find_run
+from bot.results.store.lists.run_lists import run_with_artifacts
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard.artifacts import SeenArtifacts, seen_artifacts
 from handlers.dashboard.causes import FailureCause, FailureCount, causes_of
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.settings import results_of
@@ -117,6 +118,15 @@ class RunDetails(BaseModel, extra="forbid"):
     causes: list[FailureCause] = Field(description="Failures grouped by cause, new ones first.")
     more_causes: int
     unlisted: int = Field(description="Number of failures with causes that are not listed.")
+    files: SeenArtifacts | None = Field(
+        default=None, description="The log and other files that the lab sent; null if it sent none."
+    )
+
+    @property
+    def log_page(self) -> str:
+        """Return the path of the page of the log, "" if there is none to read."""
+        artifacts = self.files.artifacts if self.files and not self.files.expired else []
+        return next((artifact.page for artifact in artifacts if artifact.is_log), "")
 
     @property
     def why_html(self) -> Markup:
@@ -128,9 +138,9 @@ def run_page(parts: DashboardParts) -> Page:
     """Return the page of one run."""
 
     async def load(request: PageRequest) -> RunDetails:
-        name, settings, _ = results_of(parts, request.repository)
+        name, settings, lab_results = results_of(parts, request.repository)
         key = RunKey(name, request.path["lab"], request.path["target"], request.path["sha"], request.path["run_id"])
-        run = await request.pages.run(parts.results.store.read, find_run, key)
+        run, entries = await request.pages.run(parts.results.store.read, run_with_artifacts, key)
         if run is None:
             raise LookupError(key.folder)
         runs = await request.pages.run(parts.results.store.read, runs_of_commit, key.about, key.sha)
@@ -141,7 +151,9 @@ def run_page(parts: DashboardParts) -> Page:
         compared = await compared_suites(results, None, name, state, settings.of(RENAMES).aliases)
         findings = _findings(settings, key.about, state, compared, parts.moment())
         findings = replace(findings, unreliable=await results.read(unreliable_suites, key.about, key.sha))
-        return await request.pages.run(_page_of, run, runs, findings)
+        page = await request.pages.run(_page_of, run, runs, findings)
+        page.files = seen_artifacts(run, entries, lab_results, parts.moment()) if entries else None
+        return page
 
     return Page(
         path="/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}",

@@ -326,10 +326,13 @@ class Watch:
 
     async def remove_old_files(self) -> str:
         """Remove old files from the folder beside the database; return how many runs had any, for the log."""
-        prefixes = {results.prefix for results in self.buckets if results.bucket is None}
+        kept_seconds: dict[str, dict[str, float]] = {}
+        for repository, results in self._watched.items():
+            if results.bucket is None:
+                kept_seconds.setdefault(results.prefix, {})[repository] = seconds(results.keep_files)
         folder = self.source_for(STORE_FOLDER)
         assert isinstance(folder, StoreFolder)
-        return texts.FILES_REMOVED.format(count=sum([await folder.remove_old(prefix) for prefix in prefixes]))
+        return texts.FILES_REMOVED.format(count=sum([await folder.remove_old(*kept) for kept in kept_seconds.items()]))
 
     async def _store_listed(self) -> None:
         """Store the listings of this process that are newer than the stored ones."""

@@ -128,6 +128,17 @@ columns = sa.Table(
     sa.Column("reasons", sa.LargeBinary),
 )
 
+# The log and other files of a run, which stay in the bucket. Without a row ID, those of a run lie together.
+artifacts = sa.Table(
+    "nightjar_artifacts",
+    metadata,
+    sa.Column("run_id", Id, sa.ForeignKey("nightjar_runs.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("bytes", sa.BigInteger, nullable=False),
+    sa.Column("sha256", sa.Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
 texts = sa.Table(
     "nightjar_texts",
     metadata,
