@@ -129,6 +129,7 @@ def run_page(parts: DashboardParts) -> Page:
 
     async def load(request: PageRequest) -> RunDetails:
         name, settings, _ = results_of(parts, request.repository)
+        settings = await parts.in_force(name, settings)
         key = RunKey(name, request.path["lab"], request.path["target"], request.path["sha"], request.path["run_id"])
         run = await request.pages.run(parts.results.store.read, find_run, key)
         if run is None:
