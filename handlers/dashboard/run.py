@@ -139,6 +139,7 @@ def run_page(parts: DashboardParts) -> Page:
 
     async def load(request: PageRequest) -> RunDetails:
         name, settings, lab_results = results_of(parts, request.repository)
+        settings = await parts.in_force(name, settings)
         key = RunKey(name, request.path["lab"], request.path["target"], request.path["sha"], request.path["run_id"])
         run, entries = await request.pages.run(parts.results.store.read, run_with_artifacts, key)
         if run is None:
