@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from bot.core.aliases import Aliases
 from bot.core.errors import TryAgain
+from bot.results.compare.quarantine import QuarantineOf
 from bot.results.compare.target_health import TargetHealth, TargetReport, is_stale
 from bot.results.store.failures.failing_now import stored_failures, targets_now
 from bot.results.store.lists.lab_reports import unusable_targets
@@ -20,6 +21,7 @@ from bot.results.store.tables.revisions import revisions_of
 from bot.web.csv_tables import Cell, CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.content import Content
+from handlers.dashboard.settings import quarantine_of
 from handlers.dashboard.wiring import DashboardParts
 from handlers.last_good.route import LastGoods
 from handlers.results.config import LAB_RESULTS, RENAMES
@@ -56,7 +58,10 @@ class TargetOverview(BaseModel, extra="forbid"):
     infra: str = Field(description="Why the newest nightly run has no usable results; empty if it has some.")
     sha: str | None = Field(description="The newest commit with complete results.")
     suites: int = Field(description="How many suites have complete results of any nightly commit.")
-    failing: int = Field(description="How many tests fail in the newest nightly run of each suite.")
+    failing: int = Field(
+        description="How many tests fail in the newest nightly run of each suite, without known failures."
+    )
+    known: int = Field(description="How many more fail there as their flakiness or a quarantine explains.")
     failures: list[FailingNow] = Field(description="Some of those tests.")
 
 
@@ -144,7 +149,13 @@ def overview_page(parts: DashboardParts) -> Page:
             aliases, moment = settings.of(RENAMES).aliases, parts.moment()
             listed = (
                 await request.pages.run(
-                    parts.results.store.read, target_overviews, targets, aliases, moment, most_targets
+                    parts.results.store.read,
+                    target_overviews,
+                    targets,
+                    aliases,
+                    quarantine_of(settings, moment),
+                    moment,
+                    most_targets,
                 )
                 if targets
                 else []
@@ -217,7 +228,12 @@ async def visible_repositories(request: PageRequest, names: Sequence[str]) -> tu
 
 
 def target_overviews(
-    connection: sa.Connection, targets: Sequence[TargetKey], aliases: Aliases, moment: float, most: int
+    connection: sa.Connection,
+    targets: Sequence[TargetKey],
+    aliases: Aliases,
+    quarantine: QuarantineOf,
+    moment: float,
+    most: int,
 ) -> list[TargetOverview]:
     """Read the last results of the targets of one repository; it blocks.
 
@@ -230,7 +246,7 @@ def target_overviews(
         targets = [target for target in targets if target in listed]
     newest = newest_arrivals(connection, repository, on_nightly=True)
     unusable = unusable_targets(connection, repository)
-    states = targets_now(connection, repository, MOST_FAILING, aliases, set(targets))
+    states = targets_now(connection, repository, MOST_FAILING, aliases, quarantine, set(targets))
     overviews, room = [], MOST_FAILURES
     for target in targets:
         overviews.append(
@@ -254,6 +270,7 @@ def _target(
         sha=now.sha if now else None,
         suites=report.suites,
         failing=report.failing,
+        known=now.known if now else 0,
         failures=[
             FailingNow(suite=failure.suite, test=failure.test, since=failure.since)
             for failure in (now.failures[:most_failures] if now else ())
@@ -286,7 +303,7 @@ def _branch(record: Mapping[str, Any], behind: int | None, hours: float | None) 
 
 
 def _table(page: OverviewPage) -> CsvTable:
-    columns = ("state", "received_at", "stale", "infra", "sha", "suites", "failing")
+    columns = ("state", "received_at", "stale", "infra", "sha", "suites", "failing", "known")
     branches = ("nightly_sha", "nightly_behind", "last_good_sha", "last_good_behind")
     return CsvTable(("repository", "target", *columns, *branches), _rows(page, columns))
 

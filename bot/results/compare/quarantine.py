@@ -16,7 +16,7 @@ healthy. So an item must have an owner, a reason, an issue and a last day. There
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -44,6 +44,7 @@ class Quarantine:
 
 
 NO_QUARANTINE = Quarantine({}, ())
+QuarantineOf = Callable[[TargetKey], Quarantine]
 
 
 def quarantine_at(items: Iterable[QuarantinedTest], target: TargetKey, moment: float) -> tuple[Quarantine, Quarantine]:

@@ -45,7 +45,7 @@ PARTS = {
 }
 MOST_STATEMENTS = 12
 MORE_STATEMENTS = {
-    "/": 13,
+    "/": 15,
     "/r/{owner}/{repo}": 21,
     "/r/{owner}/{repo}/compare": 34,
     "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 42,
