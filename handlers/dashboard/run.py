@@ -13,6 +13,7 @@ from markupsafe import Markup
 from nightjar_formats.model import RunKey, TargetKey
 from pydantic import BaseModel, Field
 
+from bot.results.compare.failure_class import FailureClass
 from bot.results.compare.quarantine import quarantine_at
 from bot.results.report import sentences
 from bot.results.report.baseline import compared_suites
@@ -83,6 +84,8 @@ class SuiteSummary(BaseModel, extra="forbid"):
     new_failures: int
     still_failing: int
     known_flaky: int
+    quarantined: int
+    unjudged: int = Field(description="Failures of a suite that has nothing to compare with.")
     fixed: int
     removed: int
     baseline: str | None = Field(description="The commit that the suite was compared with; null if there is none.")
@@ -218,9 +221,11 @@ def _suite(suite: SuiteState, compared: ComparedSuite, findings: Findings) -> Su
         failed=counts.failed + counts.errored,
         skipped=counts.skipped,
         flaky=counts.flaky,
-        new_failures=sum(failure.suite == suite.suite for failure in findings.new_failures),
-        still_failing=len(comparison.still_failing),
-        known_flaky=len(comparison.known_flaky),
+        new_failures=findings.count(FailureClass.NEW, suite.suite),
+        still_failing=findings.count(FailureClass.STILL_FAILING, suite.suite),
+        known_flaky=findings.count(FailureClass.KNOWN_FLAKY, suite.suite),
+        quarantined=findings.count(FailureClass.QUARANTINED, suite.suite),
+        unjudged=findings.count(FailureClass.UNJUDGED, suite.suite),
         fixed=len(comparison.fixed),
         removed=len(comparison.removed),
         baseline=compared.baseline.sha if compared.baseline else None,

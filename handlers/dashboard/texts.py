@@ -19,6 +19,7 @@ LEGEND = {
     "new-failure": "new failures",
     "still-failing": "still failing",
     "failing-uncompared": "failing, nothing to compare with",
+    "known-failure": "failing, but known: flaky or quarantined",
     "flaky": "flaky",
     "skipped": "skipped",
     "infra": "no usable results",
@@ -30,6 +31,7 @@ LEGEND = {
 """What each cell means, below a grid."""
 NEW = "{count:,} new {failures}"
 FAILED = "{count:,} failed"
+KNOWN = "{count:,} known {failures}"
 FLAKY = "{count:,} flaky"
 PASSED = "{count:,} passed"
 SKIPPED = "{count:,} skipped"
@@ -52,14 +54,16 @@ THOUSAND = 1_000
 MANY = 10_000
 
 
-def cell_words(state: str, passed: int, failed: int, new: int, flaky: int, skipped: int) -> str:
-    """Say what a cell shows: its state where that has words of its own, then the counts that are not 0."""
+def cell_words(state: str, passed: int, failed: int, new: int, known: int, flaky: int, skipped: int) -> str:
+    """Say what a cell shows: its state where that has words of its own, then the counts that are not 0.
+
+    `failed` includes the `new` failures, but not the `known` ones.
+    """
     parts = [CELL_WORDS[state]] if state in CELL_WORDS else []
-    if new:
-        parts.append(NEW.format(count=new, failures="failure" if new == 1 else "failures"))
-    for text, count in ((FAILED, failed), (FLAKY, flaky), (PASSED, passed), (SKIPPED, skipped)):
+    counts = ((NEW, new), (FAILED, failed), (KNOWN, known), (FLAKY, flaky), (PASSED, passed), (SKIPPED, skipped))
+    for text, count in counts:
         if count:
-            parts.append(text.format(count=count))
+            parts.append(text.format(count=count, failures="failure" if count == 1 else "failures"))
     return ", ".join(parts)
 
 

@@ -6,22 +6,13 @@ import hashlib
 from pathlib import Path
 
 import sqlalchemy as sa
-from nightjar_formats.model import RunKey
-from nightjar_formats.model import TargetKey
+from nightjar_formats.model import RunKey, TargetKey
 from nightjar_formats.runs.manifest import ArtifactEntry
 
-from bot.results.store.failures.failures import Failure
-from bot.results.store.failures.failures import store_reports
+from bot.results.store.failures.failures import Failure, store_reports
 from bot.results.store.store import ResultsStore
-from bot.results.store.tables import artifacts
-from bot.results.store.tables import runs
-from tests.handlers.dashboard.nightly_runs import FLAKY
-from tests.handlers.dashboard.nightly_runs import HEXAGON
-from tests.handlers.dashboard.nightly_runs import NIGHTLY_RUNS
-from tests.handlers.dashboard.nightly_runs import REPOSITORY
-from tests.handlers.dashboard.nightly_runs import SOFTMAX
-from tests.handlers.dashboard.nightly_runs import fill
-from tests.handlers.dashboard.nightly_runs import sha
+from bot.results.store.tables import artifacts, runs
+from tests.handlers.dashboard.nightly_runs import FLAKY, HEXAGON, NIGHTLY_RUNS, REPOSITORY, SOFTMAX, fill, sha
 from tests.handlers.dashboard.site import dashboard_site
 from tests.results.plans import plans_seen
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 
@@ -10,12 +10,10 @@ import sqlalchemy as sa
 from nightjar_formats.model import TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
-from bot.results.compare.quarantine import Quarantine
+from bot.results.compare.quarantine import QuarantineOf
 from bot.results.store.tables import schema
 from bot.results.store.tables.names import SuiteRow
 from bot.results.store.tables.points import Position, SuiteOnTarget, first_on_nightly, select_suites_on_targets
-
-QuarantineOf = Callable[[TargetKey], Quarantine]
 
 
 @dataclass(frozen=True, slots=True)
