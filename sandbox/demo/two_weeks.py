@@ -23,9 +23,12 @@ SUITES |= {(OTHER_LAB, BOARD): (RUNTIME,), (OTHER_LAB, LATE): (RUNTIME,)}
 
 BROKEN_NIGHT, SLOW_SINCE, RENAMED_AT, REGRESSED_AT, LATE_SINCE = 7, 9, 6, 11, 12
 """Nights on which something happens, the oldest being 0."""
-FLAKY_NIGHTS = (2, 5, 10)
+FLAKY_NIGHTS, RERUN_NIGHT = (2, 5, 10), 10
+"""Nights on which the flaky test fails, and the one on which the lab tests again, so that it ends both ways."""
 SLOW_FACTOR = 1.7
-TOLERANCE = "AssertionError: Not equal to tolerance rtol=1e-05, atol=1e-05. Mismatched elements: {bad} / 2048 ({share} %)"
+TOLERANCE = (
+    "AssertionError: Not equal to tolerance rtol=1e-05, atol=1e-05. Mismatched elements: {bad} / 2048 ({share} %)"
+)
 OUT_OF_BOUNDS = "IndexError: index 16 is out of bounds for axis 0 with size 16"
 RPC_TIMEOUT = "RuntimeError: RPC timeout: the device did not answer within 60 s"
 NO_DEVICE = "RuntimeError: cannot open the device: no such file or directory: /dev/kgsl-3d0"
@@ -71,7 +74,6 @@ class Change:
 
 CHANGES = (
     Change(0, "octocat", "[Runtime] Time each layer", "src/runtime/profiler.cc"),
-    Change(1, "monalisa", "[TIR] Name loops after their axes", "src/tir/names.cc"),
     Change(2, "hubot", "[Relax] Read shapes from the graph", "src/relax/shapes.cc"),
     Change(3, "octocat", "[Docs] Describe how targets are named", "docs/targets.md"),
     Change(4, "monalisa", "[Runtime] Send large arrays in chunks", "src/runtime/rpc.cc"),
@@ -84,12 +86,22 @@ CHANGES = (
     Change(12, "octocat", "[Docs] Explain the runtime's threads", "docs/threads.md"),
     Change(13, "hubot", "[Relax] Compute softmax with half the registers", "src/relax/softmax.cc"),
 )
-"""Pull requests in the order of their numbers, from 1 on."""
+"""Pull requests in the order of their numbers, from 2 on: the first number is that of the issue."""
+QUARANTINE_TITLE = "test_counters fails on rpi-5"
+QUARANTINE_BODY = "The kernel of this board has no performance counters. A newer one has them."
 OPENED_AT = 11
 OPEN_TITLE = "[Hexagon] Tile softmax for wider registers"
 OPEN_BODY = "Two tiles fit into the registers of v73.\n\ncc @octocat"
 OPEN_PATH = "src/target/hexagon_softmax.cc"
 RED_TITLE = "[TIR] Fuse everything"
+VIEWS = {
+    "": LATE,
+    "flaky": FLAKY[1],
+    "slow": "test_matmul[float32-16x64]",
+    "skipped": "the device has no int8 sort",
+    "nightly": RED_TITLE,
+}
+"""Words of the story that each view of the repository must show."""
 
 
 @dataclass(frozen=True)
@@ -122,9 +134,9 @@ def report(lab: str, target: str, suite: str, night: int) -> str:
     return junit(_cases(lab, target, suite, night))
 
 
-def report_of_pull_request(target: str) -> str:
-    """Return the JUnit report of the suite of operators, for a pull request that breaks one more test."""
-    cases = list(_cases(LAB, target, OPERATORS, NIGHTS - 1))
+def report_of_pull_request(target: str, night: int = NIGHTS - 1) -> str:
+    """Return the JUnit report of operators for a pull request that began at a night's commit and breaks one test."""
+    cases = list(_cases(LAB, target, OPERATORS, night))
     broken = next(place for place, case in enumerate(cases) if case.name == "test_layer_norm[float16-16x64]")
     cases[broken] = Case(cases[broken].path, cases[broken].name, 0.31, TOLERANCE.format(bad=96, share="4.7"))
     return junit(iter(cases))
