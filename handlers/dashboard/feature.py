@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from bot.feature import Feature
-from bot.feature import Services
+from bot.feature import Feature, Services
 from bot.web.openapi import Operation
 from handlers.dashboard import log_text
 from handlers.dashboard.badge import target_badge
@@ -24,9 +23,8 @@ from handlers.dashboard.overview import overview_page
 from handlers.dashboard.pull import pull_page
 from handlers.dashboard.pulls import pulls_page
 from handlers.dashboard.run import run_page
-from handlers.dashboard.search import repository_search
-from handlers.dashboard.search import site_search
 from handlers.dashboard.run_file import run_file_page
+from handlers.dashboard.search import repository_search, site_search
 from handlers.dashboard.skipped import skipped_page
 from handlers.dashboard.slow import slow_page
 from handlers.dashboard.wiring import DashboardParts

@@ -2,60 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
-from datetime import UTC
-from datetime import datetime
-from typing import TYPE_CHECKING
-from typing import Annotated
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
 
 import sqlalchemy as sa
 from nightjar_formats.model import TargetKey
-from pydantic import BaseModel
-from pydantic import Field
-from pydantic import StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from bot.core.aliases import Aliases
 from bot.core.errors import TryAgain
-from bot.core.page_paths import history_path
-from bot.core.page_paths import lab_path
-from bot.core.page_paths import view_path
+from bot.core.page_paths import history_path, lab_path, view_path
 from bot.results.compare.quarantine import QuarantineOf
-from bot.results.compare.target_health import TargetHealth
-from bot.results.compare.target_health import TargetReport
-from bot.results.compare.target_health import is_stale
+from bot.results.compare.target_health import TargetHealth, TargetReport, is_stale
 from bot.results.state import CommitSummary
-from bot.results.store.failures.failing_now import stored_failures
-from bot.results.store.failures.failing_now import targets_now
+from bot.results.store.failures.failing_now import stored_failures, targets_now
 from bot.results.store.lists.lab_reports import unusable_targets
 from bot.results.store.lists.run_lists import newest_arrivals
 from bot.results.store.tables.commits import summaries_of
 from bot.results.store.tables.revisions import revisions_of
 from bot.web.answers import AnswerPart
-from bot.web.csv_tables import Cell
-from bot.web.csv_tables import CsvTable
-from bot.web.page_filters import counted
-from bot.web.page_filters import short
-from bot.web.page_routes import Page
-from bot.web.page_routes import PageRequest
+from bot.web.csv_tables import Cell, CsvTable
+from bot.web.page_filters import counted, short
+from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard import answer_texts
-from handlers.dashboard.answers import MOST_NAMED
-from handlers.dashboard.answers import Sentence
-from handlers.dashboard.answers import lateness
-from handlers.dashboard.answers import sentence
-from handlers.dashboard.answers import text
+from handlers.dashboard.answers import MOST_NAMED, Sentence, lateness, sentence, text
 from handlers.dashboard.content import Content
 from handlers.dashboard.settings import quarantine_of
 from handlers.dashboard.wiring import DashboardParts
 from handlers.last_good.route import LastGoods
-from handlers.results.config import LAB_RESULTS
-from handlers.results.config import RENAMES
-from handlers.tracking_branches.records import NIGHTLY
-from handlers.tracking_branches.records import TrackingRecord
+from handlers.results.config import LAB_RESULTS, RENAMES
+from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig

@@ -9,13 +9,9 @@ nothing. Nothing is ever removed. Functions of this folder's groups read and wri
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Concatenate
-from typing import ParamSpec
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 from nightjar_formats.columns.collect import Columns
@@ -24,26 +20,17 @@ from nightjar_formats.runs.infra import infra
 from nightjar_formats.runs.manifest import ArtifactEntry
 
 from bot.results.compare import diff as compare
-from bot.results.compare.searching import Renames
-from bot.results.compare.searching import write_with_searches
+from bot.results.compare.searching import Renames, write_with_searches
 from bot.results.compare.searching import renames as find_renames
-from bot.results.state import Run
-from bot.results.state import RunState
-from bot.results.store.tables import commits
+from bot.results.state import Run, RunState
 from bot.results.store.tables import artifacts as stored_artifacts
-from bot.results.store.tables import failure_texts
-from bot.results.store.tables import names
-from bot.results.store.tables import revisions
-from bot.results.store.tables import runs
+from bot.results.store.tables import commits, failure_texts, names, revisions, runs
 from bot.results.store.tables.blobs import RunColumns
 from bot.results.store.tables.database import ResultsDatabase
 from bot.results.store.tables.names import SuiteRow
-from bot.results.store.write import affected
-from bot.results.store.write import series
-from bot.results.store.write import write
+from bot.results.store.write import affected, series, write
 from bot.results.store.write import pending_checks as checks
-from bot.results.store.write.write import Infra
-from bot.results.store.write.write import point_facts
+from bot.results.store.write.write import Infra, point_facts
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")

@@ -7,14 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
-from bot.core.page_paths import history_path
-from bot.core.page_paths import lab_path
-from bot.core.page_paths import pull_path
-from bot.core.page_paths import run_path
-from bot.core.page_paths import view_path
-from tests.handlers.dashboard.nightly_runs import REPOSITORY
-from tests.handlers.dashboard.nightly_runs import SOFTMAX
-from tests.handlers.dashboard.nightly_runs import sha
+from bot.core.page_paths import history_path, lab_path, pull_path, run_path, view_path
+from tests.handlers.dashboard.nightly_runs import REPOSITORY, SOFTMAX, sha
 from tests.handlers.dashboard.site import DashboardSite
 from tests.handlers.dashboard.stored_story import NUMBER
 
