@@ -22,7 +22,7 @@ from bot.results.store.history.quarantined import quarantined_failures
 from bot.results.store.history.series_names import END, changes_since, series_names
 from bot.results.store.history.windows import segments_over
 from bot.results.store.tables import schema
-from bot.results.store.tables.cells import FAILS, IS_FAILURE, marked_places
+from bot.results.store.tables.cells import FAILS, IS_FAILURE, IS_FLAKY_FAILURE, marked_places
 from bot.results.store.tables.names import all_names
 from bot.results.store.tables.points import (
     LinkedPoint,
@@ -63,7 +63,7 @@ class TargetNow:
     """The newest complete commit of a target, the number of its suites, and how many tests fail in their newest runs.
 
     `failures` are some of these tests, by suite, then those that began to fail in the newest run, then by name. `known`
-    is the number of further failures, which a quarantine or the flakiness of the tests explains.
+    is the number of further failures, which a quarantine or the flakiness of the tests explains, flaky ones included.
     """
 
     sha: str
@@ -98,15 +98,11 @@ def targets_now(
     # Where nothing failed, no test needs to be read. A flaky test is among the failed ones, but it does not fail.
     places = {series: suites[series].place_at(point.sha) for series, point in newest.items() if point.failed != 0}
     columns = status_columns(connection, numbers_of(stored_runs(connection, places.values())))
-    failed = {
-        series: column
-        for series, place in places.items()
-        if (column := columns.get(place, b"")) and 1 in column.translate(IS_FAILURE)
-    }
+    failed = {series: columns[place] for series, place in places.items() if place in columns}
     compared = {
         series: PointColumn((newest[series].committed_at, newest[series].sha), column, column)
         for series, column in failed.items()
-        if len(last_points[series]) > 1
+        if len(last_points[series]) > 1 and 1 in column.translate(IS_FAILURE)
     }
     known = _explained(connection, suites, compared, aliases, quarantine)
     failing = {
@@ -150,7 +146,10 @@ def targets_now(
             latest[1],
             len(target_suites),
             sum(len(failing[suite.series]) for suite in target_suites),
-            sum(len(known.get(suite.series, ())) for suite in target_suites),
+            sum(
+                len(known.get(suite.series, ())) + failed.get(suite.series, b"").translate(IS_FLAKY_FAILURE).count(1)
+                for suite in target_suites
+            ),
             failures,
         )
     return target_now
