@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, Field
 
 from bot.core.events import locks_of
 from bot.core.patterns import Pattern
+from bot.core.utc import moment_or_none
 from bot.effects.checks import CHECK_RUN
 from bot.effects.section_state import SECTION, SECTION_EVENT, SectionEvent
 from bot.engine.jobs.journal import FAILED
@@ -136,7 +137,7 @@ def pull_page(parts: DashboardParts) -> Page:
             more_device_tests=len(all_jobs) - len(jobs),
             check_runs=check_runs,
             ignored_failures=ignored_lines(ignored),
-            reminded_at=reminded.at,
+            reminded_at=moment_or_none(reminded.at),
             sections=_sections(sections, sha),
             commands=list(listed_commands),
             deliveries=listed,
@@ -201,7 +202,7 @@ def _head(head: PullHead) -> KnownHead:
         title=head.title,
         author=head.author,
         merged_by=head.merged_by if merged else "",
-        merged_at=_moment(head.merged_at),
+        merged_at=moment_or_none(head.merged_at),
     )
 
 
@@ -255,7 +256,7 @@ def _merge(pending: PendingMerge, stories: Sequence[DeliveryStory], commands: Se
         base=pending.base,
         by=pending.by.login,
         url=pending.url,
-        asked_at=_moment(pending.asked_at),
+        asked_at=moment_or_none(pending.asked_at),
         queued=pending.queued,
         why=without_links(next(filter(None, (*merge_plans, *answers)), "")),
     )
@@ -273,7 +274,3 @@ def _approve_command(parts: DashboardParts, jobs: Sequence[DeviceJob], sha: str)
     """Return the command that approves the tests of the head; empty if none waits for an approval."""
     waits = any(job.sha == sha and job.state is DeviceJobState.WAITING for job in jobs)
     return approve_command(parts, sha) if waits else ""
-
-
-def _moment(text: str) -> Any:
-    return datetime.fromisoformat(text).astimezone(UTC) if text else None
