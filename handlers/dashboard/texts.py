@@ -127,11 +127,11 @@ HEAD_UNKNOWN = "No webhook has named the head of this pull request yet."
 MERGE_QUEUED = "The merge that {login} requested is in the merge queue of {base}. "
 MERGE_WAITS, MERGE_WAITS_FOR = (
     "The merge that {login} requested is pending. ",
-    "The merge that {login} requested is pending: {why} ",
+    "The merge that {login} requested is pending: {why}. ",
 )
 BOT_WORKS = "The bot is still working on {count}. "
 TEST_PENDING = "{target}"
-TEST_STATE = ": {words}. "
+TEST_STATE, TEST_WAITS = ": {words}. ", ": waiting for an approval. "
 MORE_TESTS = "{count} more device tests are pending. "
 RESULTS_AWAITED = " is still sending results. "
 NEW_FAILURES, ON_TARGETS = "{failures}", " on {bad} of {count}. "
