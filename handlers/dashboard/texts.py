@@ -59,6 +59,11 @@ def compact(count: int) -> str:
     return str(count)
 
 
+# -- small charts --
+
+RATES_OF_COMMITS = "Pass rate of {commits} nightly commits, oldest first: {lowest} to {highest}, newest {newest}"
+SECONDS_OF_COMMITS = "Run time of {commits} nightly commits, oldest first: {shortest} to {longest}, newest {newest}"
+
 # -- comparing two commits --
 
 AMBIGUOUS_COMMIT = "More than one commit with results begins with {digits}. Give more digits of the SHA."

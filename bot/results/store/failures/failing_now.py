@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 from nightjar_formats.columns import CODES
@@ -36,6 +36,8 @@ from bot.results.store.tables.rename_pairs import PointRenames, renames_of
 START: Position = (float("-inf"), "")
 """Before every commit."""
 FAILED = CODES[Status.FAILED]
+MOST_RATES = 14
+"""The most commits of a target whose pass rates are returned: as many as a grid has columns."""
 MOST_FRESH = 1000
 """The most tests that began to fail in the newest runs and are listed before others: only the order depends on it."""
 NameSpan = tuple[int, Position, Position]
@@ -56,16 +58,28 @@ class FailingSince:
 
 
 @dataclass(frozen=True, slots=True)
+class PassRate:
+    """How many tests of a target passed and failed at a commit, in all suites with complete results of it."""
+
+    sha: str
+    committed_at: float
+    passed: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
 class TargetNow:
     """The newest complete commit of a target, the number of its suites, and how many tests fail in their newest runs.
 
-    `failures` are some of these tests, by suite, then those that began to fail in the newest run, then by name.
+    `failures` are some of these tests, by suite, then those that began to fail in the newest run, then by name. `rates`
+    are those of its last `MOST_RATES` commits whose counts are stored, oldest first.
     """
 
     sha: str
     suites: int
     failing: int
     failures: Sequence[FailingSince]
+    rates: Sequence[PassRate] = ()
 
 
 def targets_now(
@@ -84,7 +98,8 @@ def targets_now(
         for suite in suites_on_targets(connection, repository)
         if targets is None or suite.target in targets
     }
-    newest = {series: points[-1] for series, points in newest_points(connection, suites, 1).items()}
+    recent = newest_points(connection, suites, MOST_RATES)
+    newest = {series: points[-1] for series, points in recent.items()}
     # Where nothing failed, no test needs to be read. A flaky test is among the failed ones, but it does not fail.
     places = {series: suites[series].place_at(point.sha) for series, point in newest.items() if point.failed != 0}
     columns = status_columns(connection, numbers_of(stored_runs(connection, places.values())))
@@ -122,9 +137,24 @@ def targets_now(
             for name, ordinal in listed[suite.series]
         ]
         target_now[target] = TargetNow(
-            latest[1], len(target_suites), sum(len(failing[suite.series]) for suite in target_suites), failures
+            latest[1],
+            len(target_suites),
+            sum(len(failing[suite.series]) for suite in target_suites),
+            failures,
+            _rates(recent[suite.series] for suite in target_suites),
         )
     return target_now
+
+
+def _rates(points_of_suites: Iterable[Sequence[LinkedPoint]]) -> list[PassRate]:
+    """Return how many tests passed and failed at each of the newest commits of a target, in all its suites."""
+    rates: dict[str, PassRate] = {}
+    for points in points_of_suites:
+        for point in points:
+            if point.passed is not None and point.failed is not None:
+                rate = rates.get(point.sha, PassRate(point.sha, point.committed_at, 0, 0))
+                rates[point.sha] = replace(rate, passed=rate.passed + point.passed, failed=rate.failed + point.failed)
+    return sorted(rates.values(), key=lambda rate: (rate.committed_at, rate.sha))[-MOST_RATES:]
 
 
 def stored_failures(connection: sa.Connection, repository: str) -> dict[TargetKey, int]:
