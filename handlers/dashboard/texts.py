@@ -78,11 +78,16 @@ def compact(count: int) -> str:
     return str(count)
 
 
+# -- small charts --
+
+RATES_OF_COMMITS = "Pass rate of {commits} nightly commits, oldest first: {lowest} to {highest}, newest {newest}"
+SECONDS_OF_COMMITS = "Run time of {commits} nightly commits, oldest first: {shortest} to {longest}, newest {newest}"
+
 # -- comparing two commits --
 
 AMBIGUOUS_COMMIT = "More than one commit with results begins with {digits}. Give more digits of the SHA."
 BAD_SHA = "This is not the SHA of a commit: give 7 to 40 hexadecimal digits."
-COMMIT_WITHOUT_RESULTS = "There are no results for {sha} on {target}. Choose a commit that its lab tested."
+COMMIT_WITHOUT_RESULTS = "There are no results for {sha} on {target}. The newest commits with results: {newest}."
 NO_RESULTS_AT_HEAD = "It has no results at the head."
 NO_RESULTS_AT_BASE = "It has no results at the base, so there is nothing to compare with."
 INCOMPLETE_AT_HEAD = "Its results at the head are incomplete, so nothing counts as removed."

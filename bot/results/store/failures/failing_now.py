@@ -6,39 +6,52 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace
 
 import sqlalchemy as sa
 from nightjar_formats.columns import CODES
-from nightjar_formats.model import Status, TargetKey
+from nightjar_formats.model import Status
+from nightjar_formats.model import TargetKey
 
-from bot.core.aliases import NO_ALIASES, Aliases
+from bot.core.aliases import NO_ALIASES
+from bot.core.aliases import Aliases
 from bot.results.compare.context import failure_context
 from bot.results.compare.quarantine import QuarantineOf
 from bot.results.store.failures.contexts import MOST_RUNS
-from bot.results.store.history.explained import PointColumn, explained_ordinals
+from bot.results.store.history.explained import PointColumn
+from bot.results.store.history.explained import explained_ordinals
 from bot.results.store.history.quarantined import quarantined_failures
-from bot.results.store.history.series_names import END, changes_since, series_names
+from bot.results.store.history.series_names import END
+from bot.results.store.history.series_names import changes_since
+from bot.results.store.history.series_names import series_names
 from bot.results.store.history.windows import segments_over
 from bot.results.store.tables import schema
-from bot.results.store.tables.cells import FAILS, IS_FAILURE, IS_FLAKY_FAILURE, marked_places
+from bot.results.store.tables.cells import FAILS
+from bot.results.store.tables.cells import IS_FAILURE
+from bot.results.store.tables.cells import IS_FLAKY_FAILURE
+from bot.results.store.tables.cells import marked_places
 from bot.results.store.tables.names import all_names
-from bot.results.store.tables.points import (
-    LinkedPoint,
-    Position,
-    SuiteOnTarget,
-    newest_points,
-    numbers_of,
-    status_columns,
-    stored_runs,
-    suites_on_targets,
-)
-from bot.results.store.tables.rename_pairs import PointRenames, renames_of
+from bot.results.store.tables.points import LinkedPoint
+from bot.results.store.tables.points import Position
+from bot.results.store.tables.points import SuiteOnTarget
+from bot.results.store.tables.points import newest_points
+from bot.results.store.tables.points import numbers_of
+from bot.results.store.tables.points import status_columns
+from bot.results.store.tables.points import stored_runs
+from bot.results.store.tables.points import suites_on_targets
+from bot.results.store.tables.rename_pairs import PointRenames
+from bot.results.store.tables.rename_pairs import renames_of
 
 START: Position = (float("-inf"), "")
 """Before every commit."""
 FAILED = CODES[Status.FAILED]
+MOST_RATES = 14
+"""The most commits of a target whose pass rates are returned: as many as a grid has columns."""
 MOST_FRESH = 1000
 """The most tests that began to fail in the newest runs and are listed before others: only the order depends on it."""
 NameSpan = tuple[int, Position, Position]
@@ -59,11 +72,22 @@ class FailingSince:
 
 
 @dataclass(frozen=True, slots=True)
+class PassRate:
+    """How many tests of a target passed and failed at a commit, in all suites with complete results of it."""
+
+    sha: str
+    committed_at: float
+    passed: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
 class TargetNow:
     """The newest complete commit of a target, the number of its suites, and how many tests fail in their newest runs.
 
     `failures` are some of these tests, by suite, then those that began to fail in the newest run, then by name. `known`
     is the number of further failures, which a quarantine or the flakiness of the tests explains, flaky ones included.
+    `rates` are those of its last `MOST_RATES` commits whose counts are stored, oldest first.
     """
 
     sha: str
@@ -71,6 +95,7 @@ class TargetNow:
     failing: int
     known: int
     failures: Sequence[FailingSince]
+    rates: Sequence[PassRate] = ()
 
 
 def targets_now(
@@ -93,7 +118,7 @@ def targets_now(
         if targets is None or suite.target in targets
     }
     # The commit before says whether there is anything to compare with: without it, no failure is explained.
-    last_points = newest_points(connection, suites, 2)
+    last_points = newest_points(connection, suites, MOST_RATES)
     newest = {series: points[-1] for series, points in last_points.items()}
     # Where nothing failed, no test needs to be read. A flaky test is among the failed ones, but it does not fail.
     places = {series: suites[series].place_at(point.sha) for series, point in newest.items() if point.failed != 0}
@@ -151,6 +176,7 @@ def targets_now(
                 for suite in target_suites
             ),
             failures,
+            _rates(last_points[suite.series] for suite in target_suites),
         )
     return target_now
 
@@ -171,6 +197,17 @@ def _explained(
             of_target = quarantine(suites[series].target)
             known[series].update(quarantined_failures(connection, rows[series], of_target, point.column))
     return known
+
+
+def _rates(points_of_suites: Iterable[Sequence[LinkedPoint]]) -> list[PassRate]:
+    """Return how many tests passed and failed at each of the newest commits of a target, in all its suites."""
+    rates: dict[str, PassRate] = {}
+    for points in points_of_suites:
+        for point in points:
+            if point.passed is not None and point.failed is not None:
+                rate = rates.get(point.sha, PassRate(point.sha, point.committed_at, 0, 0))
+                rates[point.sha] = replace(rate, passed=rate.passed + point.passed, failed=rate.failed + point.failed)
+    return sorted(rates.values(), key=lambda rate: (rate.committed_at, rate.sha))[-MOST_RATES:]
 
 
 def stored_failures(connection: sa.Connection, repository: str) -> dict[TargetKey, int]:
