@@ -139,6 +139,7 @@ for (const button of document.querySelectorAll("button[data-opens]")) {
 // What waits for something is asked for again until it says that there is nothing more to wait for.
 const live = document.getElementById("live");
 if (live) {
+  const pause = Math.max(2, live.dataset.wait) * 1000;
   const again = async () => {
     try {
       const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
@@ -157,9 +158,9 @@ if (live) {
     } catch {
       // The server is starting.
     }
-    setTimeout(again, 2000);
+    setTimeout(again, pause);
   };
-  if (live.dataset.wait) setTimeout(again, 2000);
+  if (live.dataset.wait) setTimeout(again, pause);
 }
 
 // A button beside a command copies it.

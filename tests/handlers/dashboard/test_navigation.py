@@ -13,7 +13,7 @@ from tests.handlers.dashboard.site import DashboardSite
 from tests.handlers.dashboard.stored_story import NUMBER
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-VIEWS = ["", "/compare", "/flaky", "/slow", "/skipped", "/nightly", "/labs"]
+VIEWS = ["", "/compare", "/flaky", "/slow", "/skipped", "/nightly", "/pulls", "/labs"]
 HEXAGON = "example-lab/hexagon-v73"
 PAGES = {
     view_path(REPOSITORY): "Grid",
@@ -27,7 +27,8 @@ PAGES = {
     run_path(REPOSITORY, HEXAGON, sha(12), "operators-run-1"): "",
     history_path(REPOSITORY, SOFTMAX, HEXAGON): "",
     lab_path(REPOSITORY, "example-lab"): "",
-    pull_path(REPOSITORY, NUMBER): "",
+    view_path(REPOSITORY, "pulls"): "Pulls",
+    pull_path(REPOSITORY, NUMBER): "Pulls",
 }
 
 
