@@ -77,6 +77,10 @@ setInterval(showTimes, 60000);
 const zoneNote = document.getElementById("zone");
 if (zoneNote) zoneNote.textContent = `Times count from now; point at one for the exact time (${zone}).`;
 
+// A phone shows each row as a block, and leaves zeros out.
+for (const cell of document.querySelectorAll(".rows td[data-label]"))
+  if (cell.textContent.trim() === "0") cell.classList.add("zero");
+
 // What scrolls can be reached by keyboard, and says what it is.
 function nameRegions() {
   for (const region of document.querySelectorAll(".scroll, main pre")) {
