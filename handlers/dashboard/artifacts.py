@@ -60,7 +60,7 @@ class SeenArtifacts(BaseModel, extra="forbid"):
 
 
 @dataclass(frozen=True, slots=True)
-class FoundArtifact:
+class RunArtifact:
     """An artifact, its run, and the settings of the run's repository."""
 
     run: Run
@@ -110,7 +110,7 @@ class ArtifactReader:
         self._parts = parts
         self._fetching = 0
 
-    async def find(self, request: PageRequest) -> FoundArtifact:
+    async def find(self, request: PageRequest) -> RunArtifact:
         """Return the artifact in an address. Raises LookupError, and `Problem` 410 for one that has expired.
 
         Names are looked up, not interpreted: an address can name only what is stored about the run.
@@ -123,10 +123,10 @@ class ArtifactReader:
             raise LookupError(key.folder)
         if self._parts.clock() >= expires_at(run, results):
             raise Problem(410, texts.FILE_EXPIRED.format(name=entry.name, period=results.keep_files))
-        return FoundArtifact(run, entry, results)
+        return RunArtifact(run, entry, results)
 
     @asynccontextmanager
-    async def fetched(self, found: FoundArtifact) -> AsyncIterator[BinaryIO]:
+    async def fetched(self, artifact: RunArtifact) -> AsyncIterator[BinaryIO]:
         """Fetch an artifact into a temporary file without a name, which is at its beginning.
 
         Raises `TryAgain`, and `Problem`: 410 if the bucket no longer has this file, 503 if it cannot be read now.
@@ -136,22 +136,22 @@ class ArtifactReader:
         self._fetching += 1
         try:
             with tempfile.TemporaryFile() as file:
-                await self._fetch(found, file)
+                await self._fetch(artifact, file)
                 yield file
         finally:
             self._fetching -= 1
 
-    async def _fetch(self, found: FoundArtifact, file: BinaryIO) -> None:
-        entry = found.entry
+    async def _fetch(self, artifact: RunArtifact, file: BinaryIO) -> None:
+        entry = artifact.entry
         try:
-            source = self._parts.results.source_for(found.results.store)
-            download = await source.download(found.key, file, limit=entry.bytes)
+            source = self._parts.results.source_for(artifact.results.store)
+            download = await source.download(artifact.key, file, limit=entry.bytes)
         except NotThere:
             raise Problem(410, texts.FILE_REMOVED.format(name=entry.name)) from None
         except TooMuch:
             raise Problem(410, texts.FILE_REPLACED.format(name=entry.name)) from None
         except UserError as error:
-            log.warning("a file of a run cannot be read", key=found.key, reason=str(error))
+            log.warning("a file of a run cannot be read", key=artifact.key, reason=str(error))
             raise Problem(503, texts.FILE_UNREADABLE.format(name=entry.name)) from error
         if download.sha256 != entry.sha256:
             raise Problem(410, texts.FILE_REPLACED.format(name=entry.name))

@@ -117,6 +117,7 @@ async def test_a_run_shows_its_log_and_files_as_what_they_are(sqlite_url: str, a
         assert "".join(part["text"] for part in text["answer"]) == (
             "log.txt has 1,501 lines; it names 1 of 2 failing tests, the first in line 1,500."
         )
+        assert f" It does not name {SUB}.</p>" in await reader.page(f"{run}/files/log.txt?test={quote(SUB)}")
         assert "FAILED test_add" in await reader.page(f"{run}/files/notes.log.gz")
         assert '<img class="shown" src=' in await reader.page(f"{run}/files/plot.png")
         assert "{&#34;a&#34;: &#34;&lt;b&gt;&#34;}" in await reader.page(f"{run}/files/a%2Bb.json")
