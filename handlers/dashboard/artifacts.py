@@ -1,4 +1,7 @@
-"""Find the log and other files of a run, and fetch one from the bucket: a bounded copy that has the right digest."""
+"""Find the log and other files of a run, and fetch one from the bucket: a bounded copy that has the right digest.
+
+See docs/decisions/files-of-runs.md.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     from bot.web.page_routes import PageRequest
     from handlers.dashboard.wiring import DashboardParts
 
-MOST_AT_ONCE = 4
+MOST_AT_ONCE = 8
 """Files that are fetched or sent at once: each takes up to 32 MiB of the disk."""
 RETRY_SECONDS = 5
 OTHER_TYPE = "application/octet-stream"
