@@ -5,7 +5,6 @@ See docs/decisions/files-of-runs.md.
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
     from bot.web.page_routes import PageRequest
     from handlers.dashboard.wiring import DashboardParts
 
-MOST_AT_ONCE = 8
-"""Files that are fetched or sent at once: each takes up to 32 MiB of the disk."""
+MOST_BYTES = 256 << 20
+"""The most bytes of all files that are fetched or sent at once: they are on the disk for that long."""
 RETRY_SECONDS = 5
 OTHER_TYPE = "application/octet-stream"
 
@@ -107,11 +106,11 @@ def seen_artifacts(run: Run, entries: list[ArtifactEntry], results: Results, mom
 
 
 class ArtifactReader:
-    """Finds artifacts, and fetches them from the bucket of their repository."""
+    """Finds artifacts, and fetches them from the bucket of their repository, `most_bytes` of all together at once."""
 
-    def __init__(self, parts: DashboardParts) -> None:
+    def __init__(self, parts: DashboardParts, most_bytes: int = MOST_BYTES) -> None:
         self._parts = parts
-        self._fetching = 0
+        self._free_bytes = most_bytes
 
     async def find(self, request: PageRequest) -> RunArtifact:
         """Return the artifact in an address. Raises LookupError, and `Problem` 410 for one that has expired.
@@ -134,15 +133,16 @@ class ArtifactReader:
 
         Raises `TryAgain`, and `Problem`: 410 if the bucket no longer has this file, 503 if it cannot be read now.
         """
-        if self._fetching >= MOST_AT_ONCE:
+        size = artifact.entry.bytes
+        if size > self._free_bytes:
             raise Problem(503, texts.FILES_BUSY, headers={"Retry-After": str(RETRY_SECONDS)})
-        self._fetching += 1
+        self._free_bytes -= size
         try:
             with tempfile.TemporaryFile() as file:
                 await self._fetch(artifact, file)
                 yield file
         finally:
-            self._fetching -= 1
+            self._free_bytes += size
 
     async def _fetch(self, artifact: RunArtifact, file: BinaryIO) -> None:
         entry = artifact.entry
@@ -158,7 +158,7 @@ class ArtifactReader:
             raise Problem(503, texts.FILE_UNREADABLE.format(name=entry.name)) from error
         if download.sha256 != entry.sha256:
             raise Problem(410, texts.FILE_REPLACED.format(name=entry.name))
-        await asyncio.to_thread(file.seek, 0)
+        file.seek(0)
 
 
 def download_type(name: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from aiohttp import hdrs, web
@@ -11,6 +11,7 @@ from nightjar_formats.model import BAD, FILE_NAME
 from nightjar_formats.runs.artifacts import READABLE, TEXT
 from pydantic import BaseModel, Field, StringConstraints
 
+from bot.aws.client import in_thread
 from bot.core.errors import TryAgain
 from bot.core.page_paths import query
 from bot.core.untrusted.limits import OverLimit
@@ -187,7 +188,7 @@ class RunFileRoutes:
         try:
             async with self._reader.fetched(artifact) as file:
                 await response.prepare(request)
-                while chunk := await asyncio.to_thread(file.read, CHUNK):
+                while chunk := await in_thread(partial(file.read, CHUNK)):
                     await response.write(chunk)
                 await response.write_eof()
         except TryAgain as error:

@@ -19,7 +19,7 @@ from yarl import URL
 from bot.results.service import RESULTS
 from bot.results.store.lists.run_lists import run_with_artifacts
 from bot.web.problems import Problem
-from handlers.dashboard.artifacts import MOST_AT_ONCE, ArtifactReader, RunArtifact
+from handlers.dashboard.artifacts import ArtifactReader, RunArtifact
 from handlers.dashboard.wiring import DashboardParts
 from handlers.results.config import LAB_RESULTS
 from tests.bucket import World
@@ -230,7 +230,7 @@ async def test_files_sent_through_the_bot_are_shown_from_the_folder_beside_the_d
         path = f"/r/{REPOSITORY}/runs/{LAB}/{TARGET}/{lab.sha}/run-1/files/log.txt"
         assert (await reader.get(f"{path}/raw"))[2] == LOG
         # A few readers at once; more of them come back later, and nothing is left over.
-        artifacts = ArtifactReader(DashboardParts.of(lab.town.bot.services))
+        artifacts = ArtifactReader(DashboardParts.of(lab.town.bot.services), most_bytes=3 * len(LOG))
         key = RunKey(REPOSITORY, LAB, TARGET, lab.sha, "run-1")
         run, (entry,) = lab.town.bot.services.part(RESULTS).store.read(run_with_artifacts, key)
         config = lab.town.bot.config.repository(REPOSITORY)
@@ -238,7 +238,7 @@ async def test_files_sent_through_the_bot_are_shown_from_the_folder_beside_the_d
         assert run is not None
         assert results is not None
         async with AsyncExitStack() as readers:
-            for _ in range(MOST_AT_ONCE):
+            for _ in range(3):
                 await readers.enter_async_context(artifacts.fetched(RunArtifact(run, entry, results)))
             with pytest.raises(Problem) as busy:
                 await readers.enter_async_context(artifacts.fetched(RunArtifact(run, entry, results)))
