@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.browser.conftest import FAULTS, NARROW, Walk
-from tests.handlers.dashboard.test_statements import ADDRESSES, PARTS
+from tests.browser.conftest import FAULTS
+from tests.browser.conftest import NARROW
+from tests.browser.conftest import Walk
+from tests.handlers.dashboard.test_statements import ADDRESSES
+from tests.handlers.dashboard.test_statements import PARTS
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("browser")]
 
@@ -19,7 +22,7 @@ PAGES = [
         path.format(**PARTS) + query
         for path, queries in ADDRESSES.items()
         for query in queries
-        if not path.endswith((".svg", ".atom", ".png"))
+        if not path.endswith((".svg", ".atom", ".png", "/raw"))
     ),
     "/help",
     "/help?repo=octocat/compiler",
