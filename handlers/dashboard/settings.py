@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nightjar_formats.model import TARGET_NAME, TargetKey
 
-from bot.results.compare.quarantine import quarantine_at
+from bot.results.compare.quarantine import QuarantineOf, quarantine_at
 from bot.results.store.lists.run_lists import newest_arrivals
 from bot.web.problems import Problem
 from handlers.dashboard.texts import NO_SUCH_TARGET
@@ -15,7 +15,6 @@ from handlers.results.config import LAB_RESULTS, QUARANTINE, labs_of
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
     from bot.results.settings.results import Results
-    from bot.results.store.grid.rows import QuarantineOf
     from bot.web.page_routes import PageRequest
     from handlers.dashboard.wiring import DashboardParts
 

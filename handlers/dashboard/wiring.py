@@ -12,6 +12,7 @@ from bot.feature import HANDLER_TITLES
 from bot.github.repositories.in_force import config_in_force
 from bot.results.service import RESULTS
 from bot.web.help import COMMAND_LIST
+from handlers.device_tests.store import JobStore
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -53,6 +54,11 @@ class DashboardParts:
         """
         seconds = self.clock()
         return seconds - seconds % MOMENT_SECONDS
+
+    @property
+    def jobs(self) -> JobStore:
+        """Return the store of device tests, to read it."""
+        return JobStore(self.records.connector, self.clock)
 
     @property
     def public_url(self) -> str:

@@ -16,7 +16,7 @@ request (`handlers/mute`), so each change is reviewed, and the history of the fi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -44,6 +44,7 @@ class Quarantine:
 
 
 NO_QUARANTINE = Quarantine({}, ())
+QuarantineOf = Callable[[TargetKey], Quarantine]
 
 
 def quarantine_at(items: Iterable[QuarantinedTest], target: TargetKey, moment: float) -> tuple[Quarantine, Quarantine]:
