@@ -69,7 +69,7 @@ MORE_STATEMENTS = {
     "/r/{owner}/{repo}": 23,
     "/r/{owner}/{repo}/compare": 35,
     "/r/{owner}/{repo}/pulls/{n}": 62,
-    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 43,
+    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 54,
     "/r/{owner}/{repo}/skipped": 13,
     "/r/{owner}/{repo}/tests": 25,
 }
@@ -78,7 +78,7 @@ MOST_TRANSACTIONS = 3
 """One for the revision of the results, one for a target that app.yaml does not list, and one for all that is shown."""
 MORE_TRANSACTIONS = {
     "/r/{owner}/{repo}/compare": 7,
-    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 14,
+    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 15,
     "/r/{owner}/{repo}/pulls/{n}": 17,
 }
 """Their suites are compared in other threads or processes, between transactions."""
