@@ -524,6 +524,7 @@ def _parts(bot: Bot, connections: Connections, visibility: Visibility) -> Parts:
         routes=[route for feature in ALL_FEATURES for route in feature.routes(bot.services)],
         templates=[feature.templates for feature in ALL_FEATURES if feature.templates is not None],
         github_url=bot.settings.github_url,
+        public_url=lambda: (bot.config.public_url or "").rstrip("/"),
         pages_per_minute=bot.config.http.pages_per_minute,
         proxies=bot.config.http.proxies,
         metrics=bot.metrics,

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from nightjar_formats.model import RunKey, TargetKey
 from pydantic import BaseModel, Field
 
+from bot.results.compare.failure_class import FailureClass
 from bot.results.compare.quarantine import quarantine_at
 from bot.results.report import sentences
 from bot.results.report.baseline import compared_suites
@@ -22,9 +23,10 @@ from bot.results.state import Run, RunState, SuiteState, TargetState
 from bot.results.store.commit import commit_state
 from bot.results.store.history.health import unreliable_suites
 from bot.results.store.lists.commits_with_results import runs_of_commit
-from bot.results.store.lists.run_lists import find_run
+from bot.results.store.lists.run_lists import run_with_artifacts
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard.artifacts import SeenArtifacts, seen_artifacts
 from handlers.dashboard.causes import FailureCause, FailureCount, causes_of
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.settings import results_of
@@ -82,6 +84,8 @@ class SuiteSummary(BaseModel, extra="forbid"):
     new_failures: int
     still_failing: int
     known_flaky: int
+    quarantined: int
+    unjudged: int = Field(description="Failures of a suite that has nothing to compare with.")
     fixed: int
     removed: int
     baseline: str | None = Field(description="The commit that the suite was compared with; null if there is none.")
@@ -117,6 +121,15 @@ class RunDetails(BaseModel, extra="forbid"):
     causes: list[FailureCause] = Field(description="Failures grouped by cause, new ones first.")
     more_causes: int
     unlisted: int = Field(description="Number of failures with causes that are not listed.")
+    files: SeenArtifacts | None = Field(
+        default=None, description="The log and other files that the lab sent; null if it sent none."
+    )
+
+    @property
+    def log_page(self) -> str:
+        """Return the path of the page of the log, "" if there is none to read."""
+        artifacts = self.files.artifacts if self.files and not self.files.expired else []
+        return next((artifact.page for artifact in artifacts if artifact.is_log), "")
 
     @property
     def why_html(self) -> Markup:
@@ -128,9 +141,10 @@ def run_page(parts: DashboardParts) -> Page:
     """Return the page of one run."""
 
     async def load(request: PageRequest) -> RunDetails:
-        name, settings, _ = results_of(parts, request.repository)
+        name, settings, lab_results = results_of(parts, request.repository)
+        settings = await parts.in_force(name, settings)
         key = RunKey(name, request.path["lab"], request.path["target"], request.path["sha"], request.path["run_id"])
-        run = await request.pages.run(parts.results.store.read, find_run, key)
+        run, entries = await request.pages.run(parts.results.store.read, run_with_artifacts, key)
         if run is None:
             raise LookupError(key.folder)
         runs = await request.pages.run(parts.results.store.read, runs_of_commit, key.about, key.sha)
@@ -141,7 +155,9 @@ def run_page(parts: DashboardParts) -> Page:
         compared = await compared_suites(results, None, name, state, settings.of(RENAMES).aliases)
         findings = _findings(settings, key.about, state, compared, parts.moment())
         findings = replace(findings, unreliable=await results.read(unreliable_suites, key.about, key.sha))
-        return await request.pages.run(_page_of, run, runs, findings)
+        page = await request.pages.run(_page_of, run, runs, findings)
+        page.files = seen_artifacts(run, entries, lab_results, parts.moment()) if entries else None
+        return page
 
     return Page(
         path="/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}",
@@ -205,9 +221,11 @@ def _suite(suite: SuiteState, compared: ComparedSuite, findings: Findings) -> Su
         failed=counts.failed + counts.errored,
         skipped=counts.skipped,
         flaky=counts.flaky,
-        new_failures=sum(failure.suite == suite.suite for failure in findings.new_failures),
-        still_failing=len(comparison.still_failing),
-        known_flaky=len(comparison.known_flaky),
+        new_failures=findings.count(FailureClass.NEW, suite.suite),
+        still_failing=findings.count(FailureClass.STILL_FAILING, suite.suite),
+        known_flaky=findings.count(FailureClass.KNOWN_FLAKY, suite.suite),
+        quarantined=findings.count(FailureClass.QUARANTINED, suite.suite),
+        unjudged=findings.count(FailureClass.UNJUDGED, suite.suite),
         fixed=len(comparison.fixed),
         removed=len(comparison.removed),
         baseline=compared.baseline.sha if compared.baseline else None,

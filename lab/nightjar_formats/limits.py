@@ -10,6 +10,10 @@ MAX_FILES = 256
 MAX_FILE_BYTES = 64 << 20
 """The most bytes of one file as it is stored in the bucket."""
 MAX_RUN_BYTES = 512 << 20
+MAX_ARTIFACTS = 64
+"""The most artifacts of one run: its log and other files that people read."""
+MAX_ARTIFACT_BYTES = 32 << 20
+"""The most bytes of one artifact as it is stored in the bucket."""
 MAX_INFLATED_BYTES = 512 << 20
 """The most bytes of one file after inflating."""
 MAX_MEMBERS = 20_000

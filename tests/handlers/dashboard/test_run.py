@@ -42,7 +42,7 @@ async def test_failures_with_one_cause_are_one_entry_and_new_ones_come_first(sit
 async def test_failures_are_counted_by_class(site: DashboardSite) -> None:
     path = address(HEXAGON, 12, "operators-run-1")
     _, answered = await site.json(f"/api/v1/repos/{path}")
-    assert answered["failures"] == [{"happened": "failed", "count": 6}]
+    assert answered["failures"] == [{"happened": "failed", "count": 6, "failing": 6}]
 
 
 async def test_a_broken_lab_is_not_a_failure_of_the_code(site: DashboardSite) -> None:

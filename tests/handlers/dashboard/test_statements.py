@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
-from nightjar_formats.model import TargetKey
+import sqlalchemy as sa
+from nightjar_formats.model import RunKey, TargetKey
+from nightjar_formats.runs.manifest import ArtifactEntry
 
 from bot.results.store.failures.failures import Failure, store_reports
 from bot.results.store.store import ResultsStore
+from bot.results.store.tables import artifacts, runs
 from tests.handlers.dashboard.nightly_runs import FLAKY, HEXAGON, NIGHTLY_RUNS, REPOSITORY, SOFTMAX, fill, sha
 from tests.handlers.dashboard.site import dashboard_site
 from tests.results.plans import plans_seen
@@ -15,6 +19,8 @@ from tests.results.plans import plans_seen
 HERE = f"/r/{REPOSITORY}"
 LAB, TARGET = HEXAGON
 NEWEST = sha(NIGHTLY_RUNS - 1)
+RUN = RunKey(REPOSITORY, LAB, TARGET, NEWEST, "operators-run-1")
+LOG = f"FAILED {SOFTMAX}\n".encode()
 ADDRESSES = {
     "/": [""],
     "/r/{owner}/{repo}": [
@@ -23,11 +29,19 @@ ADDRESSES = {
     ],
     "/r/{owner}/{repo}/nightly": [""],
     "/r/{owner}/{repo}/compare": ["", f"?target={LAB}/{TARGET}&base={sha(3)[:8]}&head={NEWEST}", "?q=soft"],
+    "/r/{owner}/{repo}/commits/{sha}": [""],
     "/r/{owner}/{repo}/flaky": ["", "?q=rpc"],
     "/r/{owner}/{repo}/slow": ["", f"?target={LAB}/{TARGET}"],
     "/r/{owner}/{repo}/skipped": ["", "?q=bfloat16"],
     "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": [""],
+    "/r/{owner}/{repo}/labs": [""],
+    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}/files/{name}": ["", f"?test={SOFTMAX}"],
+    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}/files/{name}/raw": [""],
     "/r/{owner}/{repo}/labs/{lab}": [""],
+    "/r/{owner}/{repo}/grid.png": [""],
+    "/search": ["", f"?q={NEWEST[:7]}", "?q=soft", "?q=42"],
+    "/r/{owner}/{repo}/search": ["", "?q=soft"],
+    "/r/{owner}/{repo}/pulls": ["", "?state=open&author=octocat"],
     "/r/{owner}/{repo}/pulls/{n}": [""],
     "/r/{owner}/{repo}/badge/{lab}/{target}.svg": [""],
     "/r/{owner}/{repo}/regressions.atom": [""],
@@ -41,20 +55,27 @@ PARTS = {
     "target": TARGET,
     "sha": NEWEST,
     "run_id": "operators-run-1",
+    "name": "log.txt",
     "n": "42",
 }
 MOST_STATEMENTS = 12
 MORE_STATEMENTS = {
-    "/": 13,
-    "/r/{owner}/{repo}": 21,
-    "/r/{owner}/{repo}/compare": 34,
-    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 42,
-    "/r/{owner}/{repo}/tests": 24,
+    "/": 15,
+    "/r/{owner}/{repo}": 23,
+    "/r/{owner}/{repo}/compare": 35,
+    "/r/{owner}/{repo}/pulls/{n}": 62,
+    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 43,
+    "/r/{owner}/{repo}/skipped": 13,
+    "/r/{owner}/{repo}/tests": 25,
 }
 
 MOST_TRANSACTIONS = 3
 """One for the revision of the results, one for a target that app.yaml does not list, and one for all that is shown."""
-MORE_TRANSACTIONS = {"/r/{owner}/{repo}/compare": 7, "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 14}
+MORE_TRANSACTIONS = {
+    "/r/{owner}/{repo}/compare": 7,
+    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 14,
+    "/r/{owner}/{repo}/pulls/{n}": 17,
+}
 """Their suites are compared in other threads or processes, between transactions."""
 
 
@@ -62,17 +83,33 @@ def reported(store: ResultsStore) -> None:
     fill(store)
     failures = [Failure("operators", SOFTMAX, sha(10), sha(9))]
     store.write(store_reports, TargetKey(REPOSITORY, *HEXAGON), NEWEST, store.clock(), failures, {})
+    store.write(with_log)
+
+
+def with_log(connection: sa.Connection) -> None:
+    numbered = runs.find(connection, RUN)
+    assert numbered is not None
+    entry = ArtifactEntry("log.txt", len(LOG), hashlib.sha256(LOG).hexdigest())
+    artifacts.save(connection, numbered[0], [entry], is_new=False)
+
+
+def bucket_with_log(folder: Path) -> Path:
+    path = folder / "bucket/results" / RUN.folder / "log.txt"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(LOG)
+    return folder / "bucket"
 
 
 async def test_all_pages_have_an_address_here(tmp_path: Path) -> None:
     async with dashboard_site(tmp_path, filled=lambda _: None) as site:
         _, document = await site.json("/api/v1/openapi.json")
-    pages = {path for path in document["paths"] if path == "/" or path.startswith("/r/")}
+    pages = {path for path in document["paths"] if path in ("/", "/search") or path.startswith("/r/")}
     assert pages == set(ADDRESSES)
 
 
 async def test_no_page_reads_a_whole_table(tmp_path: Path, url_with_tables: str) -> None:
-    async with dashboard_site(tmp_path, database=url_with_tables, filled=reported) as site:
+    bucket = bucket_with_log(tmp_path)
+    async with dashboard_site(tmp_path, database=url_with_tables, filled=reported, bucket=bucket) as site:
         for path, queries in ADDRESSES.items():
             for query in queries:
                 with plans_seen() as plans:
