@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.browser.conftest import FAULTS
-from tests.browser.conftest import NARROW
-from tests.browser.conftest import Walk
-from tests.handlers.dashboard.test_statements import ADDRESSES
-from tests.handlers.dashboard.test_statements import PARTS
+from tests.browser.conftest import FAULTS, NARROW, Walk
+from tests.handlers.dashboard.test_statements import ADDRESSES, PARTS
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("browser")]
 

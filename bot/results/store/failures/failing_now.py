@@ -6,46 +6,35 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 from nightjar_formats.columns import CODES
-from nightjar_formats.model import Status
-from nightjar_formats.model import TargetKey
+from nightjar_formats.model import Status, TargetKey
 
-from bot.core.aliases import NO_ALIASES
-from bot.core.aliases import Aliases
+from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.context import failure_context
 from bot.results.compare.quarantine import QuarantineOf
 from bot.results.store.failures.contexts import MOST_RUNS
-from bot.results.store.history.explained import PointColumn
-from bot.results.store.history.explained import explained_ordinals
+from bot.results.store.history.explained import PointColumn, explained_ordinals
 from bot.results.store.history.quarantined import quarantined_failures
-from bot.results.store.history.series_names import END
-from bot.results.store.history.series_names import changes_since
-from bot.results.store.history.series_names import series_names
+from bot.results.store.history.series_names import END, changes_since, series_names
 from bot.results.store.history.windows import segments_over
 from bot.results.store.tables import schema
-from bot.results.store.tables.cells import FAILS
-from bot.results.store.tables.cells import IS_FAILURE
-from bot.results.store.tables.cells import IS_FLAKY_FAILURE
-from bot.results.store.tables.cells import marked_places
+from bot.results.store.tables.cells import FAILS, IS_FAILURE, IS_FLAKY_FAILURE, marked_places
 from bot.results.store.tables.names import all_names
-from bot.results.store.tables.points import LinkedPoint
-from bot.results.store.tables.points import Position
-from bot.results.store.tables.points import SuiteOnTarget
-from bot.results.store.tables.points import newest_points
-from bot.results.store.tables.points import numbers_of
-from bot.results.store.tables.points import status_columns
-from bot.results.store.tables.points import stored_runs
-from bot.results.store.tables.points import suites_on_targets
-from bot.results.store.tables.rename_pairs import PointRenames
-from bot.results.store.tables.rename_pairs import renames_of
+from bot.results.store.tables.points import (
+    LinkedPoint,
+    Position,
+    SuiteOnTarget,
+    newest_points,
+    numbers_of,
+    status_columns,
+    stored_runs,
+    suites_on_targets,
+)
+from bot.results.store.tables.rename_pairs import PointRenames, renames_of
 
 START: Position = (float("-inf"), "")
 """Before every commit."""
