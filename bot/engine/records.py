@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, LiteralString, Protocol, TypeVar
 from pydantic import ValidationError
 
 from bot.core.adapters import adapter_of
+from bot.core.errors import DeclarationError
 from bot.core.payload import Json
 from bot.engine.sql import encoding
 
@@ -170,7 +171,7 @@ class RecordRegistry:
         self.kinds: dict[str, Record[Any]] = {}
         for feature, record in kinds:
             if record.prefix in self.kinds:
-                raise ValueError(TWO_KINDS.format(prefix=record.prefix))
+                raise DeclarationError(TWO_KINDS.format(prefix=record.prefix))
             self.kinds[record.prefix], self.features[record.prefix] = record, feature
 
 

@@ -13,7 +13,9 @@ from pydantic import BaseModel, Field
 
 from bot.results.compare.quarantine import Quarantine
 from bot.results.report.findings import ComparedSuite
+from bot.results.state import CommitSummary
 from bot.results.store.lists.commits_with_results import CommitWithResults
+from bot.web.answers import AnswerPart
 from bot.web.csv_tables import CsvTable
 from handlers.dashboard import texts
 
@@ -81,6 +83,11 @@ class ComparedSuiteCounts(BaseModel, extra="forbid"):
 class ComparePage(BaseModel, extra="forbid"):
     """A comparison. The counts cover all suites; `tests` are those that match the filters."""
 
+    answer: list[AnswerPart] = Field(default=[], description="How many tests changed, as a sentence.")
+    next_steps: list[list[AnswerPart]] = Field(default=[], description="What a reader can do, each as a sentence.")
+    known_commits: dict[str, CommitSummary] = Field(
+        default={}, description="Titles, authors and pull requests of commits on the page, where they are known."
+    )
     takes_results: bool = Field(description="Whether app.yaml has `results` for the repository.")
     targets: list[str] = Field(description="All targets of app.yaml, as LAB/TARGET.")
     target: str | None
@@ -164,13 +171,13 @@ def changed_tests(pair: SuitePair) -> Iterator[tuple[ChangeClass, str]]:
     if pair.compared is None or pair.compared.comparison.infra or not pair.compared.comparison.has_baseline:
         return
     comparison = pair.compared.comparison
-    quarantined = {test for test in comparison.new_failures if pair.quarantine.of(test)}
+    quarantined = {test for test in comparison.failing if pair.quarantine.of(test)}
     failing = {*comparison.new_failures, *comparison.known_flaky, *comparison.still_failing}
     classes: Mapping[ChangeClass, Sequence[str]] = {
         "new-failure": [test for test in comparison.new_failures if test not in quarantined],
         "quarantined": sorted(quarantined),
-        "still-failing": comparison.still_failing,
-        "flaky": sorted({*comparison.known_flaky, *(test for test in comparison.flaky if test not in failing)}),
+        "still-failing": [test for test in comparison.still_failing if test not in quarantined],
+        "flaky": sorted({*comparison.known_flaky, *comparison.flaky}.difference(quarantined)),
         "fixed": comparison.fixed,
         "new-test": [test for test in comparison.new if test not in failing],
         "newly-skipped": comparison.newly_skipped,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 CELL_WORDS = {
     "infra": "no usable results",
     "missing": "no results arrived",
@@ -17,6 +19,7 @@ LEGEND = {
     "new-failure": "new failures",
     "still-failing": "still failing",
     "failing-uncompared": "failing, nothing to compare with",
+    "known-failure": "failing, but known: flaky or quarantined",
     "flaky": "flaky",
     "skipped": "skipped",
     "infra": "no usable results",
@@ -28,23 +31,40 @@ LEGEND = {
 """What each cell means, below a grid."""
 NEW = "{count:,} new {failures}"
 FAILED = "{count:,} failed"
+KNOWN = "{count:,} known {failures}"
 FLAKY = "{count:,} flaky"
 PASSED = "{count:,} passed"
 SKIPPED = "{count:,} skipped"
 NO_SUCH_TARGET = "This repository has no target {target}. Available: {known}{more}."
+LOG_TOO_LONG = "{name} is long: only the first {most} MiB of its text are shown. Download it to read the rest"
+FILE_LINES = "{name} has {lines}; "
+NO_TEST_FAILED = "no test of its suite failed."
+NAMES_NO_TEST = "it names none of the {tests}."
+NAMES_TESTS = "it names {named:,} of {tests}, the first "
+NOT_NAMED = " It does not name {test}."
+IN_LINE = "in line {line:,}"
+FILE_IMAGE = "{name} is an image of {bytes:,} bytes."
+FILE_EXPIRED = "{name} has expired: files of runs are shown for {period} (`results.keep_files` in app.yaml)."
+FILE_REMOVED = "{name} is not in the lab's bucket: it did not arrive, or a lifecycle rule removed it."
+FILE_REPLACED = "{name} is not shown, because it is not the file that the manifest of the run describes."
+FILE_UNREADABLE = "{name} cannot be read from the bucket now. The log of the bot says why."
+FILE_COST = "{name} is not shown: {why}. Download it."
+FILES_BUSY = "Too many files are read at this moment. Try again in a few seconds."
 NO_SUCH_DAY = "there is no such day"
 THOUSAND = 1_000
 MANY = 10_000
 
 
-def cell_words(state: str, passed: int, failed: int, new: int, flaky: int, skipped: int) -> str:
-    """Say what a cell shows: its state where that has words of its own, then the counts that are not 0."""
+def cell_words(state: str, passed: int, failed: int, new: int, known: int, flaky: int, skipped: int) -> str:
+    """Say what a cell shows: its state where that has words of its own, then the counts that are not 0.
+
+    `failed` includes the `new` failures, but not the `known` ones.
+    """
     parts = [CELL_WORDS[state]] if state in CELL_WORDS else []
-    if new:
-        parts.append(NEW.format(count=new, failures="failure" if new == 1 else "failures"))
-    for text, count in ((FAILED, failed), (FLAKY, flaky), (PASSED, passed), (SKIPPED, skipped)):
+    counts = ((NEW, new), (FAILED, failed), (KNOWN, known), (FLAKY, flaky), (PASSED, passed), (SKIPPED, skipped))
+    for text, count in counts:
         if count:
-            parts.append(text.format(count=count))
+            parts.append(text.format(count=count, failures="failure" if count == 1 else "failures"))
     return ", ".join(parts)
 
 
@@ -59,10 +79,16 @@ def compact(count: int) -> str:
     return str(count)
 
 
+# -- small charts --
+
+RATES_OF_COMMITS = "Pass rate of {commits} nightly commits, oldest first: {lowest} to {highest}, newest {newest}"
+SECONDS_OF_COMMITS = "Run time of {commits} nightly commits, oldest first: {shortest} to {longest}, newest {newest}"
+
 # -- comparing two commits --
 
 AMBIGUOUS_COMMIT = "More than one commit with results begins with {digits}. Give more digits of the SHA."
-COMMIT_WITHOUT_RESULTS = "There are no results for {sha} on {target}. Choose a commit that its lab tested."
+BAD_SHA = "This is not the SHA of a commit: give 7 to 40 hexadecimal digits."
+COMMIT_WITHOUT_RESULTS = "There are no results for {sha} on {target}. The newest commits with results: {newest}."
 NO_RESULTS_AT_HEAD = "It has no results at the head."
 NO_RESULTS_AT_BASE = "It has no results at the base, so there is nothing to compare with."
 INCOMPLETE_AT_HEAD = "Its results at the head are incomplete, so nothing counts as removed."
@@ -186,3 +212,46 @@ ISSUE_SINCE = "It has failed since {since}."
 ISSUE_GOOD = " It last passed at {good}: [commits in between]({url})."
 ISSUE_REPRODUCE = "To reproduce it:"
 ISSUE_HISTORY = "[History of the test]({url})"
+
+# -- search --
+
+MOST_HITS = 20
+"""The most hits of each kind that a search lists."""
+SEARCH_EMPTY = "Find tests, targets, labs, commits by the first digits of their SHA, and pull requests by number."
+SEARCH_NOTHING = "Nothing matches “{text}”."
+SEARCH_ONE, SEARCH_SOME = "{counts} matches “{text}”.", "{counts} match “{text}”."
+PLURALS = {"repository": "repositories"}
+
+
+def search_answer(text: str, counts: Mapping[str, int]) -> str:
+    """Say how much matches a text, by kind; a count above `MOST_HITS` means that there are more."""
+    parts = []
+    for kind, count in counts.items():
+        if count:
+            number = f"over {MOST_HITS}" if count > MOST_HITS else str(count)
+            parts.append(f"{number} {kind if count == 1 else PLURALS.get(kind, f'{kind}s')}")
+    if not parts:
+        return SEARCH_NOTHING.format(text=text)
+    joined = " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+    return (SEARCH_ONE if sum(counts.values()) == 1 else SEARCH_SOME).format(counts=joined, text=text)
+
+
+# -- all labs of a repository --
+
+MOST_NAMED_LABS = 3
+NO_LABS = "No lab is configured for this repository."
+
+
+def labs_on_time(count: int) -> str:
+    """Say that no lab is late."""
+    return "The lab has reported within the last 36 hours." if count == 1 else "All labs have reported in 36 hours."
+
+
+def labs_late(late: int, total: int) -> str:
+    """Say how many labs are late, before their names."""
+    return f"{late:,} of {total:,} {'lab' if total == 1 else 'labs'} {'is' if late == 1 else 'are'} late:"
+
+
+def lab_silence(since: str) -> str:
+    """Say, after the name of a lab, for how long it has sent no nightly run; empty if it never sent one."""
+    return f" has not reported for {since}" if since else " has not reported yet"

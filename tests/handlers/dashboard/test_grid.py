@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from bot.results.store.store import ResultsStore
 from bot.results.store.tables.cells import (
     TestGroups,
     count_cell,
-    new_failures,
     renamed_column,
 )
 from handlers.dashboard.rows import below_each, only_folder
@@ -128,9 +128,8 @@ async def test_counts_match_those_of_the_check_run(seed: int) -> None:
     counts = count_cell(base, head)
     # The comparison may recognize renamed tests; the grid gets those from the series.
     if not (compared.renamed or compared.infra):
-        fresh = {f"t{place}" for place in new_failures(base, head)}
-        assert fresh == set(compared.new_failures)
         assert (counts.new, counts.failed) == (len(compared.new_failures), len(compared.failing))
+        assert counts.known == len(compared.known_flaky)
         assert (counts.flaky, counts.skipped) == (compared.counts.flaky, compared.counts.skipped)
     # Some tests are in no group, and some are not in the columns.
     group_of = [random_.randrange(-1, 3) for _ in range(len(head) + seed % 2)]
@@ -171,8 +170,9 @@ async def test_the_first_page_is_small_and_no_statement_scans_a_table(
         _, _, page = await site.get("/r/octocat/compiler")
         _, _, newest = await site.get("/r/octocat/compiler?since=2026-11-10")
         assert page.count("<tr>") == newest.count("<tr>") == 24
-        column = len(page) - len(newest)
-        assert len(newest) + 13 * column < 100_000
+        column = len("".join(re.findall("<td>.*?</td>", page))) // 2
+        # The lines of a row have a point for each column.
+        assert len(page) + 12 * (column + 2 * 24 * len("12.3,12.3 ")) < 100_000
         await site.get("/r/octocat/compiler?target=example-lab/target-with-a-long-name-3&suite=suite-2")
         await site.get("/r/octocat/compiler?status=passed")
         assert [scan for scan, _ in traced.scans() if "nightjar_" in scan] == []

@@ -13,7 +13,7 @@ from tests.handlers.dashboard.site import DashboardSite
 from tests.handlers.dashboard.stored_story import NUMBER
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-VIEWS = ["", "/compare", "/flaky", "/slow", "/skipped", "/nightly", "/pulls"]
+VIEWS = ["", "/compare", "/flaky", "/slow", "/skipped", "/nightly", "/pulls", "/labs"]
 HEXAGON = "example-lab/hexagon-v73"
 PAGES = {
     view_path(REPOSITORY): "Grid",
@@ -22,6 +22,8 @@ PAGES = {
     view_path(REPOSITORY, "slow"): "Slow",
     view_path(REPOSITORY, "skipped"): "Skipped",
     view_path(REPOSITORY, "nightly"): "Nightly",
+    view_path(REPOSITORY, "labs"): "Labs",
+    view_path(REPOSITORY, "search"): "",
     run_path(REPOSITORY, HEXAGON, sha(12), "operators-run-1"): "",
     history_path(REPOSITORY, SOFTMAX, HEXAGON): "",
     lab_path(REPOSITORY, "example-lab"): "",

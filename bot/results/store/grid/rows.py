@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 
@@ -10,12 +10,10 @@ import sqlalchemy as sa
 from nightjar_formats.model import TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
-from bot.results.compare.quarantine import Quarantine
+from bot.results.compare.quarantine import QuarantineOf
 from bot.results.store.tables import schema
 from bot.results.store.tables.names import SuiteRow
 from bot.results.store.tables.points import Position, SuiteOnTarget, first_on_nightly, select_suites_on_targets
-
-QuarantineOf = Callable[[TargetKey], Quarantine]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +32,8 @@ class GridRange:
     differently, still have columns.
 
     To find tests and show them takes two grids: one with `newest_only`, which has the newest point of each line with
-    usable results, and one with the `ordinals` of tests by series, which has the points of those series
-    and explains the failures of those tests alone. Without `explain`, no failure is explained.
+    complete and usable results, as all counts do, and one with the `ordinals` of tests by series, which has the points
+    of those series and explains the failures of those tests alone. Without `explain`, no failure is explained.
 
     With `most_targets`, only so many targets have points, from the place `first_target` in the order of
     `targets_in_order`; the commits are those of all targets.
@@ -123,6 +121,21 @@ def rows_at(connection: sa.Connection, series: Collection[int], commits: Sequenc
         points.c.series_id.in_(series), points.c.mainline, points.c.committed_at.between(commits[-1][0], commits[0][0])
     )
     return connection.execute(statement).mappings().all()
+
+
+def rows_of_commit(connection: sa.Connection, series: Collection[int], sha: str) -> Sequence[sa.RowMapping]:
+    """Return the points of some series at one commit, on the nightly branch or not."""
+    points = schema.points
+    statement = sa.select(points).where(points.c.series_id.in_(series), points.c.sha == sha)
+    return connection.execute(statement).mappings().all()
+
+
+def commits_beginning_with(connection: sa.Connection, series: Collection[int], digits: str, limit: int) -> list[str]:
+    """Return the commits of some series whose SHA begins with some hexadecimal digits."""
+    points = schema.points
+    # All digits sort before `g`, so the index of each series has these commits side by side.
+    of_series = points.c.series_id.in_(series), points.c.sha >= digits, points.c.sha < f"{digits}g"
+    return list(connection.execute(sa.select(points.c.sha).where(*of_series).distinct().limit(limit)).scalars())
 
 
 def rows_before(connection: sa.Connection, series: Collection[int], oldest: Position) -> dict[int, sa.RowMapping]:
