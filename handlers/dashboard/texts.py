@@ -100,7 +100,7 @@ UNSEARCHED = "Too many names changed to search for renamed tests: each counts as
 
 BAD_NUMBER = "This is not the number of a pull request."
 STEP_FAILED = "This failed. Operators can find the reason in the log under delivery {guid}."
-STEP_RETRIED = "tried {count} times; the bot will try again"
+STEP_RETRIED = "tried {times}; the bot will try again"
 OTHER_EVENT = "Something happened on GitHub"
 COMMAND_STATES = {
     "waiting": "the bot has not read it yet",
