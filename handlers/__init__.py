@@ -58,6 +58,7 @@ MODULES = (
     "handlers.stale_reviews.feature",
     "handlers.docker_update.feature",
     "handlers.dashboard.feature",
+    "handlers.mute.feature",
     "handlers.operate.feature",
     "handlers.help.feature",
 )

@@ -37,6 +37,11 @@ def run_path(repository: str, target: str, sha: str, run_id: str) -> str:
     return view_path(repository, f"runs/{_target(target)}/{segment(sha)}/{segment(run_id)}")
 
 
+def run_file_path(repository: str, target: str, sha: str, run_id: str, name: str) -> str:
+    """Return the page of a run's log or another of its files; `target` is LAB/TARGET."""
+    return f"{run_path(repository, target, sha, run_id)}/files/{segment(name)}"
+
+
 def history_path(repository: str, test: str, target: str = "") -> str:
     """Return the page of a test, on all targets or on one, which is LAB/TARGET."""
     return view_path(repository, "tests", id=test, target=target)

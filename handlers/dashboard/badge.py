@@ -9,14 +9,17 @@ import sqlalchemy as sa
 from markupsafe import Markup
 from nightjar_formats.model import TARGET_NAME, TargetKey
 
+from bot.core.aliases import Aliases
+from bot.results.compare.quarantine import QuarantineOf
 from bot.results.compare.target_health import TargetHealth, TargetReport
-from bot.results.store.failures.failures import newest_runs
+from bot.results.store.failures.failing_now import targets_now
 from bot.results.store.lists.lab_reports import newest_run, unusable_targets
 from bot.web.openapi import Parameter
 from bot.web.page_files import PageFile
 from handlers.dashboard import texts
 from handlers.dashboard.lab import LAB_PART
-from handlers.dashboard.settings import results_of
+from handlers.dashboard.settings import quarantine_of, results_of
+from handlers.results.config import RENAMES
 
 if TYPE_CHECKING:
     from bot.web.page_routes import PageRequest
@@ -78,12 +81,14 @@ def target_badge(parts: DashboardParts) -> PageFile:
     """Return the file with the badge of a target; only targets of app.yaml have one."""
 
     async def load(request: PageRequest) -> str:
-        name, _, results = results_of(parts, request.repository)
+        name, settings, results = results_of(parts, request.repository)
         lab, target = request.path["lab"], request.path["target"]
         if lab not in results.labs or target not in results.labs[lab].targets:
             raise LookupError(target)
         target_key = TargetKey(name, lab, target)
-        return await request.pages.run(parts.results.store.read, draw_badge, target_key, parts.moment())
+        moment = parts.moment()
+        aliases, quarantine = settings.of(RENAMES).aliases, quarantine_of(settings, moment)
+        return await request.pages.run(parts.results.store.read, draw_badge, target_key, aliases, quarantine, moment)
 
     return PageFile(
         path="/r/{owner}/{repo}/badge/{lab}/{target}.svg",
@@ -95,15 +100,17 @@ def target_badge(parts: DashboardParts) -> PageFile:
     )
 
 
-def draw_badge(connection: sa.Connection, target_key: TargetKey, moment: float) -> str:
+def draw_badge(
+    connection: sa.Connection, target_key: TargetKey, aliases: Aliases, quarantine: QuarantineOf, moment: float
+) -> str:
     """Draw the badge of a target from the same figures as the overview; it blocks."""
     label = target_key.full_name
     newest = newest_run(connection, target_key)
-    runs = newest_runs(connection, target_key)
+    now = targets_now(connection, target_key.repository, 0, aliases, quarantine, {target_key}).get(target_key)
     unusable = unusable_targets(connection, target_key.repository, target_key.lab, target_key.target)
     infra = unusable.get(target_key, "")
-    failing = sum(run.failing for run in runs)
-    health = TargetReport(newest.received_at if newest else None, infra, len(runs), failing).health(moment)
+    suites, failing = (now.suites, now.failing) if now else (0, 0)
+    health = TargetReport(newest.received_at if newest else None, infra, suites, failing).health(moment)
     if health is TargetHealth.FAILING:
         return svg_badge(label, texts.BADGE_FAILING.format(count=failing), BadgeColor.BAD)
     return svg_badge(label, health.value, BadgeColor.GOOD if health is TargetHealth.PASSING else BadgeColor.UNKNOWN)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from datetime import UTC, datetime
 from functools import cache
 
 from nightjar_formats.model import SeenTest, Status
 from nightjar_formats.readers.causes import failure_cause
 from pydantic import BaseModel, Field
 
+from bot.results.compare.failure_class import KNOWN, FailureClass
 from bot.results.report import sentences
 from bot.results.report.findings import Findings, NewFailure
 
@@ -25,21 +26,16 @@ MOST_OUTPUT = 4_000
 """The most characters of a test's output that a page shows, from its end."""
 
 
-class FailureKind(StrEnum):
-    """The kinds of failure by comparison with the base, the most important to a reader first."""
-
-    NEW = "new"
-    UNJUDGED = "nothing to compare with"
-    KNOWN_FLAKY = "known flaky"
-    STILL_FAILING = "still failing"
-
-
 class CausedTest(BaseModel, extra="forbid"):
     """A test that failed."""
 
     suite: str
     test: str
-    kind: FailureKind
+    kind: FailureClass
+    since: str = Field(description="The first nightly commit with the failure; empty if it is this one, or unknown.")
+    since_at: datetime | None = Field(description="When that was committed; null if unknown.")
+    owner: str = Field(description="Who is responsible for fixing a quarantined test; empty if it is not quarantined.")
+    until: str = Field(description="The last day of its quarantine (UTC); empty if it is not quarantined.")
 
 
 class FailureCause(BaseModel, extra="forbid"):
@@ -48,6 +44,8 @@ class FailureCause(BaseModel, extra="forbid"):
     message: str = Field(description="The message of the first failure; empty if the report has none.")
     happened: str = Field(description="What happened, such as `failed` or `timed out`.")
     new: int = Field(description="How many of the failures are new.")
+    known: int = Field(description="How many a quarantine or flakiness explains.")
+    unusable: int = Field(description="How many are of suites without usable results.")
     count: int
     tests: list[CausedTest] = Field(description="The first tests with this cause, new failures first.")
     output: str = Field(description="The end of the first test's output.")
@@ -60,11 +58,12 @@ class FailureCount(BaseModel, extra="forbid"):
 
     happened: str
     count: int
+    failing: int = Field(description="How many of them neither a quarantine, flakiness nor a lab problem explains.")
 
 
 @dataclass(slots=True)
 class _Group:
-    failures: list[tuple[FailureKind, NewFailure]] = field(default_factory=list)
+    failures: list[tuple[FailureClass, NewFailure]] = field(default_factory=list)
 
     @property
     def order(self) -> tuple[int, int]:
@@ -72,7 +71,9 @@ class _Group:
         return min(_ORDER[kind] for kind, _ in self.failures), -len(self.failures)
 
 
-_ORDER = {kind: index for index, kind in enumerate(FailureKind)}
+_ORDER = {kind: index for index, kind in enumerate(FailureClass)}
+EXPLAINED = (*KNOWN, FailureClass.UNUSABLE)
+"""The failures that no page shows in red."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +89,16 @@ class GroupedFailures:
     ungrouped: int
 
 
-def causes_of(findings: Findings, command_of: Callable[[NewFailure], str]) -> GroupedFailures:
+def causes_of(
+    findings: Findings, command_of: Callable[[NewFailure], str], times: Mapping[str, float]
+) -> GroupedFailures:
     """Group failures by cause, and count them by outcome.
 
-    Causes with the most important kind of failure come first (`FailureKind`), then the most frequent ones. `command_of`
-    returns the command that reproduces a failure.
+    Causes with the most important class of failure come first, then the most frequent ones. `command_of` returns the
+    command that reproduces a failure; `times` has the times of commits, in seconds since 1970.
     """
     groups: dict[tuple[str, str], _Group] = {}
-    counts: Counter[str] = Counter()
+    counts, failing = Counter[str](), Counter[str]()
     grouped = total = 0
     # Many failures have the same message, and to find its cause takes longer than all else.
     cause_of = cache(failure_cause)
@@ -107,35 +110,50 @@ def causes_of(findings: Findings, command_of: Callable[[NewFailure], str]) -> Gr
         grouped += 1
         happened = sentences.happened(failure)
         counts[happened] += 1
+        failing[happened] += kind not in EXPLAINED
         group = groups.setdefault((happened, cause_of(failure.message)), _Group())
         group.failures.append((kind, failure))
     ordered = sorted(groups.items(), key=lambda item: item[1].order)
-    causes = [_cause(happened, group, command_of) for (happened, _), group in ordered[:MOST_CAUSES]]
-    counted = [FailureCount(happened=happened, count=count) for happened, count in counts.most_common()]
+    causes = [_cause(happened, group, command_of, findings, times) for (happened, _), group in ordered[:MOST_CAUSES]]
+    counted = [
+        FailureCount(happened=happened, count=count, failing=failing[happened])
+        for happened, count in counts.most_common()
+    ]
     return GroupedFailures(causes, counted, len(ordered) - len(causes), total - grouped)
 
 
-def _failures(findings: Findings) -> list[tuple[FailureKind, NewFailure]]:
+def _failures(findings: Findings) -> list[tuple[FailureClass, NewFailure]]:
     failures = []
-    new = {(failure.suite, failure.test) for failure in findings.new_failures}
     for suite, compared in findings.suites:
-        comparison = compared.comparison
-        flaky, still = set(comparison.known_flaky), set(comparison.still_failing)
-        for test in comparison.failing:
-            judged = comparison.has_baseline and not comparison.infra
-            kind = FailureKind.STILL_FAILING if judged else FailureKind.UNJUDGED
-            if (suite.suite, test) in new:
-                kind = FailureKind.NEW
-            elif test in flaky:
-                kind = FailureKind.KNOWN_FLAKY
-            elif test in still:
-                kind = FailureKind.STILL_FAILING
+        for test in compared.comparison.failing:
+            kind = findings.failure_classes[suite.suite, test]
             outcome = suite.seen.get(test, SeenTest(Status.FAILED))
             failures.append((kind, NewFailure(suite.suite, test, outcome, suite.details)))
     return sorted(failures, key=lambda pair: _ORDER[pair[0]])
 
 
-def _cause(happened: str, group: _Group, command_of: Callable[[NewFailure], str]) -> FailureCause:
+def _caused_test(kind: FailureClass, failure: NewFailure, findings: Findings, times: Mapping[str, float]) -> CausedTest:
+    context = findings.contexts.get((failure.suite, failure.test))
+    since = context.since if context else ""
+    quarantined = findings.quarantine.of(failure.test)
+    return CausedTest(
+        suite=failure.suite,
+        test=failure.test,
+        kind=kind,
+        since=since,
+        since_at=datetime.fromtimestamp(times[since], UTC) if since in times else None,
+        owner=quarantined.owner if quarantined else "",
+        until=quarantined.until if quarantined else "",
+    )
+
+
+def _cause(
+    happened: str,
+    group: _Group,
+    command_of: Callable[[NewFailure], str],
+    findings: Findings,
+    times: Mapping[str, float],
+) -> FailureCause:
     failures = sorted(group.failures, key=lambda pair: (_ORDER[pair[0]], pair[1].suite, pair[1].test))
     first = failures[0][1]
     detail = first.detail
@@ -143,11 +161,11 @@ def _cause(happened: str, group: _Group, command_of: Callable[[NewFailure], str]
     return FailureCause(
         message=first.message,
         happened=happened,
-        new=sum(kind == FailureKind.NEW for kind, _ in failures),
+        new=sum(kind is FailureClass.NEW for kind, _ in failures),
+        known=sum(kind in KNOWN for kind, _ in failures),
+        unusable=sum(kind is FailureClass.UNUSABLE for kind, _ in failures),
         count=len(failures),
-        tests=[
-            CausedTest(suite=failure.suite, test=failure.test, kind=kind) for kind, failure in failures[:MOST_TESTS]
-        ],
+        tests=[_caused_test(kind, failure, findings, times) for kind, failure in failures[:MOST_TESTS]],
         output=output[-MOST_OUTPUT:],
         place=f"{detail.path}:{detail.line}" if detail.path and detail.line else detail.path,
         reproduce=command_of(first),

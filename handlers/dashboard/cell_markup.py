@@ -19,6 +19,7 @@ SHAPES = {
     CellState.NEW: ("new", "▲"),
     CellState.STILL: ("still", "■"),
     CellState.UNJUDGED: ("unjudged", "□"),
+    CellState.KNOWN: ("known", "◈"),
     CellState.FLAKY: ("flaky", "◆"),
     CellState.PASS: ("pass", "✓"),
     CellState.SKIPPED: ("skipped", "⤼"),

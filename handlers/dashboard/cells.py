@@ -6,14 +6,15 @@ from collections.abc import Iterable
 from enum import StrEnum
 from functools import lru_cache
 
-from nightjar_formats.columns import FLAKY, STATUS_BITS, status_of
+from nightjar_formats.columns import FLAKY, STATUS_BITS, is_flaky, status_of
 from nightjar_formats.model import BAD, Status
 from pydantic import BaseModel, Field
 
+from bot.results.compare.failure_class import FailureClass, class_of_failure
 from bot.results.compare.target_health import STALE_SECONDS
 from bot.results.store.grid.grid import GridPoint
 from bot.results.store.grid.rows import GridLine
-from bot.results.store.tables.cells import CellCounts
+from bot.results.store.tables.cells import KNOWN, CellCounts
 from handlers.dashboard import texts
 
 
@@ -24,6 +25,8 @@ class CellState(StrEnum):
     STILL = "still-failing"
     UNJUDGED = "failing-uncompared"
     """It fails, and there is no earlier run to compare with: nobody knows whether that is new."""
+    KNOWN = "known-failure"
+    """It fails, and a quarantine or the known flakiness of the test explains that."""
     FLAKY = "flaky"
     PASS = "passed"  # noqa: S105 (a status)
     SKIPPED = "skipped"
@@ -38,13 +41,22 @@ class CellState(StrEnum):
 
 
 FAILING = (CellState.NEW, CellState.STILL, CellState.UNJUDGED)
-COUNTED = ("passed", "failed", "new", "flaky", "skipped")
+STATE_OF_FAILURE = {
+    FailureClass.NEW: CellState.NEW,
+    FailureClass.UNJUDGED: CellState.UNJUDGED,
+    FailureClass.QUARANTINED: CellState.KNOWN,
+    FailureClass.KNOWN_FLAKY: CellState.KNOWN,
+    FailureClass.STILL_FAILING: CellState.STILL,
+    FailureClass.UNUSABLE: CellState.INFRA,
+}
+COUNTED = ("passed", "failed", "new", "known", "flaky", "skipped")
 WORST_FIRST = (
     CellState.NEW,
     CellState.INFRA,
     CellState.PART,
     CellState.STILL,
     CellState.UNJUDGED,
+    CellState.KNOWN,
     CellState.FLAKY,
     CellState.PASS,
 )
@@ -52,12 +64,17 @@ WORST_FIRST = (
 
 
 class GridCell(BaseModel, extra="forbid"):
-    """One row at one commit. `failed` includes the `new` failures; a flaky test counts in `flaky` and in one other."""
+    """One row at one commit.
+
+    `failed` includes the `new` and the `known` failures, of which none is both. A flaky test counts in `flaky` and in
+    one other.
+    """
 
     state: CellState
     passed: int = 0
     failed: int = 0
     new: int = Field(default=0, description="Tests that failed here and not at the previous nightly commit.")
+    known: int = Field(default=0, description="Failures that a quarantine or the flakiness of the test explains.")
     flaky: int = 0
     skipped: int = 0
     run_id: str = Field(default="", description="The ID of a run of this commit; empty if there is none.")
@@ -66,15 +83,17 @@ class GridCell(BaseModel, extra="forbid"):
     @property
     def words(self) -> str:
         """Describe the cell in words, for screen readers."""
-        return texts.cell_words(self.state.value, self.passed, self.failed, self.new, self.flaky, self.skipped)
+        counts = (self.passed, self.failed - self.known, self.new, self.known, self.flaky, self.skipped)
+        return texts.cell_words(self.state.value, *counts)
 
     @property
     def count(self) -> str:
         """Return the count that belongs to the state, empty if the state has none or it is 0."""
         numbers = {
             CellState.NEW: self.new,
-            CellState.STILL: self.failed,
-            CellState.UNJUDGED: self.failed,
+            CellState.STILL: self.failed - self.known,
+            CellState.UNJUDGED: self.failed - self.known,
+            CellState.KNOWN: self.known,
             CellState.FLAKY: self.flaky,
             CellState.PASS: self.passed,
             CellState.SKIPPED: self.skipped,
@@ -96,8 +115,10 @@ def counted_cell(point: GridPoint, counts: CellCounts) -> GridCell:
 
 
 def _state(counts: CellCounts, *, has_baseline: bool) -> CellState:
-    if counts.failed:
+    if counts.failing:
         return CellState.STILL if has_baseline else CellState.UNJUDGED
+    if counts.known:
+        return CellState.KNOWN
     if counts.flaky:
         return CellState.FLAKY
     if counts.passed:
@@ -114,13 +135,14 @@ def test_cell(run_id: str, infra: str, earlier: int | None, current: int, *, com
     if infra:
         return GridCell(state=CellState.INFRA, run_id=run_id, reason=infra)
     state = state_of_test(earlier, current, complete=complete)
-    bad = state in FAILING
+    bad = state in FAILING or state is CellState.KNOWN
     return GridCell(
         state=state,
         passed=int(state in (CellState.PASS, CellState.FLAKY)),
         failed=int(bad),
         new=int(state is CellState.NEW),
-        flaky=int(state is CellState.FLAKY),
+        known=int(state is CellState.KNOWN),
+        flaky=int(state is CellState.FLAKY or (bad and is_flaky(current))),
         skipped=int(state is CellState.SKIPPED),
         run_id=run_id,
     )
@@ -131,9 +153,10 @@ def state_of_test(earlier: int | None, current: int, *, complete: bool) -> CellS
     if not current & STATUS_BITS:
         return CellState.ABSENT if complete else CellState.PART
     if status_of(current) in BAD:
-        if earlier is None:
-            return CellState.UNJUDGED
-        return CellState.STILL if status_of(earlier) in BAD else CellState.NEW
+        failed_before = None if earlier is None else status_of(earlier) in BAD
+        explained = earlier == KNOWN
+        of_class = class_of_failure(failed_before=failed_before, flaky_here=is_flaky(current), explained=explained)
+        return STATE_OF_FAILURE[of_class]
     if current & FLAKY:
         return CellState.FLAKY
     return CellState.SKIPPED if status_of(current) is Status.SKIPPED else CellState.PASS

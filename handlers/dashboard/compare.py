@@ -20,7 +20,7 @@ from bot.results.report.findings import Baseline, ComparedSuite
 from bot.results.state import CommitSummary, SuiteState
 from bot.results.store.commit import commit_state, seen_tests
 from bot.results.store.history.baselines import baselines
-from bot.results.store.history.flakiness import flakiness_of_tests
+from bot.results.store.history.flakiness import known_flaky_tests
 from bot.results.store.history.timelines import commits_starting_with, suites_of_target
 from bot.results.store.lists.commits_with_results import (
     CommitWithResults,
@@ -238,11 +238,11 @@ async def _compare_suites(
         compared = await _compare_suite(
             parts, request, settings, target, head_suite, Baseline(base.sha, ""), base_outcomes
         )
-        if new_failures := compared.comparison.new_failures:
-            failures = {test: head_suite.seen[test] for test in new_failures}
+        if failing := compared.comparison.failing:
+            failures = {test: head_suite.seen[test] for test in failing}
             flakiness = await request.pages.run(
                 parts.results.store.read,
-                flakiness_of_tests,
+                known_flaky_tests,
                 target,
                 name,
                 head.sha,

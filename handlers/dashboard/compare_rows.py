@@ -171,13 +171,13 @@ def changed_tests(pair: SuitePair) -> Iterator[tuple[ChangeClass, str]]:
     if pair.compared is None or pair.compared.comparison.infra or not pair.compared.comparison.has_baseline:
         return
     comparison = pair.compared.comparison
-    quarantined = {test for test in comparison.new_failures if pair.quarantine.of(test)}
+    quarantined = {test for test in comparison.failing if pair.quarantine.of(test)}
     failing = {*comparison.new_failures, *comparison.known_flaky, *comparison.still_failing}
     classes: Mapping[ChangeClass, Sequence[str]] = {
         "new-failure": [test for test in comparison.new_failures if test not in quarantined],
         "quarantined": sorted(quarantined),
-        "still-failing": comparison.still_failing,
-        "flaky": sorted({*comparison.known_flaky, *(test for test in comparison.flaky if test not in failing)}),
+        "still-failing": [test for test in comparison.still_failing if test not in quarantined],
+        "flaky": sorted({*comparison.known_flaky, *comparison.flaky}.difference(quarantined)),
         "fixed": comparison.fixed,
         "new-test": [test for test in comparison.new if test not in failing],
         "newly-skipped": comparison.newly_skipped,

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from bot.results.store.grid.grid import Grid
     from handlers.tracking_branches.records import TrackingMove
 
-EXPLAINED = ("new-failure", "still-failing")
-"""Statuses that depend on whether an earlier failure or flakiness explains a failure: only they need that read."""
+UNEXPLAINED = (None, "flaky", "skipped", "passed")
+"""Statuses of tests that did not fail: whether a quarantine or flakiness explains a failure need not be read."""
 MOST_TARGETS = 40
 """The most targets on one page."""
 COLUMNS = 14
@@ -68,7 +68,7 @@ def _existing_day(text: str) -> str:
 
 
 Day = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), AfterValidator(_existing_day)]
-Status = Literal["new-failure", "still-failing", "failing", "flaky", "skipped", "passed"]
+Status = Literal["new-failure", "still-failing", "failing", "known-failure", "flaky", "skipped", "passed"]
 
 
 class GridQuery(BaseModel, extra="forbid"):
@@ -84,7 +84,7 @@ class GridQuery(BaseModel, extra="forbid"):
         default=None, description="Tests whose ID begins with this, such as `tests/python/`."
     )
     status: Status | None = Field(
-        default=None, description="Tests that ended like this in the newest run of their suite are the rows."
+        default=None, description="Tests that ended like this in the newest complete run of their suite are the rows."
     )
     q: Annotated[str, StringConstraints(max_length=200)] | None = Field(
         default=None, description="Tests whose ID contains this text, ignoring case, are the rows."
@@ -249,7 +249,10 @@ def _tests(
     moment: float,
 ) -> tuple[Grid, ListedRows]:
     """Find the tests that match in the newest runs, then read the older commits of those tests alone."""
-    newest = grid_of(connection, replace(grid_range, newest_only=True, explain=row_filter.status in EXPLAINED))
+    newest = grid_of(
+        connection,
+        replace(grid_range, newest_only=True, explain=row_filter.status not in UNEXPLAINED),
+    )
     tests = find_tests(newest, names_of, row_filter)
     grid = grid_of(
         connection, replace(grid_range, ordinals={series: set(places) for series, places in tests.places.items()})

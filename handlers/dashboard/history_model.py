@@ -82,7 +82,7 @@ class HistoryOnTarget(BaseModel, extra="forbid"):
     runs: list[HistoryCommit]
     failing: HistoryFailing | None
     flakiness: HistoryFlakiness | None
-    quarantine: HistoryQuarantine | None = Field(description="Its quarantine by app.yaml; null without one.")
+    quarantine: HistoryQuarantine | None = Field(description="Its quarantine; null without one.")
     first_seen: str | None = Field(description="The oldest nightly commit that ran it.")
     first_seen_at: datetime | None
     renamed_from: list[str] = Field(description="Earlier IDs of the test, newest first.")

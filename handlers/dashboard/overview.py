@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from bot.core.aliases import Aliases
 from bot.core.errors import TryAgain
 from bot.core.page_paths import history_path, lab_path, view_path
+from bot.results.compare.quarantine import QuarantineOf
 from bot.results.compare.target_health import TargetHealth, TargetReport, is_stale
 from bot.results.state import CommitSummary
 from bot.results.store.failures.failing_now import stored_failures, targets_now
@@ -29,6 +30,7 @@ from handlers.dashboard import answer_texts
 from handlers.dashboard.answers import MOST_NAMED, Sentence, lateness, sentence, text
 from handlers.dashboard.chart import pass_rate_line
 from handlers.dashboard.content import Content
+from handlers.dashboard.settings import quarantine_of
 from handlers.dashboard.wiring import DashboardParts
 from handlers.last_good.route import LastGoods
 from handlers.results.config import LAB_RESULTS, RENAMES
@@ -91,7 +93,10 @@ class TargetOverview(BaseModel, extra="forbid"):
     infra: str = Field(description="Why the newest nightly run has no usable results; empty if it has some.")
     sha: str | None = Field(description="The newest commit with complete results.")
     suites: int = Field(description="How many suites have complete results of any nightly commit.")
-    failing: int = Field(description="How many tests fail in the newest nightly run of each suite.")
+    failing: int = Field(
+        description="How many tests fail in the newest nightly run of each suite, without known failures."
+    )
+    known: int = Field(description="How many more fail there as their flakiness or a quarantine explains.")
     failures: list[FailingNow] = Field(description="Some of those tests.")
     rates: list[CommitPassRate] = Field(
         default=[], description="Its last 14 nightly commits with complete results, oldest first."
@@ -198,7 +203,14 @@ def overview_page(parts: DashboardParts) -> Page:
             heads = [record["sha"] for record in (nightly, last_good) if record and record["sha"]]
             listed, known = (
                 await request.pages.run(
-                    parts.results.store.read, targets_and_commits, targets, aliases, moment, most_targets, heads
+                    parts.results.store.read,
+                    targets_and_commits,
+                    targets,
+                    aliases,
+                    quarantine_of(settings, moment),
+                    moment,
+                    most_targets,
+                    heads,
                 )
                 if targets
                 else ([], {})
@@ -277,19 +289,25 @@ def targets_and_commits(
     connection: sa.Connection,
     targets: Sequence[TargetKey],
     aliases: Aliases,
+    quarantine: QuarantineOf,
     moment: float,
     most: int,
     heads: Iterable[str],
 ) -> tuple[list[TargetOverview], dict[str, CommitSummary]]:
     """Return what `target_overviews` returns, and what is known of the commits that it names, and of `heads`."""
-    overviews = target_overviews(connection, targets, aliases, moment, most)
+    overviews = target_overviews(connection, targets, aliases, quarantine, moment, most)
     shas = {failure.since for target in overviews for failure in target.failures}
     shas |= {target.sha for target in overviews if target.sha}
     return overviews, summaries_of(connection, targets[0].repository, {*shas, *heads})
 
 
 def target_overviews(
-    connection: sa.Connection, targets: Sequence[TargetKey], aliases: Aliases, moment: float, most: int
+    connection: sa.Connection,
+    targets: Sequence[TargetKey],
+    aliases: Aliases,
+    quarantine: QuarantineOf,
+    moment: float,
+    most: int,
 ) -> list[TargetOverview]:
     """Read the last results of the targets of one repository; it blocks.
 
@@ -302,7 +320,7 @@ def target_overviews(
         targets = [target for target in targets if target in listed]
     newest = newest_arrivals(connection, repository, on_nightly=True)
     unusable = unusable_targets(connection, repository)
-    states = targets_now(connection, repository, MOST_FAILING, aliases, set(targets))
+    states = targets_now(connection, repository, MOST_FAILING, aliases, quarantine, set(targets))
     overviews, room = [], MOST_FAILURES
     for target in targets:
         overviews.append(
@@ -326,6 +344,7 @@ def _target(
         sha=now.sha if now else None,
         suites=report.suites,
         failing=report.failing,
+        known=now.known if now else 0,
         failures=[
             FailingNow(
                 suite=failure.suite,
@@ -395,7 +414,7 @@ def _branch(record: Mapping[str, Any], behind: int | None, hours: float | None) 
 
 
 def _table(page: OverviewPage) -> CsvTable:
-    columns = ("state", "received_at", "stale", "infra", "sha", "suites", "failing")
+    columns = ("state", "received_at", "stale", "infra", "sha", "suites", "failing", "known")
     branches = ("nightly_sha", "nightly_behind", "last_good_sha", "last_good_behind")
     return CsvTable(("repository", "target", *columns, *branches), _rows(page, columns))
 

@@ -53,6 +53,7 @@ MATCHES = {
     "failing": FAILING,
     "new-failure": (CellState.NEW,),
     "still-failing": (CellState.STILL,),
+    "known-failure": (CellState.KNOWN,),
     "flaky": (CellState.FLAKY,),
     "skipped": (CellState.SKIPPED,),
     "passed": (CellState.PASS, CellState.FLAKY),

@@ -39,6 +39,8 @@ def compared(
     counts = values.pop("counts", Counts(passed=576, failed=len(new_failures), skipped=1267))
     some = {kind: tests if not isinstance(tests, int) else many(kind, tests) for kind, tests in values.items()}
     has = baseline is not None
+    failing = (*new_failures, *(some.get("still_failing") or ()), *(some.get("known_flaky") or ()))
+    some = {"failing": tuple(sorted(failing))} | some
     return ComparedSuite(
         Comparison(counts, has, new_failures=tuple(sorted(new_failures)), **some), baseline, frozenset(confirmed)
     )

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import random
-from itertools import pairwise
 
-from nightjar_formats.columns import SEEN, at
-from nightjar_formats.model import BAD, TargetKey
+from nightjar_formats.columns import SEEN, at, status_byte
+from nightjar_formats.model import BAD, Status, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.flaky import WINDOW
+from bot.results.store.commit import seen_tests
 from bot.results.store.failures.failing_now import targets_now
 from bot.results.store.failures.failures import failing_tests, newest_runs
 from bot.results.store.grid.grid import grid_of, runs_of_test
 from bot.results.store.grid.rows import GridRange
-from bot.results.store.grid.test_runs import is_new_failure
-from bot.results.store.history.flakiness import flakiness_of_tests
+from bot.results.store.history.flakiness import flakiness_of_tests, known_flaky_tests
 from bot.results.store.history.history import history
 from bot.results.store.store import ResultsStore
+from bot.results.store.tables.cells import FAILS, KNOWN
 from bot.results.store.tables.names import all_names
 from tests.results.uploads import LAB, REPOSITORY, SUITE, Upload
 
@@ -58,20 +58,17 @@ def check_explained_failures_of_a_grid(filled: ResultsStore, aliases: Aliases) -
     for line in grid.lines:
         names = filled.read(all_names, line.row)
         shas = [sha for _, sha in grid.commits]
-        for sha, older in pairwise(shas):
-            point, older_point = grid.points[line.series, sha], grid.points[line.series, older]
+        for sha in shas[:-1]:
+            point = grid.points[line.series, sha]
             assert point.previous is not None
-            bad = {ordinal for ordinal, byte in enumerate(point.column) if SEEN[byte].status in BAD and byte}
-            was_bad = {
-                ordinal
-                for ordinal in bad
-                if at(older_point.column, ordinal) and SEEN[at(older_point.column, ordinal)].status in BAD
-            }
-            new_failures = {names[ordinal]: SEEN[point.column[ordinal]] for ordinal in bad - was_bad}
-            alone = filled.read(flakiness_of_tests, line.target, SUITE, sha, new_failures, aliases)
-            for ordinal in bad - was_bad:
-                listed = SEEN[at(point.previous, ordinal)].status in BAD and at(point.previous, ordinal) > 0
+            failing = {ordinal for ordinal, byte in enumerate(point.column) if byte in FAILS}
+            failures = {names[ordinal]: SEEN[point.column[ordinal]] for ordinal in failing}
+            alone = filled.read(flakiness_of_tests, line.target, SUITE, sha, failures, aliases)
+            known = filled.read(known_flaky_tests, line.target, SUITE, sha, failures, aliases)
+            for ordinal in failing:
+                listed = at(point.previous, ordinal) == KNOWN
                 assert listed == alone[names[ordinal]].explains, (line.target, sha, names[ordinal])
+                assert listed == (names[ordinal] in known)
                 explained += listed
                 compared += 1
     assert 0 < explained < compared
@@ -81,16 +78,17 @@ def check_what_fails_now(filled: ResultsStore, aliases: Aliases) -> None:
     now_of = filled.read(targets_now, REPOSITORY, 3, aliases)
     for target in TARGETS:
         target_key = TargetKey(REPOSITORY, LAB, target)
-        tests, failing = filled.read(failing_tests, target_key, 1000, aliases)
-        newest = filled.read(newest_runs, target_key)
-        assert (now_of[target_key].sha, now_of[target_key].suites, now_of[target_key].failing) == (
-            newest[0].sha,
-            1,
-            failing,
-        )
-        since_of = {test.test: test.context.since or test.sha for test in tests}
-        listed = {failure.test: failure.since for failure in now_of[target_key].failures}
-        assert len(listed) == min(3, failing)
+        tests, total = filled.read(failing_tests, target_key, 1000, aliases)
+        newest, now = filled.read(newest_runs, target_key), now_of[target_key]
+        failures = {failing_test.test: SEEN[status_byte(Status.FAILED)] for failing_test in tests}
+        known = filled.read(known_flaky_tests, target_key, SUITE, now.sha, failures, aliases)
+        tests = filled.read(seen_tests, target_key, SUITE, now.sha).values()
+        flaky = sum(seen.flaky and seen.status in BAD for seen in tests)
+        assert (now.sha, now.suites, now.failing) == (newest[0].sha, 1, total - len(known))
+        assert now.known == len(known) + flaky
+        since_of = {test.test: test.context.since or test.sha for test in tests if test.test not in known}
+        listed = {failure.test: failure.since for failure in now.failures}
+        assert len(listed) == min(3, now.failing)
         assert listed.items() <= since_of.items()
         # Those that began to fail in the newest run come first.
         new = [test for test, since in since_of.items() if since == newest[0].sha]
@@ -116,9 +114,9 @@ def test_a_history_of_any_length_has_the_new_failures_of_the_grid(store: Results
         statuses = [
             (at(point.previous or b"", names.index(test)), at(point.column, names.index(test))) for point in points
         ]
-        assert [is_new_failure(*pair) for pair in statuses] == [is_new, is_new]
+        assert [previous != KNOWN and current in FAILS for previous, current in statuses] == [is_new, is_new]
         traced = store.read(history, REPOSITORY, SUITE, test)
         for count in (WINDOW, 3, 2, 1):
             grid_range = GridRange(REPOSITORY, limit=count)
             runs = store.read(runs_of_test, [line], test, traced, grid_range)[line.series][:2]
-            assert {is_new_failure(run.previous, run.status) for run in runs} == {is_new}
+            assert {run.previous != KNOWN for run in runs} == {is_new}

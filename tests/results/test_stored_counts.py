@@ -67,7 +67,7 @@ def differences(store: ResultsStore, grid_range: GridRange) -> list[object]:
 
 def counts_of(point: GridPoint) -> object:
     counts = point.counts or count_cell(point.previous, point.column)
-    return counts.passed, counts.failed, counts.skipped, counts.flaky, counts.new
+    return counts.passed, counts.failed, counts.skipped, counts.flaky, counts.new, counts.known
 
 
 @pytest.mark.parametrize(("seed", "renamed"), [(1, False), (2, True), (3, False)])
@@ -91,6 +91,7 @@ def test_counts_equal_those_of_the_columns_whatever_is_late(store: ResultsStore,
         assert len(counted) == sum(point.complete and not point.infra for point in grid.points.values())
     assert len(counted) > 10
     assert sum(point.counts.new for point in counted if point.counts) > 10
+    assert sum(point.counts.known for point in counted if point.counts) > 10
 
 
 @settings(on_one_database, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)

@@ -40,7 +40,7 @@ class Comparison:
     `new` are all tests that the baseline does not have, including failing ones (which are new failures too). `removed`
     are tests that only the baseline has, except `precluded` ones, whose result is unknown: their file could not be
     collected, the process died in it, or the run ended early. `renamed` are pairs of (old name, new name). Without a
-    baseline (`has_baseline` is False) only `counts`, `failing` and `flaky` are meaningful.
+    baseline (`has_baseline` is False) only `counts`, `failing`, `flaky` and `known_flaky` are meaningful.
     """
 
     counts: Counts
@@ -56,7 +56,10 @@ class Comparison:
     flaky: tuple[str, ...] = ()
     newly_flaky: tuple[str, ...] = ()
     known_flaky: tuple[str, ...] = ()
-    """Failures that the baseline does not have, but that the known flakiness of the tests explains."""
+    """Failures that the known flakiness of the tests explains: they are neither new nor still failing.
+
+    Without the history of the tests, these are the failures of tests that also passed.
+    """
     renamed: tuple[tuple[str, str], ...] = ()
     unsearched: bool = False
     """The search for renamed tests was skipped because too many names changed: they count in `removed` and `new`."""
@@ -83,7 +86,8 @@ def compare(
     """
     outcomes = SharedOutcomes(current)
     failing, flaky = _sorted(outcomes.which(_is_bad)), _sorted(outcomes.which(_is_flaky))
-    result = Comparison(_counts(outcomes), baseline is not None, failing=failing, flaky=flaky)
+    known_flaky = _sorted(set(failing).intersection(flaky)) if flaky else ()
+    result = Comparison(_counts(outcomes), baseline is not None, failing=failing, flaky=flaky, known_flaky=known_flaky)
     if infra_reason := infra_of(current, outcomes, baseline, exit_status):
         return replace(result, infra=infra_reason)
     if baseline is None:
@@ -137,7 +141,9 @@ def _compared(
     outcomes_before = SharedOutcomes(baseline_by_new_name)
     was_bad, was_flaky = set(outcomes_before.which(_is_bad)), set(outcomes_before.which(_is_flaky))
     was_skipped = set(outcomes_before.which(is_skipped))
-    new_failures = _sorted(test for test in result.failing if test not in was_bad)
+    known_flaky = set(result.known_flaky)
+    failing = [test for test in result.failing if test not in known_flaky]
+    new_failures = _sorted(test for test in failing if test not in was_bad)
     newly_skipped = [
         test for test in outcomes.which(is_skipped) if test in baseline_by_new_name and test not in was_skipped
     ]
@@ -146,7 +152,7 @@ def _compared(
     return replace(
         result,
         new_failures=new_failures,
-        still_failing=_sorted(test for test in result.failing if test in was_bad),
+        still_failing=_sorted(test for test in failing if test in was_bad),
         fixed=_sorted([*fixed, *(test for test in returned if test in was_bad)]),
         new=_sorted(_only_in(current, baseline_by_new_name)),
         removed=_sorted(removed - renamed.keys()),

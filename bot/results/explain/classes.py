@@ -9,6 +9,7 @@ from itertools import islice
 from nightjar_formats.model import BAD, SeenTest, Status
 
 from bot.results.compare.diff import Comparison
+from bot.results.compare.failure_class import FailureClass, class_of_failure
 from bot.results.compare.flaky import WINDOW, Flakiness, flakiness_of
 from bot.results.compare.lasting import LastingFailure, Segment, lasting_failure
 from bot.results.explain import texts
@@ -71,20 +72,31 @@ def class_of(
         return ResultClass.UNUSABLE
     if seen is None:
         return _without_result(test, comparison)
-    if seen.flaky:
-        return ResultClass.FLAKY
     if seen.status in BAD:
-        is_known_flaky = flakiness.explains and comparison.has_baseline
-        return ResultClass.KNOWN_FLAKY if is_known_flaky else _failing(test, comparison, lasting)
-    return _not_failing(test, seen, comparison)
+        return _failing(test, seen, comparison, lasting, flakiness)
+    return ResultClass.FLAKY if seen.flaky else _not_failing(test, seen, comparison)
 
 
-def _failing(test: str, comparison: Comparison, lasting: LastingFailure | None) -> ResultClass:
-    if lasting is not None:
+OF_FAILURE = {
+    FailureClass.NEW: ResultClass.NEW_FAILURE,
+    FailureClass.UNJUDGED: ResultClass.UNJUDGED,
+    FailureClass.KNOWN_FLAKY: ResultClass.KNOWN_FLAKY,
+    FailureClass.STILL_FAILING: ResultClass.STILL_FAILING,
+}
+
+
+def _failing(
+    test: str, seen: SeenTest, comparison: Comparison, lasting: LastingFailure | None, flakiness: Flakiness
+) -> ResultClass:
+    # A quarantine does not change the class here: it is explained beside it.
+    of_class = class_of_failure(
+        failed_before=test not in comparison.new_failures if comparison.has_baseline else None,
+        flaky_here=seen.flaky,
+        explained=flakiness.explains,
+    )
+    if lasting is not None and of_class is not FailureClass.KNOWN_FLAKY:
         return ResultClass.NEVER_PASSED if lasting.good is None else ResultClass.REGRESSION
-    if not comparison.has_baseline:
-        return ResultClass.UNJUDGED
-    return ResultClass.NEW_FAILURE if test in comparison.new_failures else ResultClass.STILL_FAILING
+    return OF_FAILURE[of_class]
 
 
 def _not_failing(test: str, seen: SeenTest, comparison: Comparison) -> ResultClass:

@@ -22,7 +22,7 @@ from bot.results.report.findings import Baseline, ComparedSuite
 from bot.results.state import SuiteState, TargetState
 from bot.results.store.commit import seen_tests
 from bot.results.store.history.baselines import baselines
-from bot.results.store.history.flakiness import flakiness_of_tests
+from bot.results.store.history.flakiness import known_flaky_tests
 from bot.results.store.tables import ancestry
 
 if TYPE_CHECKING:
@@ -63,13 +63,13 @@ async def compared_suites(
 async def _without_flaky(
     results: ResultsService, state: TargetState, compared: ComparedSuite, suite: str, aliases: Aliases
 ) -> ComparedSuite:
-    """Mark the new and confirmed failures that the flakiness of their tests explains."""
-    tests = {*compared.comparison.new_failures, *compared.confirmed}
-    if not tests:
+    """Mark the failures that the flakiness of their tests explains."""
+    comparison = compared.comparison
+    if not comparison.has_baseline or comparison.infra or not comparison.failing:
         return compared
-    outcomes = {test: state.suites[suite].seen[test] for test in tests}
+    outcomes = {test: state.suites[suite].seen[test] for test in comparison.failing}
     return with_flaky(
-        compared, await results.read(flakiness_of_tests, state.target, suite, state.sha, outcomes, aliases)
+        compared, await results.read(known_flaky_tests, state.target, suite, state.sha, outcomes, aliases)
     )
 
 

@@ -43,16 +43,22 @@ def compared_with_any(
 
 
 def with_flaky(compared: ComparedSuite, flakiness: Mapping[str, Flakiness]) -> ComparedSuite:
-    """Count the new and confirmed failures that the flakiness of their tests explains as known flaky."""
+    """Count the failures that the flakiness of their tests explains as known flaky."""
     explained = {test: of_test for test, of_test in flakiness.items() if of_test.explains}
     if not explained:
         return compared
     comparison = compared.comparison
-    known_flaky = tuple(test for test in comparison.new_failures if test in explained)
     new_failures = tuple(test for test in comparison.new_failures if test not in explained)
+    still_failing = tuple(test for test in comparison.still_failing if test not in explained)
+    known_flaky = {*comparison.known_flaky, *(explained.keys() & {*comparison.new_failures, *comparison.still_failing})}
     return replace(
         compared,
-        comparison=replace(comparison, new_failures=new_failures, known_flaky=known_flaky),
+        comparison=replace(
+            comparison,
+            new_failures=new_failures,
+            still_failing=still_failing,
+            known_flaky=tuple(sorted(known_flaky)),
+        ),
         confirmed=compared.confirmed - explained.keys(),
         flakiness=explained,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +12,7 @@ from nightjar_formats.model import Detail, SeenTest, Status, Trouble
 from bot.core.sorted_sets import SORTED
 from bot.results.compare.context import FailureContext
 from bot.results.compare.diff import Comparison, untested
+from bot.results.compare.failure_class import FailureClass, class_of_failure
 from bot.results.compare.flaky import Flakiness
 from bot.results.compare.health import SuiteHealth
 from bot.results.compare.quarantine import NO_QUARANTINE, Quarantine
@@ -34,6 +35,8 @@ ASSERTED = 1
 
 
 _NOTHING = Detail()
+PASSED_HERE = Flakiness(runs=1, proved=1)
+"""The flakiness of a test of which only this run is known, in which it both failed and passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,22 @@ class Findings:
         return sum(len(suite.seen) for suite, _ in self.reported) if skipped else 0
 
     @cached_property
+    def failure_classes(self) -> Mapping[tuple[str, str], FailureClass]:
+        """The class of each failed test, by suite and test ID, whether somebody ignores it or not."""
+        return {
+            (suite.suite, test): of_class
+            for suite, compared in self.suites
+            for test, of_class in _classes(compared.comparison, self.quarantine)
+        }
+
+    def count(self, of_class: FailureClass, suite: str | None = None) -> int:
+        """Return the number of failures of a class, of one suite or of all."""
+        return sum(
+            of_class is candidate and suite in (None, candidate_suite)
+            for (candidate_suite, _), candidate in self.failure_classes.items()
+        )
+
+    @cached_property
     def all_new_failures(self) -> tuple[NewFailure, ...]:
         """All new failures, ignored ones too; those that say most about the code come first."""
         failures = [
@@ -168,7 +187,10 @@ class Findings:
 
     @cached_property
     def _unquarantined(self) -> tuple[NewFailure, ...]:
-        return tuple(failure for failure in self.all_new_failures if not self.quarantine.of(failure.test))
+        classes = self.failure_classes
+        return tuple(
+            failure for failure in self.all_new_failures if classes[failure.suite, failure.test] is FailureClass.NEW
+        )
 
     @property
     def newly_quarantined(self) -> int:
@@ -177,8 +199,13 @@ class Findings:
 
     @cached_property
     def quarantined(self) -> tuple[tuple[NewFailure, QuarantinedTest], ...]:
-        """The quarantined tests that fail, new or not, each with its item of app.yaml."""
-        return self._failing_in(self.quarantine)
+        """The failures that count as quarantined, new or not, each with its item of app.yaml."""
+        classes = self.failure_classes
+        return tuple(
+            (failure, item)
+            for failure, item in self._failing_in(self.quarantine)
+            if classes[failure.suite, failure.test] is FailureClass.QUARANTINED
+        )
 
     @cached_property
     def released(self) -> tuple[tuple[NewFailure, QuarantinedTest], ...]:
@@ -199,18 +226,16 @@ class Findings:
     def known_flaky(self) -> tuple[tuple[NewFailure, Flakiness], ...]:
         """The failures that the known flakiness of their tests explains."""
         return tuple(
-            (_failure(suite, test), compared.flakiness[test])
+            (_failure(suite, test), compared.flakiness.get(test, PASSED_HERE))
             for suite, compared in self.reported
             for test in compared.comparison.known_flaky
+            if self.failure_classes[suite.suite, test] is FailureClass.KNOWN_FLAKY
         )
 
     @cached_property
     def unjudged(self) -> int:
         """The number of failing tests in suites without a baseline: whether they are new is unknown."""
-        without_baseline = [
-            compared.comparison for _, compared in self.reported if not compared.comparison.has_baseline
-        ]
-        return sum(len(comparison.failing) for comparison in without_baseline)
+        return self.count(FailureClass.UNJUDGED)
 
     @cached_property
     def external_id(self) -> str:
@@ -218,6 +243,24 @@ class Findings:
         runs = [run for suite in self.state.suites.values() for run in (*suite.runs, *suite.waiting, *suite.broken)]
         newest = max(runs, key=lambda run: (run.claims.started_at if run.claims else "", run.key.run_id), default=None)
         return newest.key.run_id if newest else ""
+
+
+def _classes(comparison: Comparison, quarantine: Quarantine) -> Iterator[tuple[str, FailureClass]]:
+    """Yield the failed tests of a suite with their classes."""
+    flaky, known_flaky, new = set(comparison.flaky), set(comparison.known_flaky), set(comparison.new_failures)
+    for test in comparison.failing:
+        if comparison.infra:
+            yield test, FailureClass.UNUSABLE
+            continue
+        yield (
+            test,
+            class_of_failure(
+                failed_before=test not in new if comparison.has_baseline else None,
+                flaky_here=test in flaky,
+                explained=test in known_flaky,
+                quarantined=quarantine.of(test) is not None,
+            ),
+        )
 
 
 def _failure(suite: SuiteState, test: str) -> NewFailure:

@@ -11,6 +11,7 @@ from bot.core.listing import MORE, listed
 from bot.github.check_runs import NEUTRAL, SUCCESS, TITLE_LIMIT, shortened
 from bot.github.text.markdown import code, escape, plain, truncate
 from bot.results.compare.context import FailureContext
+from bot.results.compare.failure_class import FailureClass
 from bot.results.compare.health import SuiteHealth
 from bot.results.report import texts
 from bot.results.report.findings import Findings, NewFailure
@@ -82,13 +83,14 @@ def _changes(findings: Findings) -> str:
         changes.append(texts.TITLE_IGNORED.format(failures=failures, login=plain(findings.ignored.by)))
     if findings.quarantined:
         changes.append(texts.TITLE_QUARANTINED.format(failures=counted(len(findings.quarantined), "failure")))
-    # Each failing test is counted once: as new, quarantined, confirmed, or still failing.
-    quarantined = {(failure.suite, failure.test) for failure, _ in findings.quarantined}
-    confirmed = {
-        (suite.suite, test) for suite, compared in findings.reported for test in compared.confirmed
-    } - quarantined
+    # Each failing test is counted once: as new, quarantined, known flaky, confirmed, or still failing.
+    confirmed = sum(
+        findings.failure_classes[suite.suite, test] is FailureClass.STILL_FAILING
+        for suite, compared in findings.reported
+        for test in compared.confirmed
+    )
     if confirmed:
-        changes.append(texts.TITLE_CONFIRMED.format(failures=counted(len(confirmed), "failure")))
+        changes.append(texts.TITLE_CONFIRMED.format(failures=counted(confirmed, "failure")))
     kinds = {
         "known flaky": len(findings.known_flaky),
         "fixed": sum(len(comparison.fixed) for comparison in comparisons),
@@ -103,10 +105,7 @@ def _changes(findings: Findings) -> str:
         len(set(comparison.new) - {*comparison.new_failures, *comparison.known_flaky}) for comparison in comparisons
     )
     changes += [counted(added, "new test")] if added else []
-    failed_before = {
-        (suite.suite, test) for suite, compared in findings.reported for test in compared.comparison.still_failing
-    }
-    still_failing = len(failed_before - quarantined - confirmed)
+    still_failing = findings.count(FailureClass.STILL_FAILING) - confirmed
     return ", ".join(
         [*(changes or [texts.TITLE_SAME]), *([f"{still_failing:,} still failing"] if still_failing else [])]
     )

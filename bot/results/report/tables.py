@@ -13,6 +13,7 @@ from bot.core.docs import table
 from bot.core.listing import MORE, listed
 from bot.github.text.markdown import code, escape
 from bot.results.compare.context import FailureContext
+from bot.results.compare.failure_class import FailureClass
 from bot.results.compare.rename_rules import RenameKind, RenameRule, rules_of
 from bot.results.compare.renames import MAX_STEPS
 from bot.results.report import texts
@@ -156,10 +157,12 @@ def unjudged(findings: Findings) -> str:
 
 
 def _unjudged(findings: Findings) -> list[tuple[SuiteState, str]]:
-    without_baseline = [
-        (suite, compared) for suite, compared in findings.reported if not compared.comparison.has_baseline
+    return [
+        (suite, test)
+        for suite, compared in findings.reported
+        for test in compared.comparison.failing
+        if findings.failure_classes[suite.suite, test] is FailureClass.UNJUDGED
     ]
-    return [(suite, test) for suite, compared in without_baseline for test in compared.comparison.failing]
 
 
 def changed(findings: Findings, name: str, attribute: str, *, message: bool = False) -> str:
@@ -200,7 +203,10 @@ def still_failing(findings: Findings) -> str:
 
 def _still_failing(findings: Findings) -> list[tuple[ComparedSuite, SuiteState, str]]:
     tests = [
-        (compared, suite, test) for suite, compared in findings.reported for test in compared.comparison.still_failing
+        (compared, suite, test)
+        for suite, compared in findings.reported
+        for test in compared.comparison.still_failing
+        if findings.failure_classes[suite.suite, test] is FailureClass.STILL_FAILING
     ]
     return sorted(tests, key=lambda row: row[2] not in row[0].confirmed)
 

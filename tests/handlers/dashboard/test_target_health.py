@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -12,9 +13,11 @@ from hypothesis import strategies as st
 from nightjar_formats.columns.collect import collect
 
 from bot.core.page_paths import badge_path, lab_path, view_path
+from bot.results.compare.ancestors import Relation
 from bot.results.compare.target_health import STALE_SECONDS, TargetHealth, TargetReport
 from bot.results.state import Admission
 from bot.results.store.store import ResultsStore
+from bot.results.store.tables.ancestry import learn
 from tests.handlers.dashboard.nightly_runs import (
     ADRENO,
     BOARD,
@@ -28,11 +31,12 @@ from tests.handlers.dashboard.nightly_runs import (
     runtime,
     sha,
 )
-from tests.handlers.dashboard.site import DashboardSite, dashboard_site
+from tests.handlers.dashboard.site import CONFIG, DashboardSite, dashboard_site
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 HERE = "octocat/compiler"
 TESTS, OTHER_TESTS = tuple(runtime()), tuple(operators()[:6])
+MANY_TESTS = tuple(operators()[:25])
 OLD, NEWEST = 9, 13
 
 
@@ -121,3 +125,66 @@ async def test_only_recent_usable_results_without_failures_pass(
     health = TargetReport(received_at, infra, suites, failing).health(NOW)
     good = received_at is not None and NOW - received_at <= STALE_SECONDS and suites and not infra and not failing
     assert (health is TargetHealth.PASSING) == bool(good)
+
+
+KNOWN_CONFIG = CONFIG.replace(
+    "\n  octocat/secret:\n",
+    f"""
+    quarantine:
+      - test: {TESTS[1]}
+        owner: octocat
+        reason: Times out on old firmware
+        issue: https://github.com/octocat/compiler/issues/12
+        until: "2030-01-01"
+  octocat/secret:
+""",
+)
+
+
+def known_failures(store: ResultsStore) -> None:
+    """Store a target whose newest run has a known flaky failure, a quarantined one, and an unusable suite."""
+    _put(store, Sent(11, HEXAGON, "operators", MANY_TESTS))
+    for number in (10, 11, 12):
+        _put(store, Sent(number, HEXAGON, "runtime", TESTS, flaky=frozenset(TESTS[:1] if number == 11 else ())))
+    _put(store, Sent(NEWEST, HEXAGON, "runtime", TESTS, failed=dict.fromkeys(TESTS[:2], TIMEOUT)))
+    _put(store, Sent(NEWEST, HEXAGON, "operators", MANY_TESTS, failed=dict.fromkeys(MANY_TESTS, TIMEOUT)))
+    relations = [
+        Relation(sha(number), sha(earlier), is_ancestor=True, url=f"https://github.com/{HERE}/commit/{sha(earlier)}")
+        for number in range(10, NEWEST + 1)
+        for earlier in range(10, number)
+    ]
+    store.write(learn, HERE, relations)
+
+
+async def test_no_page_shows_an_explained_failure_as_a_failure_of_the_code(tmp_path: Path) -> None:
+    target = "/".join(HEXAGON)
+    async with dashboard_site(tmp_path, config=KNOWN_CONFIG, filled=known_failures) as known:
+        (row,) = (await known.json(f"/api/v1/repos/{HERE}/grid?target={target}&suite=runtime&folder={TESTS[0]}"))[1][
+            "rows"
+        ]
+        assert [cell["state"] for cell in row["cells"]] == ["known-failure", "passed", "flaky", "passed"]
+        suites = (await known.json(f"/api/v1/repos/{HERE}/grid?target={target}"))[1]["rows"]
+        assert [(row["name"], row["cells"][0]["state"], row["cells"][0]["known"]) for row in suites] == [
+            ("operators", "infra", 0),
+            ("runtime", "known-failure", 2),
+        ]
+        _, run = await known.json(f"/api/v1/repos/{HERE}/runs/{target}/{sha(NEWEST)}/runtime-run-1")
+        operators_suite, runtime_suite = run["suites"]
+        counts = ("new_failures", "still_failing", "unjudged", "known_flaky", "quarantined")
+        assert [runtime_suite[name] for name in counts] == [0, 0, 0, 1, 1]
+        assert [operators_suite[name] for name in counts] == [0, 0, 0, 0, 0]
+        assert run["check"]["title"].startswith("1 failure quarantined, 1 known flaky")
+        kinds = {test["test"]: test["kind"] for cause in run["causes"] for test in cause["tests"]}
+        assert (kinds[TESTS[0]], kinds[TESTS[1]]) == ("known flaky", "quarantined")
+        assert {kind for test, kind in kinds.items() if test in MANY_TESTS} == {"unusable run"}
+        page = (await known.get(f"/r/{HERE}/runs/{target}/{sha(NEWEST)}/runtime-run-1"))[2]
+        assert "■" not in page
+        assert "⊘ 25 failures of an unusable run" in page
+        (history,) = (await known.json(f"/api/v1/repos/{HERE}/tests?id={TESTS[1]}"))[1]["targets"]
+        assert history["runs"][0]["cell"]["state"] == "known-failure"
+        overview = (await known.json("/api/v1/repos"))[1]["repositories"][0]["targets"][0]
+        assert (overview["failing"], overview["known"], overview["failures"]) == (0, 2, [])
+        assert "failing" not in (await known.get(badge_path(HERE, target)))[2]
+        listed = (await known.json(f"/api/v1/repos/{HERE}/grid?status=known-failure"))[1]["rows"]
+        assert [row["name"] for row in listed] == sorted(TESTS[:2])
+        assert (await known.json(f"/api/v1/repos/{HERE}/grid?status=failing"))[1]["rows"] == []

@@ -33,7 +33,7 @@ PROVED = Flakiness(runs=40, failed=8, proved=2, row=1)
         (ERRORED, "", ResultClass.STILL_FAILING),
         (FAILED, "new_failures", ResultClass.NEW_FAILURE),
         (SeenTest(Status.PASSED, flaky=True), "", ResultClass.FLAKY),
-        (SeenTest(Status.FAILED, flaky=True), "new_failures", ResultClass.FLAKY),
+        (SeenTest(Status.FAILED, flaky=True), "known_flaky", ResultClass.KNOWN_FLAKY),
         (None, "", ResultClass.ABSENT),
         (None, "precluded", ResultClass.PRECLUDED),
         (None, "fixed", ResultClass.FIXED),

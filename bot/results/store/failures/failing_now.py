@@ -15,11 +15,14 @@ from nightjar_formats.model import Status, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.context import failure_context
+from bot.results.compare.quarantine import QuarantineOf
 from bot.results.store.failures.contexts import MOST_RUNS
+from bot.results.store.history.explained import PointColumn, explained_ordinals
+from bot.results.store.history.quarantined import quarantined_failures
 from bot.results.store.history.series_names import END, changes_since, series_names
 from bot.results.store.history.windows import segments_over
 from bot.results.store.tables import schema
-from bot.results.store.tables.cells import FAILS, IS_FAILURE, marked_places
+from bot.results.store.tables.cells import FAILS, IS_FAILURE, IS_FLAKY_FAILURE, marked_places
 from bot.results.store.tables.names import all_names
 from bot.results.store.tables.points import (
     LinkedPoint,
@@ -71,13 +74,15 @@ class PassRate:
 class TargetNow:
     """The newest complete commit of a target, the number of its suites, and how many tests fail in their newest runs.
 
-    `failures` are some of these tests, by suite, then those that began to fail in the newest run, then by name. `rates`
-    are those of its last `MOST_RATES` commits whose counts are stored, oldest first.
+    `failures` are some of these tests, by suite, then those that began to fail in the newest run, then by name. `known`
+    is the number of further failures, which a quarantine or the flakiness of the tests explains, flaky ones included.
+    `rates` are those of its last `MOST_RATES` commits whose counts are stored, oldest first.
     """
 
     sha: str
     suites: int
     failing: int
+    known: int
     failures: Sequence[FailingSince]
     rates: Sequence[PassRate] = ()
 
@@ -87,24 +92,39 @@ def targets_now(
     repository: str,
     limit: int,
     aliases: Aliases = NO_ALIASES,
+    quarantine: QuarantineOf | None = None,
     targets: Collection[TargetKey] | None = None,
 ) -> dict[TargetKey, TargetNow]:
     """Return what fails on targets of a repository with complete results; at most `limit` tests of each are listed.
 
     `targets` are all if it is None.
     """
+    only = next(iter(targets), None) if targets is not None and len(targets) == 1 else None
+    of_target = (only.lab, only.target) if only else ()
     suites = {
         suite.series: suite
-        for suite in suites_on_targets(connection, repository)
+        for suite in suites_on_targets(connection, repository, *of_target)
         if targets is None or suite.target in targets
     }
-    recent = newest_points(connection, suites, MOST_RATES)
-    newest = {series: points[-1] for series, points in recent.items()}
+    # The commit before says whether there is anything to compare with: without it, no failure is explained.
+    last_points = newest_points(connection, suites, MOST_RATES)
+    newest = {series: points[-1] for series, points in last_points.items()}
     # Where nothing failed, no test needs to be read. A flaky test is among the failed ones, but it does not fail.
     places = {series: suites[series].place_at(point.sha) for series, point in newest.items() if point.failed != 0}
     columns = status_columns(connection, numbers_of(stored_runs(connection, places.values())))
+    failed = {series: columns[place] for series, place in places.items() if place in columns}
+    compared = {
+        series: PointColumn((newest[series].committed_at, newest[series].sha), column, column)
+        for series, column in failed.items()
+        if len(last_points[series]) > 1 and 1 in column.translate(IS_FAILURE)
+    }
+    known = _explained(connection, suites, compared, aliases, quarantine)
     failing = {
-        series: marked_places(columns[place].translate(IS_FAILURE)) if (place := places.get(series)) in columns else []
+        series: [
+            ordinal
+            for ordinal in marked_places(failed.get(series, b"").translate(IS_FAILURE))
+            if ordinal not in known.get(series, ())
+        ]
         for series in newest
     }
     fresh = _fresh(connection, [newest[series].id for series, ordinals in failing.items() if ordinals]) if limit else {}
@@ -140,10 +160,32 @@ def targets_now(
             latest[1],
             len(target_suites),
             sum(len(failing[suite.series]) for suite in target_suites),
+            sum(
+                len(known.get(suite.series, ())) + failed.get(suite.series, b"").translate(IS_FLAKY_FAILURE).count(1)
+                for suite in target_suites
+            ),
             failures,
-            _rates(recent[suite.series] for suite in target_suites),
+            _rates(last_points[suite.series] for suite in target_suites),
         )
     return target_now
+
+
+def _explained(
+    connection: sa.Connection,
+    suites: Mapping[int, SuiteOnTarget],
+    columns: Mapping[int, PointColumn],
+    aliases: Aliases,
+    quarantine: QuarantineOf | None,
+) -> dict[int, set[int]]:
+    """Return which failures in the newest column of each series a quarantine or the flakiness of the tests explains."""
+    rows = {series: suites[series].row for series in columns}
+    explained = explained_ordinals(connection, rows, {series: [point] for series, point in columns.items()}, aliases)
+    known = {series: set(explained.get((series, point.position[1]), ())) for series, point in columns.items()}
+    if quarantine is not None:
+        for series, point in columns.items():
+            of_target = quarantine(suites[series].target)
+            known[series].update(quarantined_failures(connection, rows[series], of_target, point.column))
+    return known
 
 
 def _rates(points_of_suites: Iterable[Sequence[LinkedPoint]]) -> list[PassRate]:
@@ -158,7 +200,7 @@ def _rates(points_of_suites: Iterable[Sequence[LinkedPoint]]) -> list[PassRate]:
 
 
 def stored_failures(connection: sa.Connection, repository: str) -> dict[TargetKey, int]:
-    """Return how many tests failed in the newest run of each suite of each target, flaky ones included.
+    """Return how many tests failed in the newest run of each suite of each target, explained failures included.
 
     A suite whose count is not stored counts as one without failures.
     """

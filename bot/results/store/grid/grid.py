@@ -29,11 +29,12 @@ from bot.results.store.grid.rows import (
 )
 from bot.results.store.grid.stored_counts import read_counts
 from bot.results.store.grid.test_runs import TestAt, TestRun, reasons_of, test_runs
-from bot.results.store.history.explained import FreshFailures, explained_ordinals
+from bot.results.store.history.explained import PointColumn, explained_ordinals
 from bot.results.store.history.history import TestHistory
+from bot.results.store.history.quarantined import quarantined_failures
 from bot.results.store.tables import runs, schema
 from bot.results.store.tables.blobs import raw
-from bot.results.store.tables.cells import CellCounts, explained_column, new_failures, renamed_column
+from bot.results.store.tables.cells import IS_FAILURE, CellCounts, explained_column, renamed_column
 from bot.results.store.tables.combine import Details
 from bot.results.store.tables.failure_texts import TextReader
 from bot.results.store.tables.names import SuiteRow, all_names, find_ordinal, ordinals_by_name
@@ -49,8 +50,8 @@ class GridPoint:
     """The outcome of a suite on a target at a commit.
 
     `column` is the status column at this commit, and `previous` that at the commit that it is compared with, with the
-    tests under their present names. `previous` is None if there is no such commit. A test whose failure is
-    explained, by a quarantine or by its flakiness, has failed before. `infra` says why the run has no usable results.
+    tests under their present names. `previous` is None if there is no such commit. It has `KNOWN` for a test whose
+    failure now is explained, by a quarantine or by its flakiness. `infra` says why the run has no usable results.
 
     A point with `counts`, which only a grid of counts has, has no columns, so `has_baseline` says whether there is a
     commit to compare with.
@@ -204,7 +205,7 @@ def _points(
     compared = with_earlier(rows, previous)
     if grid_range.newest_only:
         # Later points replace earlier ones of the same series.
-        compared = list({row["series_id"]: (row, earlier) for row, earlier in compared if not row["infra"]}.values())
+        compared = list({row["series_id"]: (row, earlier) for row, earlier in compared if row["linked"]}.values())
     read = [(row, earlier) for row, earlier in compared if not grid_range.counts or _needs_columns(row, counted)]
     columns_of = {_place(row, by_series) for pair in read for row in pair if row is not None}
     reported = _by_suite(
@@ -217,7 +218,7 @@ def _points(
     )
     renames = _renames(connection, by_series, [row["id"] for row, _ in read if row["linked"]])
     points = dict[SeriesCommit, GridPoint]()
-    fresh = dict[int, list[FreshFailures]]()
+    failing = dict[int, list[PointColumn]]()
     for row, earlier in compared:
         line, place = by_series[row["series_id"]], _place(row, by_series)
         if place not in reported:
@@ -228,11 +229,12 @@ def _points(
             previous_column = _previous_column(
                 connection, line, earlier_column, column, renames.get(row["id"], {}), grid_range
             )
-            if new := _fresh_ordinals(line, previous_column, column, grid_range):
+            if grid_range.explain:
                 # A point that is not linked adds nothing to the series, whose newest column is the earlier one.
-                position = (row["committed_at"], row["sha"])
-                fresh.setdefault(line.series, []).append(
-                    FreshFailures(position, new, column, column if row["linked"] else earlier_column)
+                linked = column if row["linked"] else earlier_column
+                ordinals = None if grid_range.ordinals is None else grid_range.ordinals[line.series]
+                failing.setdefault(line.series, []).append(
+                    PointColumn((row["committed_at"], row["sha"]), column, linked, ordinals)
                 )
         points[line.series, row["sha"]] = GridPoint(
             reported[place][-1][1],
@@ -244,7 +246,7 @@ def _points(
             runs.stored(reported[place]),
             counted.get(row["id"]),
         )
-    explained = _explained(connection, by_series, fresh, grid_range)
+    explained = _explained(connection, by_series, failing, grid_range)
     return {
         place: replace(point, previous=explained_column(point.previous, explained[place]))
         if point.previous is not None and explained.get(place)
@@ -270,20 +272,26 @@ def _previous_column(
 def _explained(
     connection: sa.Connection,
     lines: Mapping[int, GridLine],
-    fresh: Mapping[int, Sequence[FreshFailures]],
+    columns: Mapping[int, Sequence[PointColumn]],
     grid_range: GridRange,
 ) -> dict[SeriesCommit, list[int]]:
-    """Return which new failures are explained, by a quarantine or by the flakiness of their tests."""
+    """Return which failures are explained, by a quarantine or by the flakiness of their tests."""
     suites = {series: line.row for series, line in lines.items()}
-    explained = explained_ordinals(connection, suites, fresh, grid_range.aliases)
-    for series, points in fresh.items():
+    failing = {
+        series: failed for series, points in columns.items() if (failed := [p for p in points if _has_failures(p)])
+    }
+    explained = explained_ordinals(connection, suites, failing, grid_range.aliases)
+    for series, points in failing.items():
         quarantine = grid_range.quarantine(lines[series].target) if grid_range.quarantine else NO_QUARANTINE
         if quarantine.exact or quarantine.prefixes:
-            name_of = all_names(connection, suites[series])
-            for failures in points:
-                quarantined = [ordinal for ordinal in failures.ordinals if quarantine.of(name_of[ordinal])]
-                explained.setdefault((series, failures.position[1]), []).extend(quarantined)
+            for point in points:
+                quarantined = quarantined_failures(connection, suites[series], quarantine, point.column, point.ordinals)
+                explained.setdefault((series, point.position[1]), []).extend(quarantined)
     return explained
+
+
+def _has_failures(point: PointColumn) -> bool:
+    return 1 in point.column.translate(IS_FAILURE)
 
 
 def _by_alias(
@@ -297,15 +305,6 @@ def _by_alias(
     return {added[new]: removed[name] for name, new in aliases.pairs(removed, added).items()}
 
 
-def _fresh_ordinals(line: GridLine, previous: bytes, column: bytes, grid_range: GridRange) -> list[int]:
-    """Return the tests of a point whose failures are new and may be explained."""
-    if not grid_range.explain:
-        return []
-    if grid_range.ordinals is not None:
-        return [ordinal for ordinal in new_failures(previous, column) if ordinal in grid_range.ordinals[line.series]]
-    return new_failures(previous, column)
-
-
 def _stored_counts(row: sa.RowMapping, lines: Mapping[int, GridLine], grid_range: GridRange) -> CellCounts | None:
     """Return the stored counts of a point; None if aliases or a quarantine of app.yaml may change them."""
     counts = read_counts(row) if grid_range.counts else None
@@ -313,7 +312,9 @@ def _stored_counts(row: sa.RowMapping, lines: Mapping[int, GridLine], grid_range
     if counts is None or (counts.failed and grid_range.aliases):
         return None
     quarantine = (
-        grid_range.quarantine(lines[row["series_id"]].target) if counts.new and grid_range.quarantine else NO_QUARANTINE
+        grid_range.quarantine(lines[row["series_id"]].target)
+        if counts.failing and grid_range.quarantine
+        else NO_QUARANTINE
     )
     return None if quarantine.exact or quarantine.prefixes else counts
 

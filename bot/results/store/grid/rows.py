@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 
@@ -10,12 +10,10 @@ import sqlalchemy as sa
 from nightjar_formats.model import TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
-from bot.results.compare.quarantine import Quarantine
+from bot.results.compare.quarantine import QuarantineOf
 from bot.results.store.tables import schema
 from bot.results.store.tables.names import SuiteRow
 from bot.results.store.tables.points import Position, SuiteOnTarget, first_on_nightly, select_suites_on_targets
-
-QuarantineOf = Callable[[TargetKey], Quarantine]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +32,8 @@ class GridRange:
     differently, still have columns.
 
     To find tests and show them takes two grids: one with `newest_only`, which has the newest point of each line with
-    usable results, and one with the `ordinals` of tests by series, which has the points of those series
-    and explains the failures of those tests alone. Without `explain`, no failure is explained.
+    complete and usable results, as all counts do, and one with the `ordinals` of tests by series, which has the points
+    of those series and explains the failures of those tests alone. Without `explain`, no failure is explained.
 
     With `most_targets`, only so many targets have points, from the place `first_target` in the order of
     `targets_in_order`; the commits are those of all targets.

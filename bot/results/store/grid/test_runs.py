@@ -10,10 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
-from nightjar_formats.columns import ABSENT, BAD_CODES, CODES, SEEN, STATUS_BITS, at, is_flaky, status_byte
+from nightjar_formats.columns import ABSENT, SEEN, at, status_byte
 from nightjar_formats.columns.collect import Reason
 from nightjar_formats.items import first_of
-from nightjar_formats.model import Status
 
 from bot.results.compare.flaky import WINDOW, flakiness_of
 from bot.results.compare.lasting import Segment as LastingSegment
@@ -22,6 +21,7 @@ from bot.results.store.grid.rows import GridLine, GridRange, newest_rows, with_e
 from bot.results.store.history.explained import linked_windows
 from bot.results.store.history.history import Segment, TestHistory
 from bot.results.store.tables import runs, schema
+from bot.results.store.tables.cells import FAILS, KNOWN
 from bot.results.store.tables.combine import reason_of
 from bot.results.store.tables.names import find_ordinal
 from bot.results.store.tables.points import Position, stored_runs
@@ -32,9 +32,9 @@ class TestRun:
     """A test at a commit of a suite on a target; `committed_at` is in seconds since 1970.
 
     `status` is its status byte at this commit, and `previous` that at the commit that this one is compared with, None
-    if there is none. A test whose failure is explained, by a quarantine or by its flakiness, has failed before. `name`
-    is what it was called. `linked`: the run is complete, of the nightly branch, and has usable results; otherwise,
-    `infra` may say why not.
+    if there is none. It is `KNOWN` if the failure now is explained, by a quarantine or by the flakiness of the test.
+    `name` is what the test was called. `linked`: the run is complete, of the nightly branch, and has usable results;
+    otherwise, `infra` may say why not.
 
     `run_id` is the last of the suite's runs, and `stored` has the numbers of those with results, in their order.
     """
@@ -82,8 +82,13 @@ def test_runs(
         status, name = outcomes[series].at((row["committed_at"], row["sha"]))
         # The history of a test has linked points only; at another point, its outcome is read from the columns.
         if row["id"] in unlinked:
-            ordinal = find_ordinal(connection, line.row, name)
-            status = ABSENT if ordinal is None else at(unlinked[row["id"]], ordinal)
+            # It may have another name at this very commit.
+            for candidate in dict.fromkeys((name, *outcomes[series].names)):
+                ordinal = find_ordinal(connection, line.row, candidate)
+                status = ABSENT if ordinal is None else at(unlinked[row["id"]], ordinal)
+                if status != ABSENT:
+                    name = candidate
+                    break
         if earlier is not None and not row["infra"]:
             previous_status, _ = outcomes[series].at((earlier["committed_at"], earlier["sha"]))
         facts = (row["sha"], row["committed_at"], row["linked"], row["complete"], row["infra"])
@@ -92,10 +97,7 @@ def test_runs(
     explained = _explained(connection, lines, runs_of_series, outcomes, grid_range)
     # `with_earlier` goes from old to new.
     return {
-        series: [
-            replace(run, previous=CODES[Status.FAILED]) if (series, run.sha) in explained else run
-            for run in reversed(test_runs)
-        ]
+        series: [replace(run, previous=KNOWN) if (series, run.sha) in explained else run for run in reversed(test_runs)]
         for series, test_runs in runs_of_series.items()
     }
 
@@ -170,6 +172,7 @@ class _LinkedOutcomes:
             for segment in segments
         ]
         self._first = ABSENT, segments[0].name if segments else test
+        self.names = list(dict.fromkeys([test, *(segment.name for segment in reversed(segments))]))
         self.was_flaky = any(segment.flaky for segment in segments)
 
     def at(self, position: Position) -> tuple[int, str]:
@@ -194,20 +197,20 @@ def _explained(
     outcomes: Mapping[int, _LinkedOutcomes],
     grid_range: GridRange,
 ) -> set[tuple[int, str]]:
-    """Return the series and commits at which a quarantine or the flakiness of the test explains a new failure."""
-    fresh, explained = dict[int, list[TestRun]](), set[tuple[int, str]]()
+    """Return the series and commits at which a quarantine or the flakiness of the test explains its failure."""
+    failing, explained = dict[int, list[TestRun]](), set[tuple[int, str]]()
     for series, test_runs in runs_of_series.items():
         quarantine = grid_range.quarantine(lines[series].target) if grid_range.quarantine else NO_QUARANTINE
         for run in test_runs:
-            if not is_new_failure(run.previous, run.status):
+            if run.previous is None or run.status not in FAILS:
                 continue
             if quarantine.of(run.name):
                 explained.add((series, run.sha))
-            elif outcomes[series].was_flaky or is_flaky(run.status):
-                fresh.setdefault(series, []).append(run)
-    positions = {series: [run.position for run in test_runs] for series, test_runs in fresh.items()}
+            elif outcomes[series].was_flaky:
+                failing.setdefault(series, []).append(run)
+    positions = {series: [run.position for run in test_runs] for series, test_runs in failing.items()}
     windows = linked_windows(connection, positions) if positions else {}
-    for series, test_runs in fresh.items():
+    for series, test_runs in failing.items():
         chain = [(point.committed_at, point.sha) for point in windows.get(series, ())]
         explained |= {(series, run.sha) for run in test_runs if _is_explained(run, chain, outcomes[series])}
     return explained
@@ -220,12 +223,3 @@ def _is_explained(run: TestRun, chain: Sequence[Position], outcomes: _LinkedOutc
     if not window or window[-1] != run.position:
         history, runs = [*history, (runs, SEEN[run.status])], runs + 1
     return flakiness_of(history, runs).explains
-
-
-def is_new_failure(previous: int | None, status: int) -> bool:
-    """Return whether a test fails that did not fail at the commit before; `previous` is None without such a commit."""
-    return previous is not None and _is_bad(status) and not _is_bad(previous)
-
-
-def _is_bad(byte: int) -> bool:
-    return byte & STATUS_BITS in BAD_CODES

@@ -1,4 +1,4 @@
-"""Find the new failures of a grid's points that the known flakiness of their tests explains, for all series at once.
+"""Find the failures of a grid's points that the known flakiness of their tests explains, for all series at once.
 
 A test is known to be flaky only if one run in its window had both outcomes. An index has the changes at such runs, so
 no other test has to be followed from run to run. `flakiness.py` does the same for one run.
@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
-from nightjar_formats.columns import FLAKY, SEEN, at, is_flaky
+from nightjar_formats.columns import SEEN, at
 
 from bot.core.aliases import Aliases
 from bot.results.compare.flaky import WINDOW, flakiness_of
 from bot.results.store.history.series_names import ChangesOf, all_names_of, changes_since, series_names
 from bot.results.store.history.windows import segments_over
 from bot.results.store.tables import schema
-from bot.results.store.tables.names import SuiteRow, all_names
+from bot.results.store.tables.cells import FAILS, IS_FAILURE, IS_FLAKY, both_marked, marked_places
+from bot.results.store.tables.names import SuiteRow, all_names, ordinals_by_name
 from bot.results.store.tables.points import LinkedPoint, Position
 from bot.results.store.tables.rename_pairs import PointRenames, renames_of
 
@@ -32,16 +33,16 @@ NameSpan = tuple[int, Position, Position]
 
 
 @dataclass(frozen=True, slots=True)
-class FreshFailures:
-    """The new failures of a suite at a commit.
+class PointColumn:
+    """The status column of a suite at a commit; `linked` is that of the newest linked point up to there, mostly itself.
 
-    `column` is the status column there, and `linked` that of the newest linked point up to there, mostly itself.
+    Only the failures of `ordinals` are of interest; None stands for all tests.
     """
 
     position: Position
-    ordinals: Sequence[int]
     column: bytes
     linked: bytes
+    ordinals: Collection[int] | None = None
 
 
 # Made once, because each run needs them, and making them takes longer than answering them.
@@ -74,87 +75,137 @@ _FLAKY = (
 def explained_ordinals(
     connection: sa.Connection,
     suites: Mapping[int, SuiteRow],
-    fresh: Mapping[int, Sequence[FreshFailures]],
+    columns: Mapping[int, Sequence[PointColumn]],
     aliases: Aliases,
 ) -> dict[SeriesCommit, list[int]]:
-    """Return which of the `fresh` failures of each series are explained, by series and commit.
+    """Return which failures in some columns of each series are explained, by series and commit.
 
-    `suites` has the suite of each series.
+    Flaky results are left out: that the test also passed explains those. `suites` has the suite of each series.
     """
-    if not fresh:
+    if not columns:
         return {}
     windows = linked_windows(
-        connection, {series: [failures.position for failures in points] for series, points in fresh.items()}
+        connection, {series: [point.position for point in points] for series, points in columns.items()}
     )
     flaky = _flaky_ordinals(connection, windows)
-    for series, points in fresh.items():
-        flaky[series].update(*map(_flaky_now, points))
+    for series, points in columns.items():
+        # The index has no change of a test that was flaky all the time, up to a run outside of the series.
+        flaky[series].update(*(flaky_places(point.linked, point.column) for point in points))
     had_both = sorted(series for series, ordinals in flaky.items() if ordinals)
     renames = defaultdict[int, list[PointRenames]](list)
     for point in renames_of(connection, had_both) if had_both else ():
         renames[point.series_id].append(point)
     spans: dict[int, dict[int, list[NameSpan]]] = {}
     for series in had_both:
-        candidates = {ordinal for failures in fresh[series] for ordinal in failures.ordinals}
-        if not aliases:  # an alias may make any test one of the flaky ones
-            candidates &= all_names_of(renames[series], flaky[series])
+        names = _joined_names(connection, suites.get(series), aliases, renames[series], flaky[series])
+        candidates = {ordinal for point in columns[series] for ordinal in _failures_of(point, names)}
         if candidates:
             name_of = all_names(connection, suites[series]) if aliases else ()
             series_renames = series_names(connection, series, name_of, aliases, candidates, renames[series])
             spans[series] = {ordinal: list(series_renames.spans(ordinal)) for ordinal in candidates}
-    names = {
+    names_of_series = {
         series: {name for name_spans in spans_of.values() for name, _, _ in name_spans}
         for series, spans_of in spans.items()
     }
     first = min((window[0].committed_at for series in spans if (window := windows.get(series))), default=0.0)
-    changes = changes_since(connection, names, first) if names else {}
+    changes = changes_since(connection, names_of_series, first) if names_of_series else {}
     return {
-        (series, failures.position[1]): sorted(
-            ordinal
-            for ordinal in spans_of.keys() & set(failures.ordinals)
-            if _is_explained(failures, ordinal, spans_of[ordinal], changes[series], windows.get(series, []))
-        )
+        (series, point.position[1]): explained
         for series, spans_of in spans.items()
-        for failures in fresh[series]
+        for point in columns[series]
+        if (
+            explained := [
+                ordinal
+                for ordinal in sorted(_failures_of(point, spans_of))
+                if _is_explained(point, ordinal, spans_of[ordinal], changes[series], windows.get(series, []))
+            ]
+        )
     }
 
 
+def flaky_places(linked: bytes, column: bytes) -> list[int]:
+    """Return the tests that are flaky in a linked column, and fail in another one."""
+    if linked is column:
+        return []
+    return marked_places(both_marked(linked.translate(IS_FLAKY), column.translate(IS_FAILURE)))
+
+
+def names_of_flaky_tests(
+    connection: sa.Connection,
+    series: int,
+    suite: SuiteRow,
+    window: Sequence[LinkedPoint],
+    last: Iterable[int],
+    aliases: Aliases,
+) -> set[int]:
+    """Return all names of the tests of a series that were flaky in a window.
+
+    `last` are those at the last commit of the window: if they were flaky all the time, the index has no change of them.
+    """
+    flaky = _flaky_ordinals(connection, {series: window})[series].union(last)
+    renames = renames_of(connection, [series]) if flaky else []
+    return _joined_names(connection, suite, aliases, renames, flaky)
+
+
+def _failures_of(point: PointColumn, tests: Iterable[int]) -> set[int]:
+    """Return which of some tests fail in a column, and are of interest there."""
+    return {
+        ordinal
+        for ordinal in tests
+        if at(point.column, ordinal) in FAILS and (point.ordinals is None or ordinal in point.ordinals)
+    }
+
+
+def _joined_names(
+    connection: sa.Connection,
+    suite: SuiteRow | None,
+    aliases: Aliases,
+    renames: Sequence[PointRenames],
+    ordinals: Collection[int],
+) -> set[int]:
+    """Return all names of some tests, by detected renames and by aliases, including their own.
+
+    Only aliases need the suite.
+    """
+    if not aliases:
+        return all_names_of(renames, ordinals)
+    assert suite is not None
+    name_of, ordinal_of = all_names(connection, suite), ordinals_by_name(connection, suite)
+    names, waiting = set[int](), set(ordinals)
+    while waiting:
+        names |= waiting
+        others = {
+            ordinal_of[other]
+            for ordinal in waiting
+            for other in aliases.others(name_of[ordinal])
+            if other in ordinal_of
+        }
+        waiting = all_names_of(renames, names | others) - names
+    return names
+
+
 def _is_explained(
-    failures: FreshFailures,
+    point: PointColumn,
     ordinal: int,
     spans: Sequence[NameSpan],
     changes: ChangesOf,
     linked_points: Sequence[LinkedPoint],
 ) -> bool:
-    """Return whether the known flakiness of a test explains its new failure at one commit.
+    """Return whether the known flakiness of a test explains its failure at one commit.
 
-    `ordinal` is the test's number in the columns of `failures`; `spans` and `changes` say under which names it ran and
-    how it ended. `linked_points` are the series' runs whose changes are stored, oldest first.
+    `ordinal` is the test's number in the columns of `point`; `spans` and `changes` say under which names it ran and how
+    it ended. `linked_points` are the series' runs whose changes are stored, oldest first.
     """
-    positions = [(point.committed_at, point.sha) for point in linked_points]
-    end = bisect_right(positions, failures.position)
+    positions = [(linked.committed_at, linked.sha) for linked in linked_points]
+    end = bisect_right(positions, point.position)
     window = positions[max(0, end - WINDOW) : end]
     run_count = len(window)
-    history = segments_over(spans, changes, window, at(failures.linked, ordinal))
+    history = segments_over(spans, changes, window, at(point.linked, ordinal))
     # A commit that is no point of the series, such as a pull request's, counts as one more run after the window.
-    if not window or window[-1] != failures.position:
-        history = [*history, (run_count, SEEN[at(failures.column, ordinal)])]
+    if not window or window[-1] != point.position:
+        history = [*history, (run_count, SEEN[at(point.column, ordinal)])]
         run_count += 1
     return flakiness_of(history, run_count).explains
-
-
-_NOT_FLAKY = bytes(range(FLAKY))
-
-
-def _flaky_now(fresh: FreshFailures) -> set[int]:
-    """Return the failing tests that are flaky at the commit itself."""
-    if not (fresh.column + fresh.linked).translate(None, _NOT_FLAKY):  # much faster than one by one
-        return set()
-    return {
-        ordinal
-        for ordinal in fresh.ordinals
-        if is_flaky(at(fresh.column, ordinal)) or is_flaky(at(fresh.linked, ordinal))
-    }
 
 
 def linked_windows(

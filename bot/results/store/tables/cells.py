@@ -31,7 +31,8 @@ from nightjar_formats.model import BAD, Status
 class CellCounts:
     """The counts of a cell of the grid.
 
-    `new` counts the new ones among the `failed`. Flaky tests count in `flaky` and in one of the others.
+    `new` counts the new ones among the `failed`, and `known` those that flakiness or a quarantine explains. Flaky tests
+    count in `flaky` and in one of the others.
     """
 
     passed: int = 0
@@ -40,6 +41,7 @@ class CellCounts:
     flaky: int = 0
     new: int = 0
     fixed: int = 0
+    known: int = 0
 
     def __add__(self, other: CellCounts) -> CellCounts:
         """Add the counts of two cells."""
@@ -49,6 +51,11 @@ class CellCounts:
     def total(self) -> int:
         """Return the number of tests."""
         return self.passed + self.failed + self.skipped
+
+    @property
+    def failing(self) -> int:
+        """Return the number of failures that nothing explains."""
+        return self.failed - self.known
 
 
 NO_TESTS = CellCounts()
@@ -64,13 +71,20 @@ def _is(codes: Iterable[int]) -> bytes:
 _GOOD, _BAD, _SKIPPED = _is(GOOD_CODES), _is(BAD_CODES), _is([CODES[Status.SKIPPED]])
 _PRESENT = bytes(byte % STATUS_BYTES > 0 for byte in range(256))
 _FIELDS = range(len(fields(CellCounts)))
-_FLAKY = bytes(byte < STATUS_BYTES and bool(byte & FLAKY) for byte in range(256))
-_FAILED = CODES[Status.FAILED]
+IS_FLAKY = bytes(byte < STATUS_BYTES and bool(byte & FLAKY) for byte in range(256))
+KNOWN = 7
+"""In the column of the commit before, and only in memory: a quarantine or flakiness explains the test's failure now.
+
+No status has this number.
+"""
+_WAS_BAD = _is([*BAD_CODES, KNOWN])
+_WAS_KNOWN = _is([KNOWN])
 
 
 FAILS = frozenset(byte for byte in range(STATUS_BYTES) if status_of(byte) in BAD and not is_flaky(byte))
 """The status bytes of failures; a flaky one passed on the same commit."""
 IS_FAILURE = bytes(byte in FAILS for byte in range(256))
+IS_FLAKY_FAILURE = bytes(byte < STATUS_BYTES and bool(_BAD[byte] and byte & FLAKY) for byte in range(256))
 
 
 def renamed_column(column: bytes, renames: Mapping[int, int]) -> bytes:
@@ -88,34 +102,28 @@ def renamed_column(column: bytes, renames: Mapping[int, int]) -> bytes:
 
 
 def explained_column(column: bytes, places: Collection[int]) -> bytes:
-    """Return a column in which the tests at these ordinals failed already, so that their failures are not new."""
+    """Return a column of the commit before in which the tests at these ordinals are `KNOWN`."""
     if not places:
         return column
     explained = bytearray(column.ljust(max(places) + 1, b"\0"))
     for place in places:
-        explained[place] = _FAILED
+        explained[place] = KNOWN
     return bytes(explained)
 
 
 def count_cell(previous: bytes | None, column: bytes) -> CellCounts:
     """Count the tests of a column; `previous` is the column of the commit before, None where there is none."""
     bad = column.translate(_BAD)
+    known = _number(column.translate(IS_FLAKY_FAILURE))
     new = fixed = 0
     if previous is not None:
         # Tests beyond the end of `column` are absent, so they are neither new nor fixed.
-        was_bad = _number(previous.translate(_BAD)[: len(column)])
-        new = (_number(bad) & ~was_bad).bit_count()
+        was_bad = _number(previous.translate(_WAS_BAD)[: len(column)])
+        known |= _number(bad) & _number(previous.translate(_WAS_KNOWN)[: len(column)])
+        new = (_number(bad) & ~was_bad & ~known).bit_count()
         fixed = (_number(column.translate(_GOOD)) & was_bad).bit_count()
-    good, skipped, flaky = (column.translate(table).count(1) for table in (_GOOD, _SKIPPED, _FLAKY))
-    return CellCounts(good, bad.count(1), skipped, flaky, new, fixed)
-
-
-def new_failures(previous: bytes | None, column: bytes) -> list[int]:
-    """Return the ordinals of the tests that fail and did not fail before."""
-    if previous is None:
-        return []
-    fresh = _number(column.translate(_BAD)) & ~_number(previous.translate(_BAD)[: len(column)])
-    return marked_places(fresh.to_bytes(len(column), "little")) if fresh else []
+    good, skipped, flaky = (column.translate(table).count(1) for table in (_GOOD, _SKIPPED, IS_FLAKY))
+    return CellCounts(good, bad.count(1), skipped, flaky, new, fixed, known.bit_count())
 
 
 def both_marked(first: bytes, second: bytes) -> bytes:

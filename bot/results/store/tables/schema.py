@@ -128,6 +128,17 @@ columns = sa.Table(
     sa.Column("reasons", sa.LargeBinary),
 )
 
+# The log and other files of a run, which stay in the bucket. Without a row ID, those of a run lie together.
+artifacts = sa.Table(
+    "nightjar_artifacts",
+    metadata,
+    sa.Column("run_id", Id, sa.ForeignKey("nightjar_runs.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("bytes", sa.BigInteger, nullable=False),
+    sa.Column("sha256", sa.Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
 texts = sa.Table(
     "nightjar_texts",
     metadata,
@@ -172,6 +183,8 @@ points = sa.Table(
     sa.Column("linked", sa.Boolean, nullable=False),
     # How many tests ended in which way, for grids; null where a grid must count the columns (`grid/stored_counts.py`).
     *(sa.Column(name, sa.Integer) for name in ("passed", "failed", "skipped", "flaky", "new")),
+    # Of the failed ones: those that the flakiness of their tests explains, and those that passed at the same commit.
+    *(sa.Column(name, sa.Integer) for name in ("known", "failed_flaky")),
     sa.UniqueConstraint("series_id", "sha", name="nightjar_points_once"),
     sa.Index("nightjar_points_order", "series_id", "committed_at", "sha"),  # the SHA orders commits of the same second
 )
