@@ -30,6 +30,8 @@ LEGEND = {
 }
 """What each cell means, below a grid."""
 NEW = "{count:,} new {failures}"
+NEW_OF_FAILING = "{new} of {failing}"
+"""What the cell of a grid shows if some of its failures are not new."""
 FAILED = "{count:,} failed"
 KNOWN = "{count:,} known {failures}"
 FLAKY = "{count:,} flaky"
