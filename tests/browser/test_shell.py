@@ -63,8 +63,8 @@ async def test_filters_apply_when_they_change_and_what_scrolls_can_be_reached(wa
         assert await walk.page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
         await walk.audit({"runOnly": ["scrollable-region-focusable", "landmark-unique", "region"]})
         if path == f"{HERE}/labs":
-            (left, right) = await walk.page.evaluate(CURRENT_VIEW)
-            assert 0 <= left < right <= PHONE["width"]
+            (start, end) = await walk.page.evaluate(CURRENT_VIEW)
+            assert 0 <= start < end <= PHONE["width"]
         if path == HERE:
             assert await walk.page.evaluate(REGION) == [[0, "region", "Rows by nightly commit"]]
     await walk.page.click(".find button")
