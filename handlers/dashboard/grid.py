@@ -84,7 +84,7 @@ class GridQuery(BaseModel, extra="forbid"):
         default=None, description="Tests whose ID begins with this, such as `tests/python/`."
     )
     status: Status | None = Field(
-        default=None, description="Tests that ended like this in the newest run of their suite are the rows."
+        default=None, description="Tests that ended like this in the newest complete run of their suite are the rows."
     )
     q: Annotated[str, StringConstraints(max_length=200)] | None = Field(
         default=None, description="Tests whose ID contains this text, ignoring case, are the rows."

@@ -111,11 +111,14 @@ class _Finder:
         self._lines_of: Counter[str] = Counter()
         self._names: dict[str, list[tuple[str, str]]] = {}
         """By a word of their names: the names of tests in logs, and the tests."""
-        for test in tests[:MOST_TESTS]:
-            name = test.rpartition("::")[2]
-            word = max(_WORD.findall(name), key=len, default="")
-            if word and len(name) >= LEAST_NAME:
-                self._names.setdefault(word, []).append((name, test))
+        names = [(test.rpartition("::")[2], test) for test in tests[:MOST_TESTS]]
+        words_of = {name: _WORD.findall(name) for name, _ in names if len(name) >= LEAST_NAME}
+        counts = Counter(word for words in words_of.values() for word in set(words))
+        for name, test in names:
+            # The word that fewest names have: `1x64` of test_add[1x64], because all parameters share `test_add`.
+            if words := words_of.get(name):
+                rarest = min(words, key=lambda word: (counts[word], -len(word)))
+                self._names.setdefault(rarest, []).append((name, test))
 
     def add(self, line: int, text: str) -> None:
         """Search the next line."""

@@ -98,7 +98,7 @@ class IgnoredLine(BaseModel, extra="forbid"):
 
     target: str
     by: str
-    at: str = Field(description="In ISO 8601.")
+    at: datetime | None
     sha: str = Field(description="The commit whose check run had the button.")
     tests: int
 
@@ -120,7 +120,7 @@ class PullPage(BaseModel, extra="forbid"):
     more_device_tests: int = Field(description="Tests on devices that are not listed.")
     check_runs: list[CheckRunLine]
     ignored_failures: list[IgnoredLine]
-    reminded_at: str = Field(description="When the bot last reminded people, in ISO 8601; empty if it never did.")
+    reminded_at: datetime | None = Field(description="When the bot last reminded people; null if it never did.")
     sections: list[StickySection] = Field(description="What the bot's comment says about commits now.")
     commands: list[ListedCommand] = Field(description="The commands that people can give there, and who may use each.")
     deliveries: list[DeliveryStory]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
 
+from bot.core.utc import moment_or_none
 from bot.github.check_runs import SUCCESS
 from bot.results.compare.quarantine import quarantine_at
 from bot.results.report import sentences
@@ -46,7 +47,9 @@ async def ignored_failures_of(records: Records, repository_id: int, number: int)
 def ignored_lines(ignored: IgnoredByTarget) -> list[IgnoredLine]:
     """Describe what people ignore for a pull request, by target."""
     return [
-        IgnoredLine(target=key.replace(":", "/", 1), by=item.by, at=item.at, sha=item.sha, tests=len(item.tests))
+        IgnoredLine(
+            target=key.replace(":", "/", 1), by=item.by, at=moment_or_none(item.at), sha=item.sha, tests=len(item.tests)
+        )
         for key, item in sorted(ignored.items())
     ]
 

@@ -136,7 +136,7 @@ class StoryTeller:
         conclusion = next((plan for plan in reversed(plans) if plan.basis), None)
         results = _results(conclusion.basis) if conclusion is not None else None
         received_at = datetime.fromtimestamp(record.received_at, UTC)
-        if conclusion is None or results is None:
+        if conclusion is None:
             plan = plans[-1]
             if plan.job.state == DONE and not plan.effects:
                 return []
@@ -144,6 +144,8 @@ class StoryTeller:
             state = REFUSED if plan.job.state == DONE else plan.job.state
             reason = self._reason(plan.job, record.guid) or texts.COMMAND_STATES.get(state, "")
             return [CommandLine(command="", by="", at=received_at, url="", state=state, result=reason)]
+        if results is None:
+            return []
         effects = {effect.target: effect for plan in plans if plan is not conclusion for effect in plan.effects}
         url = results.url if results.url.startswith(f"{self.repository}/") else ""
         lines = []

@@ -1,8 +1,7 @@
 """Regenerate the screenshots of the README and docs/, which show the demo's own pages: `make images`.
 
-It needs Chromium and a font with emoji, and uses the DevTools protocol, which can capture a page that is higher than
-the window
-(https://chromedevtools.github.io/devtools-protocol/tot/Page/#method-captureScreenshot).
+It needs Chromium, a font with emoji and pngquant. It uses the DevTools protocol, which can capture a page that is
+higher than the window (https://chromedevtools.github.io/devtools-protocol/tot/Page/#method-captureScreenshot).
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ LIGHT, DARK = "light", "dark"
 SUITE_IMAGE = "backend-suite"
 """The one that `make suite-demo` makes, because it needs ONNX Runtime and Apache TVM."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
-PALETTE = ("convert", "png:-", "-strip", "-colors", "128", "PNG8:-")
-"""ImageMagick's command that makes a picture four times smaller."""
-NO_PALETTE = "ImageMagick is not installed. Install it (Debian's package is imagemagick), and run make images again."
+PALETTE = ("pngquant", "--strip", "128", "-")
+"""The command that makes a picture four times smaller (https://pngquant.org)."""
+NO_PALETTE = "pngquant is not installed. Install it (Debian's package is pngquant), and run make images again."
 NO_BROWSER = (
     "Chromium is not installed. Install it and a font with emoji (Debian's packages are chromium and "
     "fonts-noto-color-emoji), and run make images again."
@@ -175,7 +174,7 @@ async def _save(chromium: Browser, picture: Picture) -> None:
 
 
 async def with_palette(image: bytes) -> bytes:
-    """Return a PNG with at most 128 colors. Raises `ClickException` without ImageMagick."""
+    """Return a PNG with at most 128 colors. Raises `ClickException` without pngquant."""
     if shutil.which(PALETTE[0]) is None:
         raise click.ClickException(NO_PALETTE)
     process = await asyncio.create_subprocess_exec(

@@ -63,7 +63,7 @@ def compare(target, kernel, *arguments):
 
 
 @dataclass(frozen=True)
-class Change:
+class MergedChange:
     """A pull request that was merged before a night: who wrote it, its title, and the file that it changes."""
 
     night: int
@@ -73,18 +73,18 @@ class Change:
 
 
 CHANGES = (
-    Change(0, "octocat", "[Runtime] Time each layer", "src/runtime/profiler.cc"),
-    Change(2, "hubot", "[Relax] Read shapes from the graph", "src/relax/shapes.cc"),
-    Change(3, "octocat", "[Docs] Describe how targets are named", "docs/targets.md"),
-    Change(4, "monalisa", "[Runtime] Send large arrays in chunks", "src/runtime/rpc.cc"),
-    Change(6, "hubot", "[VM] Turn recursion into tail calls", "src/runtime/vm.cc"),
-    Change(7, "octocat", "[CI] Build with fewer warnings", "cmake/warnings.cmake"),
-    Change(8, "monalisa", "[Hexagon] Align buffers to 128 bytes", "src/target/hexagon.cc"),
-    Change(9, "hubot", "[TIR] Split matmul by cache size", "src/tir/split.cc"),
-    Change(10, "octocat", "[Adreno] Keep textures between kernels", "src/target/adreno.cc"),
-    Change(11, "monalisa", "[TIR] Fuse gather into its consumers", "src/tir/fuse.cc"),
-    Change(12, "octocat", "[Docs] Explain the runtime's threads", "docs/threads.md"),
-    Change(13, "hubot", "[Relax] Compute softmax with half the registers", "src/relax/softmax.cc"),
+    MergedChange(0, "octocat", "[Runtime] Time each layer", "src/runtime/profiler.cc"),
+    MergedChange(2, "hubot", "[Relax] Read shapes from the graph", "src/relax/shapes.cc"),
+    MergedChange(3, "octocat", "[Docs] Describe how targets are named", "docs/targets.md"),
+    MergedChange(4, "monalisa", "[Runtime] Send large arrays in chunks", "src/runtime/rpc.cc"),
+    MergedChange(6, "hubot", "[VM] Turn recursion into tail calls", "src/runtime/vm.cc"),
+    MergedChange(7, "octocat", "[CI] Build with fewer warnings", "cmake/warnings.cmake"),
+    MergedChange(8, "monalisa", "[Hexagon] Align buffers to 128 bytes", "src/target/hexagon.cc"),
+    MergedChange(9, "hubot", "[TIR] Split matmul by cache size", "src/tir/split.cc"),
+    MergedChange(10, "octocat", "[Adreno] Keep textures between kernels", "src/target/adreno.cc"),
+    MergedChange(11, "monalisa", "[TIR] Fuse gather into its consumers", "src/tir/fuse.cc"),
+    MergedChange(12, "octocat", "[Docs] Explain the runtime's threads", "docs/threads.md"),
+    MergedChange(13, "hubot", "[Relax] Compute softmax with half the registers", "src/relax/softmax.cc"),
 )
 """Pull requests in the order of their numbers, from 2 on: the first number is that of the issue."""
 QUARANTINE_TITLE = "test_counters fails on rpi-5"
@@ -105,7 +105,7 @@ VIEWS = {
 
 
 @dataclass(frozen=True)
-class Case:
+class StoryTest:
     """A test of a report, with how it ended: `failure` is empty if it passed, `skipped` is the reason."""
 
     path: str
@@ -138,11 +138,11 @@ def report_of_pull_request(target: str, night: int = NIGHTS - 1) -> str:
     """Return the JUnit report of operators for a pull request that began at a night's commit and breaks one test."""
     cases = list(_cases(LAB, target, OPERATORS, night))
     broken = next(place for place, case in enumerate(cases) if case.name == "test_layer_norm[float16-16x64]")
-    cases[broken] = Case(cases[broken].path, cases[broken].name, 0.31, TOLERANCE.format(bad=96, share="4.7"))
+    cases[broken] = StoryTest(cases[broken].path, cases[broken].name, 0.31, TOLERANCE.format(bad=96, share="4.7"))
     return junit(iter(cases))
 
 
-def junit(cases: Iterator[Case]) -> str:
+def junit(cases: Iterator[StoryTest]) -> str:
     """Return test cases as pytest writes them."""
     written = []
     for case in cases:
@@ -175,7 +175,7 @@ def _tests(suite: str, night: int) -> Iterator[tuple[str, str]]:
             yield new if test == old and night >= RENAMED_AT else test
 
 
-def _cases(lab: str, target: str, suite: str, night: int) -> Iterator[Case]:
+def _cases(lab: str, target: str, suite: str, night: int) -> Iterator[StoryTest]:
     chance = random.Random(f"{SEED} {lab} {target} {suite}")
     usual = {test: chance.uniform(0.05, 0.9) for test in _tests(suite, 0)}
     usual[RENAMED[1]] = 0.4
@@ -185,9 +185,9 @@ def _cases(lab: str, target: str, suite: str, night: int) -> Iterator[Case]:
         if target == TARGET and name.startswith("test_matmul[float32") and night >= SLOW_SINCE:
             seconds *= SLOW_FACTOR
         if target != TARGET and "int8" in name and "topk" in name:
-            yield Case(path, name, 0.0, skipped="the device has no int8 sort")
+            yield StoryTest(path, name, 0.0, skipped="the device has no int8 sort")
         else:
-            yield Case(path, name, seconds, _failure(target, path, name, night))
+            yield StoryTest(path, name, seconds, _failure(target, path, name, night))
 
 
 def _failure(target: str, path: str, name: str, night: int) -> str:

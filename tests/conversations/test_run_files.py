@@ -7,13 +7,21 @@ import gzip
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from typing import Any
 from urllib.parse import quote
 
 import aiohttp
 import pytest
+from nightjar_formats.model import RunKey
 from yarl import URL
 
+from bot.results.service import RESULTS
+from bot.results.store.lists.run_lists import run_with_artifacts
+from bot.web.problems import Problem
+from handlers.dashboard.artifacts import ArtifactReader, RunArtifact
+from handlers.dashboard.wiring import DashboardParts
+from handlers.results.config import LAB_RESULTS
 from tests.bucket import World
 from tests.conversations.lab import LAB, TARGET, TEST_FILE, LabTown, junit, lab_town
 from tests.conversations.town import REPOSITORY
@@ -117,6 +125,7 @@ async def test_a_run_shows_its_log_and_files_as_what_they_are(sqlite_url: str, a
         assert "".join(part["text"] for part in text["answer"]) == (
             "log.txt has 1,501 lines; it names 1 of 2 failing tests, the first in line 1,500."
         )
+        assert f" It does not name {SUB}.</p>" in await reader.page(f"{run}/files/log.txt?test={quote(SUB)}")
         assert "FAILED test_add" in await reader.page(f"{run}/files/notes.log.gz")
         assert '<img class="shown" src=' in await reader.page(f"{run}/files/plot.png")
         assert "{&#34;a&#34;: &#34;&lt;b&gt;&#34;}" in await reader.page(f"{run}/files/a%2Bb.json")
@@ -220,5 +229,21 @@ async def test_files_sent_through_the_bot_are_shown_from_the_folder_beside_the_d
         reader = Reader(lab.town.url, client)
         path = f"/r/{REPOSITORY}/runs/{LAB}/{TARGET}/{lab.sha}/run-1/files/log.txt"
         assert (await reader.get(f"{path}/raw"))[2] == LOG
+        # A few readers at once; more of them come back later, and nothing is left over.
+        artifacts = ArtifactReader(DashboardParts.of(lab.town.bot.services), most_bytes=3 * len(LOG))
+        key = RunKey(REPOSITORY, LAB, TARGET, lab.sha, "run-1")
+        run, (entry,) = lab.town.bot.services.part(RESULTS).store.read(run_with_artifacts, key)
+        config = lab.town.bot.config.repository(REPOSITORY)
+        results = config.of(LAB_RESULTS) if config else None
+        assert run is not None
+        assert results is not None
+        async with AsyncExitStack() as readers:
+            for _ in range(3):
+                await readers.enter_async_context(artifacts.fetched(RunArtifact(run, entry, results)))
+            with pytest.raises(Problem) as busy:
+                await readers.enter_async_context(artifacts.fetched(RunArtifact(run, entry, results)))
+            assert (busy.value.status, busy.value.headers) == (503, {"Retry-After": "5"})
+        async with artifacts.fetched(RunArtifact(run, entry, results)) as file:
+            assert file.read() == LOG
         bodies = await asyncio.gather(*(reader.page(f"{path}?line={line}") for line in (1, 1001, 1)))
         assert [f'id="L{line}"' in body for line, body in zip((1, 1001, 1), bodies, strict=True)] == [True] * 3

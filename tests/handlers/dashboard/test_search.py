@@ -19,9 +19,8 @@ CASES = [
         ("target", f"{HERE}?target=hubot-lab%2Frpi-5%40rack%3A2"), ("lab", f"{HERE}/labs/hubot-lab"),
     ]),
     (f"#{NUMBER}", "1 pull request matches", [("pull request", f"{HERE}/pulls/{NUMBER}")]),
-    (sha(9)[:7].upper(), "1 commit matches", [
-        ("commit", f"{HERE}/compare?target=example-lab%2Fhexagon-v73&head={sha(9)}"),
-    ]),
+    (sha(9)[:7].upper(), "1 commit matches", [("commit", f"{HERE}/commits/{sha(9)}")]),
+    ("FUSE", "1 commit matches", [("commit", f"{HERE}/commits/{sha(13)}")]),
     ("octocat/comp", "1 repository matches", [("repository", HERE)]),
     ("secret", "Nothing matches", []),
     ("99999999999", "Nothing matches", []),
