@@ -82,6 +82,7 @@ def check_what_fails_now(filled: ResultsStore, aliases: Aliases) -> None:
         newest, now = filled.read(newest_runs, target_key), now_of[target_key]
         failures = {failing_test.test: SEEN[status_byte(Status.FAILED)] for failing_test in listed}
         known = filled.read(known_flaky_tests, target_key, SUITE, now.sha, failures, aliases)
+        assert {failing_test.test for failing_test in listed if failing_test.known_flaky} == known.keys()
         tests = filled.read(seen_tests, target_key, SUITE, now.sha).values()
         flaky = sum(seen.flaky and seen.status in BAD for seen in tests)
         assert (now.sha, now.suites, now.failing) == (newest[0].sha, 1, total - len(known))
