@@ -65,7 +65,7 @@ PARTS = {
 }
 MOST_STATEMENTS = 12
 MORE_STATEMENTS = {
-    "/": 15,
+    "/": 17,
     "/r/{owner}/{repo}": 23,
     "/r/{owner}/{repo}/compare": 35,
     "/r/{owner}/{repo}/pulls/{n}": 62,
