@@ -76,11 +76,11 @@ def read_log(files: Sequence[BinaryIO], name: str, tests: Sequence[str], line: i
     except Refused as refused:
         # What comes before a fault, or a limit, is shown.
         stopped = str(refused)
-    shown = next((mention.line for mention in finder.mentions if mention.test == test), line)
-    first = (shown - 1) // PAGE_LINES * PAGE_LINES + 1 if 1 <= shown <= total else 1
+    wanted_line = next((mention.line for mention in finder.mentions if mention.test == test), line)
+    first_line = (wanted_line - 1) // PAGE_LINES * PAGE_LINES + 1 if 1 <= wanted_line <= total else 1
     file.seek(0)
-    lines = islice(_lines(file, name), first - 1, min(first - 1 + PAGE_LINES, total))
-    return LogText(list(lines), first, total, finder.mentions, stopped)
+    lines = islice(_lines(file, name), first_line - 1, min(first_line - 1 + PAGE_LINES, total))
+    return LogText(list(lines), first_line, total, finder.mentions, stopped)
 
 
 def _lines(file: BinaryIO, name: str) -> Iterator[str]:
@@ -145,8 +145,9 @@ def _is_named(text: str, name: str) -> bool:
     start = text.find(name)
     while start >= 0:
         end = start + len(name)
-        before, after = text[start - 1 : start], text[end : end + 1]
-        if not _WORD.fullmatch(before) and not _WORD.fullmatch(after) and after not in _INSIDE_NAME:
+        previous_character, next_character = text[start - 1 : start], text[end : end + 1]
+        is_whole = not _WORD.fullmatch(previous_character) and not _WORD.fullmatch(next_character)
+        if is_whole and next_character not in _INSIDE_NAME:
             return True
         start = text.find(name, end)
     return False

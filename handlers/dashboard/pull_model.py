@@ -60,9 +60,13 @@ class TargetResults(BaseModel, extra="forbid"):
     title: str = Field(description="The title of the check run.")
     conclusion: str = Field(description="The conclusion of the check run: success or neutral.")
     passed: int
-    failed: int
+    failed: int = Field(description="All failures: of a failed test that nobody ignores, exactly one count below.")
     skipped: int
     new_failures: int = Field(description="New failures that nobody ignores.")
+    still_failing: int
+    unjudged: int = Field(description="Failures of suites that have nothing to compare with.")
+    known_flaky: int
+    quarantined: int
     ignored: int = Field(description="New failures that somebody ignores for this pull request.")
     complete: bool = Field(description="Whether everything that was announced has arrived.")
     failures: list[NewlyFailingTest] = Field(description="Some of the new failures.")

@@ -9,6 +9,7 @@ from cachetools import LRUCache
 
 from bot.core.utc import moment_or_none
 from bot.github.check_runs import SUCCESS
+from bot.results.compare.failure_class import FailureClass
 from bot.results.compare.quarantine import quarantine_at
 from bot.results.report import sentences
 from bot.results.report.baseline import compared_suites
@@ -71,6 +72,7 @@ class HeadResults:
         settings, results = self._parts.config.repository(repository), self._parts.results.running_in(request.pages.run)
         if settings is None or settings.of(LAB_RESULTS) is None:
             return [], 0
+        settings = await self._parts.in_force(repository, settings)
         moment = self._parts.moment()
         revisions = await request.pages.look_up(self._parts.results.store.read, revisions_of, [repository])
         key = (repository, number, sha, *revisions, moment, *((name, ignored[name]) for name in sorted(ignored)))
@@ -115,6 +117,10 @@ def _row(findings: Findings) -> TargetResults:
         failed=sum(count.failed + count.errored for count in counts),
         skipped=sum(count.skipped for count in counts),
         new_failures=len(findings.new_failures),
+        still_failing=findings.count(FailureClass.STILL_FAILING),
+        unjudged=findings.unjudged,
+        known_flaky=findings.count(FailureClass.KNOWN_FLAKY),
+        quarantined=findings.count(FailureClass.QUARANTINED),
         ignored=findings.ignored_failures,
         complete=findings.state.complete,
         failures=[

@@ -18,7 +18,7 @@ from bot.results.compare.quarantine import quarantine_at
 from bot.results.report import sentences
 from bot.results.report.baseline import compared_suites
 from bot.results.report.findings import ComparedSuite, Findings, NewFailure
-from bot.results.report.reproduce import command
+from bot.results.report.reproduce import command, template_of
 from bot.results.report.tables import listed_failures
 from bot.results.state import Run, RunState, SuiteState, TargetState
 from bot.results.store.commit import commit_state
@@ -186,8 +186,14 @@ def _findings(
 ) -> Findings:
     quarantine, ended = quarantine_at(settings.of(QUARANTINE), target, moment)
     lab = labs_of(settings).get(target.lab)
-    reproduce = (lab.reproduce if lab else None) or ""
-    return Findings(state, compared, reproduce=reproduce, quarantine=quarantine, ended=ended)
+    return Findings(
+        state,
+        compared,
+        reproduce=(lab.reproduce if lab else None) or "",
+        reproduce_suites=lab.reproduce_suites if lab else {},
+        quarantine=quarantine,
+        ended=ended,
+    )
 
 
 def _context_queries(findings: Findings) -> dict[str, ContextQuery]:
@@ -264,7 +270,8 @@ def _suite(suite: SuiteState, compared: ComparedSuite, findings: Findings) -> Su
 
 def _command(findings: Findings, failure: NewFailure) -> str:
     target = findings.state.target
-    return command(findings.reproduce, failure, target.target, findings.state.sha) if findings.reproduce else ""
+    template = template_of(findings, failure)
+    return command(template, failure, target.target, findings.state.sha) if template else ""
 
 
 def _summarize_run(run: Run) -> SeenRun:

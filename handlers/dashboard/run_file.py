@@ -207,7 +207,7 @@ def _page_of(
     for mention in text.mentions:
         tests_of_line.setdefault(mention.line, []).append(mention.test)
         first_line.setdefault(mention.test, mention.line)
-    last = text.first + len(text.lines) - 1
+    last_line = text.first + len(text.lines) - 1
     return RunFilePage(
         answer=[*_answer(file, text, tests, first_line), *_answer_about(test, first_line)],
         lab=run.lab,
@@ -221,7 +221,7 @@ def _page_of(
         ],
         total_lines=text.total,
         previous=text.first - PAGE_LINES if text.first > PAGE_LINES else None,
-        next=last + 1 if last < text.total else None,
+        next=last_line + 1 if last_line < text.total else None,
         named=[NamedTest(test=test, line=line) for test, line in first_line.items()],
         unnamed=len(tests) - len(first_line),
         stopped=text.stopped,
@@ -243,6 +243,6 @@ def _answer(file: SeenArtifact, text: LogText, tests: Sequence[str], first_line:
     if not first_line:
         return [lines, AnswerPart(text=texts.NAMES_NO_TEST.format(tests=counted(len(tests), "failing test")))]
     line = min(first_line.values())
-    said = texts.NAMES_TESTS.format(named=len(first_line), tests=counted(len(tests), "failing test"))
+    counts = texts.NAMES_TESTS.format(named=len(first_line), tests=counted(len(tests), "failing test"))
     place = AnswerPart(text=texts.IN_LINE.format(line=line), href=f"{file.page}{query({'line': line})}#L{line}")
-    return [lines, AnswerPart(text=said), place, AnswerPart(text=".")]
+    return [lines, AnswerPart(text=counts), place, AnswerPart(text=".")]

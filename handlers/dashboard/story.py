@@ -22,6 +22,7 @@ from bot.core.redaction import cut
 from bot.engine.jobs.journal import DONE, FAILED, WAITING, WORKING, PlanStage
 from bot.engine.jobs.notes import APPLIED, REFUSED, ROUTED
 from bot.github.addresses import stored_page
+from bot.web.page_filters import counted
 from bot.web.texts import page_words
 from handlers.dashboard import texts
 
@@ -211,7 +212,7 @@ class StoryTeller:
         if job.state in (FAILED, REFUSED):
             return self._text(job.message, LONGEST_REASON) or texts.STEP_FAILED.format(guid=guid)
         if job.state in NOT_ENDED:
-            return texts.STEP_RETRIED.format(count=job.attempts) if job.attempts else ""
+            return texts.STEP_RETRIED.format(times=counted(job.attempts, "time")) if job.attempts else ""
         return without_links(self._text(job.text, LONGEST_REASON))
 
     def _text(self, text: str, most: int) -> str:

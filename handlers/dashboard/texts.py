@@ -30,6 +30,8 @@ LEGEND = {
 }
 """What each cell means, below a grid."""
 NEW = "{count:,} new {failures}"
+NEW_OF_FAILING = "{new} of {failing}"
+"""What the cell of a grid shows if some of its failures are not new."""
 FAILED = "{count:,} failed"
 KNOWN = "{count:,} known {failures}"
 FLAKY = "{count:,} flaky"
@@ -100,7 +102,7 @@ UNSEARCHED = "Too many names changed to search for renamed tests: each counts as
 
 BAD_NUMBER = "This is not the number of a pull request."
 STEP_FAILED = "This failed. Operators can find the reason in the log under delivery {guid}."
-STEP_RETRIED = "tried {count} times; the bot will try again"
+STEP_RETRIED = "tried {times}; the bot will try again"
 OTHER_EVENT = "Something happened on GitHub"
 COMMAND_STATES = {
     "waiting": "the bot has not read it yet",

@@ -32,6 +32,7 @@ HOUR, DAY = 3600.0, 86400.0
 NIGHT_BEFORE_NOW = 10
 """Whole hours between the newest nightly run and the demo."""
 CI, GPU_CI = "cpu/branch", "gpu/pr-head"
+LOG_NAME = "log.txt"
 OPEN_PULL = 12
 """The number of the pull request that is open after the two weeks."""
 UNHURRIED = Allowance(
@@ -79,6 +80,7 @@ class TwoWeeks:
 
     async def play(self, bot: Bot) -> None:
         """Play everything from the first night to today, and let the bot's clock go on from there."""
+        self._bot = bot
         self.clock.set(self._night(0) - HOUR)
         await bot.timers.tick()
         await self.quiet(bot)
@@ -158,13 +160,22 @@ class TwoWeeks:
     async def _upload(
         self, lab: str, target: str, sha: str, suite: str, report: str, *, run: str = "", **claims: int
     ) -> None:
-        """Store a run in the bucket as a lab does: first its report, and then its manifest."""
-        folder, body = f"results/{self.repo.full_name}/{lab}/{target}/{sha}/{run or suite}/", report.encode()
-        entry = {"name": "report.xml", "bytes": len(body), "sha256": hashlib.sha256(body).hexdigest()}
-        manifest = {"schema": 1, "sha": sha, "suite": suite, "files": [entry], **claims}
+        """Store a run in the bucket as a lab does: first its report and its log, and then its manifest."""
+        folder = f"results/{self.repo.full_name}/{lab}/{target}/{sha}/{run or suite}/"
+        files = {"report.xml": report.encode(), LOG_NAME: story.log_of(report).encode()}
+        result, log = (
+            {"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            for name, content in files.items()
+        )
+        artifacts = [{**log, "type": "text/plain"}]
+        manifest = {"schema": 1, "sha": sha, "suite": suite, "files": [result], "artifacts": artifacts, **claims}
         client = self._bucket.client("s3")
-        for name, content in {"report.xml": body, "manifest.json": json.dumps(manifest).encode()}.items():
-            await asyncio.to_thread(client.put_object, Bucket=self._bucket_name, Key=folder + name, Body=content)
+
+        def put() -> None:
+            for name, content in {**files, "manifest.json": json.dumps(manifest).encode()}.items():
+                client.put_object(Bucket=self._bucket_name, Key=folder + name, Body=content)
+
+        await asyncio.to_thread(put)
 
     async def _today(self, bot: Bot) -> None:
         """Leave a pull request for which a lab, a merge and CI are pending."""
@@ -180,6 +191,10 @@ class TwoWeeks:
             await self.quiet(bot)
         await self._scanned(bot)
         self.clock.set()
+
+    async def settled(self) -> None:
+        """Wait until the bot that played the two weeks has no work left."""
+        await self.quiet(self._bot)
 
     async def quiet(self, bot: Bot) -> None:
         """Wait until every webhook was answered, and the bot has no work left."""

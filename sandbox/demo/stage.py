@@ -45,6 +45,7 @@ repositories:
     merge: {{required: [{gpu_ci}]}}
     nightly: {{at: "{at}", timezone: UTC, require: [{ci}]}}
     regressions:
+    mute: true
     renames:
       - {{from: "{old_name}", to: "{new_name}"}}
     quarantine:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from xml.etree import ElementTree
 from xml.sax.saxutils import escape, quoteattr  # only for writing
 
 NIGHTS = 14
@@ -158,6 +159,19 @@ def junit(cases: Iterator[StoryTest]) -> str:
         written.append(f"<testcase {attributes}>{result}</testcase>")
     body = "".join(written)
     return f'<?xml version="1.0"?><testsuites><testsuite name="pytest">{body}</testsuite></testsuites>'
+
+
+def log_of(report: str) -> str:
+    """Return what pytest prints for a report."""
+    lines = ["============ test session starts ============"]
+    for case in ElementTree.fromstring(report).iter("testcase"):  # noqa: S314  # our own text
+        test = f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
+        failure = case.find("failure")
+        if failure is None:
+            lines.append(f"{test} {'SKIPPED' if case.find('skipped') is not None else 'PASSED'}")
+        else:
+            lines += [f"{test} FAILED", failure.text or "", f"FAILED {test} - {failure.get('message')}"]
+    return "\n".join(lines) + "\n"
 
 
 def _tests(suite: str, night: int) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,11 @@ The pages come from the application's own routes, so a new one fails here until 
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from re import Pattern
 from typing import Literal
 from urllib.parse import quote
 
@@ -15,16 +19,19 @@ from axe_playwright_python.async_playwright import Axe  # type: ignore[import-un
 from playwright.async_api import Browser
 
 from sandbox.demo import two_weeks as story
-from sandbox.demo.past import OPEN_PULL, TwoWeeks
+from sandbox.demo.past import GPU_CI, LOG_NAME, OPEN_PULL, TwoWeeks
 from sandbox.demo.stage import OPERATOR, REPOSITORY, Machine, machine
 from tests.browser.conftest import COLORS, Walk, walking
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("browser")]
 
 WIDTHS = (1280, 390)
+MOST_CLICKS = 2
 HTML = "text/html"
+FAILING = "tests/python/operators/test_gather.py::test_gather[int8-1x128]"
 EXAMPLES = {
     "/": [""],
+    "/api": [""],
     "/help": ["", f"?repo={REPOSITORY}"],
     "/operate": [""],
     "/operate/deliveries/{guid}": [""],
@@ -35,15 +42,22 @@ EXAMPLES = {
         f"?target={story.LAB}/{story.TARGET}&suite={story.OPERATORS}",
         "?status=new-failure&q=softmax",
     ],
+    "/r/{owner}/{repo}/commits/{sha}": [""],
     "/r/{owner}/{repo}/compare": ["", "?target={lab}/{target}&base={baseline}&head={sha}"],
     "/r/{owner}/{repo}/flaky": [""],
+    "/r/{owner}/{repo}/labs": [""],
     "/r/{owner}/{repo}/labs/{lab}": [""],
+    "/r/{owner}/{repo}/mute": [f"?id={FAILING}"],
     "/r/{owner}/{repo}/nightly": [""],
+    "/r/{owner}/{repo}/pulls": [""],
     "/r/{owner}/{repo}/pulls/{n}": [""],
     "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": [""],
+    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}/files/{name}": ["", f"?test={FAILING}"],
+    "/r/{owner}/{repo}/search": ["?q=softmax"],
     "/r/{owner}/{repo}/skipped": [""],
     "/r/{owner}/{repo}/slow": [""],
-    "/r/{owner}/{repo}/tests": ["?id=tests/python/operators/test_gather.py::test_gather[int8-1x128]"],
+    "/r/{owner}/{repo}/tests": [f"?id={FAILING}"],
+    "/search": ["", "?q=softmax"],
 }
 """The queries with which each page is opened."""
 FORMS = {"/login", "/login/callback"}
@@ -95,6 +109,7 @@ async def test_every_page_fits_and_has_no_barrier(walk: Walk, demo: tuple[Machin
         "sha": weeks.tested[-1],
         "baseline": weeks.tested[-2],
         "run_id": story.OPERATORS,
+        "name": LOG_NAME,
         "n": OPEN_PULL,
         "guid": quote(deliveries["deliveries"][0]["guid"], safe=""),
     }
@@ -116,3 +131,71 @@ async def test_every_page_fits_and_has_no_barrier(walk: Walk, demo: tuple[Machin
             faults += [f"{address}: {complaint}" for complaint in walk.complaints]
             walk.complaints.clear()
     assert not faults, "\n".join(faults)
+
+
+@dataclass
+class Clicks:
+    """A person who begins at the first page, and presses links and buttons."""
+
+    walk: Walk
+    count: int = 0
+
+    async def press(self, *names: str | Pattern[str], role: Literal["link", "button"] = "link") -> str:
+        """Press one link or button after the other, each found by its name; return the text of the last page."""
+        for name in names:
+            self.count += 1
+            await self.walk.page.locator("body").get_by_role(role, name=name).first.click()
+            await self.walk.page.wait_for_load_state()
+        return await self.walk.text()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def clicks(walk: Walk) -> AsyncIterator[Clicks]:
+    """Return a person on the first page; fail if they needed more than two clicks."""
+    await walk.go("/")
+    person = Clicks(walk)
+    yield person
+    assert person.count <= MOST_CLICKS
+    assert not walk.complaints
+
+
+async def test_which_targets_are_broken_by_todays_commits(clicks: Clicks) -> None:
+    text = await clicks.press(re.compile("new failures"))
+    assert f"{story.LAB}/{story.TARGET}" in text
+    assert "test_softmax[float16-1x128]" in text
+
+
+async def test_is_this_failure_mine(clicks: Clicks) -> None:
+    await clicks.walk.page.get_by_role("searchbox").first.fill(f"#{OPEN_PULL}")
+    await clicks.walk.page.keyboard.press("Enter")
+    text = await clicks.press(re.compile(f"#{OPEN_PULL}"))
+    assert "1 new failure" in text
+    assert "test_layer_norm[float16-16x64]" in text
+
+
+async def test_who_owns_the_lab_that_is_late(clicks: Clicks) -> None:
+    text = await clicks.press(re.compile(f"{story.OTHER_LAB}"))
+    assert "@hubot" in text
+    assert story.LATE in text
+
+
+async def test_what_does_the_bot_wait_for_on_a_pull_request(clicks: Clicks) -> None:
+    await clicks.walk.page.get_by_role("searchbox").first.fill(f"#{OPEN_PULL}")
+    await clicks.walk.page.keyboard.press("Enter")
+    text = await clicks.press(re.compile(f"#{OPEN_PULL}"))
+    for reason in (GPU_CI, f"{story.OTHER_LAB}/{story.BOARD}"):
+        assert reason in text
+
+
+async def test_mute_this_test_for_a_week(clicks: Clicks, demo: tuple[Machine, TwoWeeks]) -> None:
+    place, weeks = demo
+    await sign_in(clicks.walk)
+    await clicks.press("mute")
+    await clicks.walk.page.get_by_label("Reason").fill("The fix is in review")
+    await clicks.walk.page.get_by_label("Issue").fill("1")
+    await clicks.press("Open a pull request", role="button")
+    await weeks.settled()
+    pull = place.repo.pulls[-1]
+    assert "quarantine" in "".join(change.patch for change in pull.files)
+    week = (datetime.now(UTC) + timedelta(days=7)).date().isoformat()
+    assert week in "".join(change.patch for change in pull.files)

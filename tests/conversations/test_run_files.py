@@ -111,15 +111,15 @@ async def test_a_run_shows_its_log_and_files_as_what_they_are(sqlite_url: str, a
         assert f"{run}/files/log.txt?test={quote(ADD, safe='')}#named" in page, "each failing test leads to its line"
 
         # The log: escaped, with anchors; the line of the test is marked, on the second part.
-        shown, text = (
+        page, text = (
             await reader.page(f"{run}/files/log.txt?test={quote(ADD)}"),
             await reader.api(f"{run}/files/log.txt"),
         )
-        assert '<tr id="L1500" class="named"><td class="num"><span id="named"></span><a href="#L1500"' in shown
-        assert f"FAILED {ADD} - boom<" in shown, "without the codes of colors"
-        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown
-        assert "<script>alert" not in shown
-        assert "it names 1 of 2 failing tests, the first " in shown
+        assert '<tr id="L1500" class="named"><td class="num"><span id="named"></span><a href="#L1500"' in page
+        assert f"FAILED {ADD} - boom<" in page, "without the codes of colors"
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+        assert "<script>alert" not in page
+        assert "it names 1 of 2 failing tests, the first " in page
         assert (text["total_lines"], len(text["lines"]), text["next"], text["previous"]) == (1501, 1000, 1001, None)
         assert text["named"] == [{"test": ADD, "line": 1500}]
         assert "".join(part["text"] for part in text["answer"]) == (
@@ -183,15 +183,15 @@ async def test_the_files_of_a_run_are_listed_whatever_becomes_of_its_report(
         uploaded(lab, sha, log, without=("te.xml",))  # its report may still arrive
         lab.bucket.put(f"results/{REPOSITORY}/{LAB}/{TARGET}/{sha}/run-2/log.txt", log["log.txt"])
         lab.upload(sha, {"te.txt": b"not a report"}, artifacts=entries(log))
-        other = "e" * 40
-        uploaded(lab, other, log)  # no commit that labs should test
+        foreign_sha = "e" * 40
+        uploaded(lab, foreign_sha, log)  # no commit that labs should test
         await lab.settle()
         for run, state in (("run-1", "waiting"), ("run-2", "incomplete")):
             twin = await reader.api(f"/r/{REPOSITORY}/runs/{LAB}/{TARGET}/{sha}/{run}")
             assert twin["run"]["state"] == state
             assert [file["name"] for file in twin["files"]["artifacts"]] == ["log.txt"]
         assert "If it is a log, send it as log.txt beside a report" in twin["run"]["reason"]
-        twin = await reader.api(f"/r/{REPOSITORY}/runs/{LAB}/{TARGET}/{other}/run-3")
+        twin = await reader.api(f"/r/{REPOSITORY}/runs/{LAB}/{TARGET}/{foreign_sha}/run-3")
         assert (twin["run"]["state"], twin["files"]) == ("refused", None)
 
 

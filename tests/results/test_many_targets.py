@@ -82,8 +82,8 @@ def check_what_fails_now(filled: ResultsStore, aliases: Aliases) -> None:
         newest, now = filled.read(newest_runs, target_key), now_of[target_key]
         failures = {failing_test.test: SEEN[status_byte(Status.FAILED)] for failing_test in tests}
         known = filled.read(known_flaky_tests, target_key, SUITE, now.sha, failures, aliases)
-        tests = filled.read(seen_tests, target_key, SUITE, now.sha).values()
-        flaky = sum(seen.flaky and seen.status in BAD for seen in tests)
+        seen_there = filled.read(seen_tests, target_key, SUITE, now.sha).values()
+        flaky = sum(seen.flaky and seen.status in BAD for seen in seen_there)
         assert (now.sha, now.suites, now.failing) == (newest[0].sha, 1, total - len(known))
         assert now.known == len(known) + flaky
         since_of = {test.test: test.context.since or test.sha for test in tests if test.test not in known}

@@ -77,6 +77,9 @@ setInterval(showTimes, 60000);
 const zoneNote = document.getElementById("zone");
 if (zoneNote) zoneNote.textContent = `Times count from now; point at one for the exact time (${zone}).`;
 
+// On a phone, the views of a repository scroll: the current one is in sight.
+document.querySelector(".views [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
 // A phone shows each row as a block, and leaves zeros out.
 for (const cell of document.querySelectorAll(".rows td[data-label]"))
   if (cell.textContent.trim() === "0") cell.classList.add("zero");

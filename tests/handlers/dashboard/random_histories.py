@@ -144,10 +144,16 @@ class RandomHistory:
             return "known-failure"
         if not earlier:
             return "failing-uncompared"
-        if test == QUARANTINED or self._explained(point, test):
+        if test == QUARANTINED or self.explained(point, test):
             return "known-failure"
         last = earlier[-1].outcome(test)
         return "still-failing" if last is not None and last.status == "failed" else "new-failure"
+
+    def lasts(self, point: Point, test: str) -> bool:
+        """Say whether a message is due: the two newest runs failed, and flakiness does not explain that."""
+        earlier = self.before(point)
+        both = [candidate.outcome(test) for candidate in (*earlier[-1:], point)]
+        return both == [Outcome("failed")] * 2 and not self.explained(point, test)
 
     def kind(self, point: Point, test: str) -> str:
         """Return the words of the run's page for a failure."""
@@ -158,7 +164,7 @@ class RandomHistory:
             return {"new-failure": "new", "still-failing": "still failing"}.get(state, "nothing to compare with")
         return "quarantined" if test == QUARANTINED and self.before(point) else "known flaky"
 
-    def _explained(self, point: Point, test: str) -> bool:
+    def explained(self, point: Point, test: str) -> bool:
         """Say whether the test was proved flaky, and has not failed more often in a row than that explains."""
         outcomes = [earlier.outcome(test) for earlier in self.before(point)] + [point.outcome(test)]
         ran = [outcome for outcome in outcomes if outcome is not None and outcome.status != "skipped"]

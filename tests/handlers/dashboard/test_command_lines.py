@@ -69,7 +69,7 @@ def test_commands_that_have_not_ended_or_that_nobody_carried_out() -> None:
     assert lines(waiting, effects=(restart("a", state=WAITING),), concluded=job(WAITING))[0][2:4] == (
         "working", "in progress",
     )  # fmt: skip
-    assert lines(planned=job(WAITING, ""))[0][2:4] == ("waiting", "tried 1 times; the bot will try again")
+    assert lines(planned=job(WAITING, ""))[0][2:4] == ("waiting", "tried 1 time; the bot will try again")
     limit = lines(planned=job(text="over the limit of commands an hour"), effects=(restart("reply"),))
     assert limit == [("", "", "refused", "over the limit of commands an hour", "")]
     assert lines(planned=job()) == []  # the comment has no command

@@ -68,6 +68,8 @@ async def test_each_count_is_that_of_the_rows_behind_its_link(site: DashboardSit
     _, _, page = await site.get(view_path(REPOSITORY))
     assert page.index('<p class="answer">') < page.index('<table class="grid"')
     assert page.count('<nav class="next"') == 1
+    # Three of the six failures of a run are new.
+    assert page.count("<i>▲</i>3 of 6</a>") == 1
 
 
 async def test_a_failing_test_is_one_row_with_its_targets(site: DashboardSite) -> None:

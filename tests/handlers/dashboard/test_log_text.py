@@ -87,8 +87,8 @@ def test_the_work_is_bounded_whatever_a_log_repeats() -> None:
     # Each line is compared with the tests that share its rarest word, until there were MOST_STEPS comparisons.
     tests = [f"t.py::test_add[{'+' * number}]" for number in range(400)]
     lines = MOST_STEPS // len(tests)
-    for more, mentions in ((0, 1), (1, 0)):
-        content = b"test_add\n" * (lines - 1 + more) + b"test_add[+++]\n"
+    for extra_lines, mentions in ((0, 1), (1, 0)):
+        content = b"test_add\n" * (lines - 1 + extra_lines) + b"test_add[+++]\n"
         assert len(log(content, *tests).mentions) == mentions
     # Parameters are told apart without a comparison of each line with each of them.
     lines_of_all = b"".join(b"FAILED t.py::test_add[1x%d]\n" % number for number in range(100_000))

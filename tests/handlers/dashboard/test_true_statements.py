@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from nightjar_formats.model import TargetKey
+
+from bot.core.aliases import Aliases
 from bot.core.page_paths import badge_path
+from bot.results.explain.classes import ResultClass
+from bot.results.explain.explainer import explain_test
+from bot.results.store.failures.failures import failures_of_target
 from bot.results.store.store import ResultsStore
 from tests.handlers.dashboard.random_histories import (
     FAILING,
@@ -28,6 +34,7 @@ from tests.handlers.dashboard.random_histories import (
     Point,
     RandomHistory,
     random_history,
+    sha,
 )
 from tests.handlers.dashboard.site import DashboardSite, dashboard_site
 
@@ -68,6 +75,8 @@ async def test_pages_say_what_the_oracle_says(tmp_path: Path) -> None:
             await pages.check_overview()
             await pages.check_runs()
             await pages.check_tests()
+            await pages.check_comparisons()
+            pages.check_explanations()
 
 
 class Pages:
@@ -136,9 +145,9 @@ class Pages:
 
     async def check_tests_of_suite(self, target: str, suite: str) -> None:
         """Compare the cells of single tests and of their folders."""
-        found = await self.json(f"{self.here}/grid?target={LAB}/{target}&suite={suite}&q=::test_")
-        for row in found["rows"]:
-            for commit, cell in zip(found["commits"], row["cells"], strict=True):
+        matching = await self.json(f"{self.here}/grid?target={LAB}/{target}&suite={suite}&q=::test_")
+        for row in matching["rows"]:
+            for commit, cell in zip(matching["commits"], row["cells"], strict=True):
                 if point := self.point(target, suite, commit["sha"]):
                     expected = "infra" if point.broken else self.state_under_name(point, row["folder"])
                     assert cell["state"] == expected, (self.history.repository, target, suite, row["folder"], commit)
@@ -275,6 +284,60 @@ class Pages:
                         expected = "infra" if point.broken else self.history.state(point, test)
                         place = (self.history.repository, target, suite, test, run["sha"])
                         assert run["cell"]["state"] == expected, place
+
+    async def check_comparisons(self) -> None:
+        """Compare the newest run of each suite with the run that a check run compares it with."""
+        for target in TARGETS:
+            for suite in SUITES:
+                head = self.history.newest(target, suite)
+                if head is None or not self.history.before(head):
+                    continue
+                base = self.history.before(head)[-1]
+                commits = f"base={sha(base.commit)}&head={sha(head.commit)}"
+                page = await self.json(f"{self.here}/compare?target={LAB}/{target}&{commits}")
+                (counts,) = (listed["counts"] for listed in page["suites"] if listed["suite"] == suite)
+                failed = [test for test, outcome in head.outcomes.items() if outcome.status == "failed"]
+                kinds = Counter(self.history.kind(head, test) for test in failed)
+                place = (self.history.repository, target, suite)
+                assert counts.get("new-failure", 0) == kinds["new"], place
+                assert counts.get("still-failing", 0) == kinds["still failing"], place
+                assert counts.get("quarantined", 0) == kinds["quarantined"], place
+                flaky = sum(outcome.flaky and outcome.status != "failed" for outcome in head.outcomes.values())
+                assert counts.get("flaky", 0) == kinds["known flaky"] + flaky, place
+
+    def check_explanations(self) -> None:
+        """Compare the class of each failure, and which failures are due to be reported, from the newest runs."""
+        read, aliases = self.site.store.read, Aliases([(OLD_NAME, NEW_NAME)])
+        for target in TARGETS:
+            key = TargetKey(self.history.repository, LAB, target)
+            newest = {suite: point for suite in SUITES if (point := self.history.newest(target, suite))}
+            ancestors = {
+                suite: sha(earlier[-1].commit)
+                for suite, point in newest.items()
+                if (earlier := self.history.before(point))
+            }
+            reported = {
+                failures.suite: failures.began for failures in read(failures_of_target, key, ancestors, aliases)
+            }
+            for suite, point in newest.items():
+                failed = [test for test, outcome in point.outcomes.items() if outcome.status == "failed"]
+                lasting = {test for test in failed if self.history.lasts(point, test)}
+                assert {failure.test for failure in reported[suite]} == lasting, (key, suite)
+                for test in failed:
+                    explanations = read(explain_test, key, sha(point.commit), test, aliases)
+                    (of_class,) = (explanation.of_class for explanation in explanations if explanation.suite == suite)
+                    is_known = point.outcomes[test].flaky or self.history.explained(point, test)
+                    place = (key, suite, test)
+                    if is_known:
+                        assert of_class is ResultClass.KNOWN_FLAKY, place
+                    elif not self.history.before(point):
+                        assert of_class is ResultClass.UNJUDGED, place
+                    elif lasting.intersection([test]):
+                        assert of_class in (ResultClass.REGRESSION, ResultClass.NEVER_PASSED), place
+                    else:
+                        last = self.history.before(point)[-1].outcome(test)
+                        is_still = last is not None and last.status == "failed"
+                        assert of_class is (ResultClass.STILL_FAILING if is_still else ResultClass.NEW_FAILURE), place
 
 
 COUNTED = re.compile(r"(\d+) (new failure|known flaky|still failing)")

@@ -73,6 +73,7 @@ def test_runs(
     unlinked = _read_unlinked(connection, lines, rows, suite, reported)
     runs_of_series: dict[int, list[TestRun]] = {series: [] for series in lines}
     outcomes = {series: _LinkedOutcomes(traced.get(series, ()), test) for series in lines}
+    other_names = grid_range.aliases.others(test)
     for row, earlier in with_earlier(rows, previous):
         series, line = row["series_id"], lines[row["series_id"]]
         bare_runs = reported.get((line.target_id, row["sha"], suite), [])
@@ -83,7 +84,7 @@ def test_runs(
         # The history of a test has linked points only; at another point, its outcome is read from the columns.
         if row["id"] in unlinked:
             # It may have another name at this very commit.
-            for candidate in dict.fromkeys((name, *outcomes[series].names)):
+            for candidate in dict.fromkeys((name, *outcomes[series].names, *other_names)):
                 ordinal = find_ordinal(connection, line.row, candidate)
                 status = ABSENT if ordinal is None else at(unlinked[row["id"]], ordinal)
                 if status != ABSENT:

@@ -39,7 +39,7 @@ class SuiteOnTarget:
 class LinkedPoint:
     """A complete run of the nightly branch with usable results. `committed_at` is in seconds since 1970.
 
-    `failed` is how many tests failed, explained failures included, `passed` how many passed; None if that is not stored.
+    `failed` is how many tests failed, explained failures included, `passed` how many passed; None if not stored.
     """
 
     id: int
