@@ -4,34 +4,22 @@ from __future__ import annotations
 
 import random
 
-from nightjar_formats.columns import SEEN
-from nightjar_formats.columns import at
-from nightjar_formats.columns import status_byte
-from nightjar_formats.model import BAD
-from nightjar_formats.model import Status
-from nightjar_formats.model import TargetKey
+from nightjar_formats.columns import SEEN, at, status_byte
+from nightjar_formats.model import BAD, Status, TargetKey
 
-from bot.core.aliases import NO_ALIASES
-from bot.core.aliases import Aliases
+from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.flaky import WINDOW
 from bot.results.store.commit import seen_tests
 from bot.results.store.failures.failing_now import targets_now
-from bot.results.store.failures.failures import failing_tests
-from bot.results.store.failures.failures import newest_runs
-from bot.results.store.grid.grid import grid_of
-from bot.results.store.grid.grid import runs_of_test
+from bot.results.store.failures.failures import failing_tests, newest_runs
+from bot.results.store.grid.grid import grid_of, runs_of_test
 from bot.results.store.grid.rows import GridRange
-from bot.results.store.history.flakiness import flakiness_of_tests
-from bot.results.store.history.flakiness import known_flaky_tests
+from bot.results.store.history.flakiness import flakiness_of_tests, known_flaky_tests
 from bot.results.store.history.history import history
 from bot.results.store.store import ResultsStore
-from bot.results.store.tables.cells import FAILS
-from bot.results.store.tables.cells import KNOWN
+from bot.results.store.tables.cells import FAILS, KNOWN
 from bot.results.store.tables.names import all_names
-from tests.results.uploads import LAB
-from tests.results.uploads import REPOSITORY
-from tests.results.uploads import SUITE
-from tests.results.uploads import Upload
+from tests.results.uploads import LAB, REPOSITORY, SUITE, Upload
 
 TARGETS = ("adreno", "hexagon")
 RUNS = 50
