@@ -21,6 +21,7 @@ from nightjar_formats.columns.attempts import AttemptGroups, worse
 from nightjar_formats.columns.text_packs import LEVEL, TextPack, TextPacker
 from nightjar_formats.items import first_of
 from nightjar_formats.limits import MAX_MESSAGE, MAX_NAME, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
+from nightjar_formats.measurements import Measurement
 from nightjar_formats.model import BAD, Case, Status, Trouble
 from nightjar_formats.readers.causes import cause, distinguishing_line, failure_cause
 from nightjar_formats.readers.junit.case_runs import MOST_TIMES, CaseOrRun, CaseRun, one_by_one, seconds_of
@@ -70,6 +71,7 @@ class Columns:
     `texts`: the number of each failure's text by its SHA-256. Numbers count from 1, in the order of the texts in
     `packs`, which may contain a text twice.
     `lines`: for the numbers of some reasons, the line of the text that says more than the message.
+    `measurements`: for each test that has some, what it measured.
     """
 
     names: list[bytes] = field(default_factory=list)
@@ -79,6 +81,7 @@ class Columns:
     texts: dict[bytes, int] = field(default_factory=dict)
     packs: list[TextPack] = field(default_factory=list)
     lines: dict[int, str] = field(default_factory=dict)
+    measurements: dict[int, tuple[Measurement, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return how many tests there are."""
@@ -87,20 +90,20 @@ class Columns:
     def __getstate__(self) -> tuple[object, ...]:
         """Return the state with positions instead of hashes, which mean nothing in another process."""
         place = {key: number for number, key in enumerate(self.tests)}
-        reasons = {place[key]: reason for key, reason in self.reasons.items()}
         return (
             self.names,
             array("H", self.tests.values()).tobytes(),
-            reasons,
+            {place[key]: reason for key, reason in self.reasons.items()},
             self.whys,
             self.texts,
             self.packs,
             self.lines,
+            {place[key]: measurements for key, measurements in self.measurements.items()},
         )
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         """Restore the state with the hashes of this process."""
-        self.names, tests, reasons, self.whys, self.texts, self.packs, self.lines = state
+        self.names, tests, reasons, self.whys, self.texts, self.packs, self.lines, measurements = state
         keys = [hash(name) for name in read_names(self.names)]
         numbers = memoryview(tests).cast("H")
         if len(numbers) != len(keys):
@@ -109,6 +112,7 @@ class Columns:
         if len(self.tests) < len(keys):
             raise Refused(texts.SAME_NAME)
         self.reasons = {keys[number]: reason for number, reason in reasons.items()}
+        self.measurements = {keys[number]: measured for number, measured in measurements.items()}
 
 
 def split(packed: int) -> tuple[int, int]:
