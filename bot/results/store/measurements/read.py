@@ -62,17 +62,21 @@ _OF_TESTS = sa.select(
     _MEASUREMENTS.c.suite_id == sa.bindparam("suite"),
     _MEASUREMENTS.c.ordinal.in_(sa.bindparam("ordinals", expanding=True)),
 )
-_NEWEST = (
-    sa.select(_POINTS.c.series_id, _POINTS.c.sha, _POINTS.c.committed_at)
-    .where(_POINTS.c.series_id == sa.bindparam("series"), _POINTS.c.linked)
-    .order_by(_POINTS.c.committed_at.desc(), _POINTS.c.sha.desc())
-    .limit(sa.bindparam("limit"))
-    .subquery()
+_NEWER = schema.points.alias()
+_OLDEST = (
+    sa.select(_NEWER.c.committed_at)
+    .where(_NEWER.c.series_id == sa.bindparam("series"), _NEWER.c.linked)
+    .order_by(_NEWER.c.committed_at.desc(), _NEWER.c.sha.desc())
+    .limit(1)
+    .offset(sa.bindparam("others"))
+    .scalar_subquery()
 )
 _NIGHTS = (
-    sa.select(_NEWEST.c.committed_at, _NEWEST.c.sha, _RUNS.c.id, _NUMBERS.c.block, _NUMBERS.c.numbers)
-    .join(_RUNS, sa.and_(_RUNS.c.target_id == sa.bindparam("target"), _RUNS.c.sha == _NEWEST.c.sha))
-    .join(_NUMBERS, sa.and_(_NUMBERS.c.series_id == _NEWEST.c.series_id, _NUMBERS.c.run_id == _RUNS.c.id))
+    sa.select(_POINTS.c.committed_at, _POINTS.c.sha, _RUNS.c.id, _NUMBERS.c.block, _NUMBERS.c.numbers)
+    .join(_RUNS, sa.and_(_RUNS.c.target_id == sa.bindparam("target"), _RUNS.c.sha == _POINTS.c.sha))
+    .join(_NUMBERS, sa.and_(_NUMBERS.c.series_id == _POINTS.c.series_id, _NUMBERS.c.run_id == _RUNS.c.id))
+    .where(_POINTS.c.series_id == sa.bindparam("series"), _POINTS.c.linked)
+    .where(_POINTS.c.committed_at >= sa.func.coalesce(_OLDEST, 0.0))
     .where(_NUMBERS.c.block.in_(sa.bindparam("blocks", expanding=True)))
 )
 
@@ -130,7 +134,7 @@ def _nights(
     connection: sa.Connection, suite: SuiteOnTarget, blocks: Collection[int], limit: int
 ) -> Iterable[tuple[float, str, int, int, bytes]]:
     """Return the blocks at nightly commits: each with the position of the commit, its run and its own number."""
-    parameters = {"series": suite.series, "target": suite.target_id, "blocks": sorted(blocks), "limit": limit}
+    parameters = {"series": suite.series, "target": suite.target_id, "blocks": sorted(blocks), "others": limit - 1}
     return map(tuple, connection.execute(_NIGHTS, parameters))
 
 

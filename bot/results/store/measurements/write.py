@@ -87,7 +87,7 @@ def lay_out_numbers(connection: sa.Connection, suite: SuiteRow, measured: Measur
         for measurement in measurements
     }
     placed = placed_measurements(connection, suite)
-    count = len(placed)
+    count = max((position for position, _ in placed.values()), default=-1) + 1
     # By metric, so that a block has numbers of one kind: they compress better.
     added = {
         (ordinal, metric): Placed(position, decimal_of(numbers[ordinal, metric]))
