@@ -113,7 +113,6 @@ _JSON = (
     _json("the JSON of ESLint", "write JUnit, as in eslint --format junit", "filePath messages errorCount"),
     _json("SARIF", _NO_TESTS, "runs version"),
     _json("the JSON of coverage.py", _NO_TESTS, "meta files totals"),
-    _json("the JSON of Google Benchmark", _NO_TESTS, "context benchmarks"),
 )
 
 _TEXTS = (
