@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import sqlite3
 import struct
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -162,6 +164,28 @@ def test_a_series_is_read_from_one_block_a_night_by_indices(store: ResultsStore)
     work()  # reads the names, which a process caches
     statements, scans = whole_tables_read(work)
     assert (statements, scans) == (STATEMENTS, [])
+
+
+def test_numbers_before_the_newest_nights_cost_a_series_nothing(tmp_path: Path) -> None:
+    upload = Upload(1, {"test_a": "passed"}, measured={"test_a": latency(1.0)})
+
+    def steps(connection: sa.Connection) -> int:
+        counted = list[int]()
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        driver.set_progress_handler(lambda: counted.append(1), 1)
+        assert len(measured_series(connection, ABOUT, SUITE, "test_a", "latency", limit=10)) == 10
+        driver.set_progress_handler(None, 0)
+        return len(counted)
+
+    with closing(ResultsStore(f"sqlite:///{tmp_path}/nightjar.db")) as store:
+        store.open()
+        for night in range(50, 60):
+            put(store, replace(upload, commit=night))
+        alone = store.read(steps)
+        for commit in range(10, 50):
+            put(store, replace(upload, commit=commit, mainline=False, pull_request=commit))
+        assert store.read(steps) < 1.2 * alone
 
 
 def test_measurements_whose_names_differ_in_every_run_are_refused(database_url: str) -> None:

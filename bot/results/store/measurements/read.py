@@ -6,7 +6,7 @@ No statement scans a table: a series of a thousand nights is read from a thousan
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -75,11 +75,18 @@ _OLDEST = (
 )
 _NIGHTS = (
     sa.select(_POINTS.c.committed_at, _POINTS.c.sha, _RUNS.c.id, _NUMBERS.c.block, _NUMBERS.c.numbers)
-    .join(_RUNS, sa.and_(_RUNS.c.target_id == sa.bindparam("target"), _RUNS.c.sha == _POINTS.c.sha))
-    .join(_NUMBERS, sa.and_(_NUMBERS.c.series_id == _POINTS.c.series_id, _NUMBERS.c.run_id == _RUNS.c.id))
+    # Outer joins keep the order: otherwise SQLite would begin with all numbers, most of which are of pull requests.
+    .outerjoin(_RUNS, sa.and_(_RUNS.c.target_id == sa.bindparam("target"), _RUNS.c.sha == _POINTS.c.sha))
+    .outerjoin(
+        _NUMBERS,
+        sa.and_(
+            _NUMBERS.c.series_id == _POINTS.c.series_id,
+            _NUMBERS.c.block.in_(sa.bindparam("blocks", expanding=True)),
+            _NUMBERS.c.run_id == _RUNS.c.id,
+        ),
+    )
     .where(_POINTS.c.series_id == sa.bindparam("series"), _POINTS.c.linked)
     .where(_POINTS.c.committed_at >= sa.func.coalesce(_OLDEST, 0.0))
-    .where(_NUMBERS.c.block.in_(sa.bindparam("blocks", expanding=True)))
 )
 
 
@@ -124,6 +131,8 @@ def measured_series(
         return []
     nights = []
     for committed_at, sha, run, block, blob in _nights(connection, on_target, by_block, limit):
+        if blob is None:
+            continue
         data, commit = read_block(blob), (committed_at, sha)
         for since, until, slot, base, metric in by_block[block]:
             if since <= commit < until and (value := number_in(data, slot, base)) is not None:
@@ -136,8 +145,11 @@ def measured_series(
 
 def _nights(
     connection: sa.Connection, suite: SuiteOnTarget, blocks: Collection[int], limit: int
-) -> Iterable[tuple[float, str, int, int, bytes]]:
-    """Return the blocks at nightly commits: each with the position of the commit, its run and its own number."""
+) -> Sequence[sa.Row[float, str, int, int, bytes | None]]:
+    """Return the blocks at nightly commits: each with the position of the commit, its run and its own number.
+
+    Runs without such a block have None.
+    """
     parameters = {"series": suite.series, "target": suite.target_id, "blocks": sorted(blocks), "others": limit - 1}
     return connection.execute(_NIGHTS, parameters).all()
 
