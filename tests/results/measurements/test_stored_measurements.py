@@ -26,7 +26,7 @@ from bot.results.store.measurements.read import (
     metrics_of_target,
     metrics_of_test,
 )
-from bot.results.store.measurements.write import Metric
+from bot.results.store.measurements.write import SuiteMetric
 from bot.results.store.store import ResultsStore
 from bot.results.store.tables import schema
 from tests.results.measurements.corpus import MeasuringDevice
@@ -138,13 +138,13 @@ def test_what_is_measured_is_followed_through_renames_repetitions_and_other_unit
     }
     assert renaming.read(measurements_of_run, replace(again, run_id="3").run.key) == {}
     assert renaming.read(metrics_of_test, REPOSITORY, SUITE, "test_new") == [
-        Metric("delegated_nodes", "nodes", Better.HIGHER),
-        Metric("latency", "ms", Better.LOWER),
-        Metric("latency", "s", Better.LOWER),
+        SuiteMetric("delegated_nodes", "nodes", Better.HIGHER),
+        SuiteMetric("latency", "ms", Better.LOWER),
+        SuiteMetric("latency", "s", Better.LOWER),
     ]
     assert renaming.read(metrics_of_target, ABOUT) == {
-        SUITE: {Metric("latency", "s", Better.LOWER): 1},
-        "relax": {Metric("latency", "ms", Better.LOWER): 1},
+        SUITE: {SuiteMetric("latency", "s", Better.LOWER): 1},
+        "relax": {SuiteMetric("latency", "ms", Better.LOWER): 1},
     }
 
 

@@ -16,7 +16,7 @@ from nightjar_formats.model import RunKey, TargetKey
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.store.history.series_names import series_names
 from bot.results.store.measurements.number_blocks import BLOCK, Decimal, number_in, read_block, slots_in
-from bot.results.store.measurements.write import Metric, blocks_of_runs, count_of, metrics_of, placed_measurements
+from bot.results.store.measurements.write import SuiteMetric, blocks_of_runs, count_of, metrics_of, placed_measurements
 from bot.results.store.tables import names, runs, schema
 from bot.results.store.tables.names import SuiteRow, all_names, find_ordinal
 from bot.results.store.tables.points import (
@@ -44,7 +44,7 @@ class MeasuredNight(NamedTuple):
     better: Better
 
 
-_Night = tuple[Position, int, float, Metric]
+_Night = tuple[Position, int, float, SuiteMetric]
 """A commit, the number of its run, and a value of a metric."""
 
 
@@ -52,7 +52,7 @@ class _Stored(NamedTuple):
     """Where the numbers of a measurement are, and what its test was called: `ordinal`."""
 
     ordinal: int
-    metric: Metric
+    metric: SuiteMetric
     position: int
     base: Decimal
 
@@ -90,7 +90,7 @@ _NIGHTS = (
 )
 
 
-def metrics_of_test(connection: sa.Connection, repository: str, suite: str, test_id: str) -> list[Metric]:
+def metrics_of_test(connection: sa.Connection, repository: str, suite: str, test_id: str) -> list[SuiteMetric]:
     """Return what a test ever measured under its present name, on any target, sorted."""
     row = names.find(connection, repository, suite)
     ordinal = None if row is None else find_ordinal(connection, row, test_id)
@@ -122,7 +122,7 @@ def measured_series(
     spans = defaultdict[int, list[tuple[Position, Position]]](list)
     for name_then, since, until in names_then.spans(ordinal):
         spans[name_then].append((since, until))
-    by_block = defaultdict[int, list[tuple[Position, Position, int, Decimal, Metric]]](list)
+    by_block = defaultdict[int, list[tuple[Position, Position, int, Decimal, SuiteMetric]]](list)
     for name_then, metric, position, base in _stored(connection, on_target.row, spans):
         if metric.name == name:
             block, slot = divmod(position, BLOCK)
@@ -200,7 +200,7 @@ def measurements_of_run(connection: sa.Connection, key: RunKey) -> dict[str, tup
     return {test: tuple(sorted(measurements)) for test, measurements in sorted(measured.items())}
 
 
-def metrics_of_target(connection: sa.Connection, target: TargetKey) -> dict[str, dict[Metric, int]]:
+def metrics_of_target(connection: sa.Connection, target: TargetKey) -> dict[str, dict[SuiteMetric, int]]:
     """Return what the tests of each suite measured at its newest nightly commit on a target, and how many tests did."""
     suites = suites_on_targets(connection, target.repository, target.lab, target.target)
     newest = newest_points(connection, [suite.series for suite in suites], 1)
