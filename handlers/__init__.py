@@ -37,6 +37,7 @@ MODULES = (
     "handlers.cc_reviewers.feature",
     "handlers.results.feature",
     "handlers.regressions.feature",
+    "handlers.digest.feature",
     "handlers.device_tests.feature",
     "handlers.labs.feature",
     "handlers.tracking_branches.feature",
@@ -58,6 +59,7 @@ MODULES = (
     "handlers.stale_reviews.feature",
     "handlers.docker_update.feature",
     "handlers.dashboard.feature",
+    "handlers.mute.feature",
     "handlers.operate.feature",
     "handlers.help.feature",
 )

@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ class BotProcess:
     `environment` has the bot's variables; from our own environment it gets only what any program needs. `options` are
     further options of the command. `output` is everything that it printed, and `logs` are the JSON lines in that.
     `module` runs in place of `bot` if a test cannot wait as long as the bot does, and `launch` starts the process.
-    `port` 0 is any free port.
+    `port` 0 is any free port. `report` gets each printed line.
     """
 
     def __init__(
@@ -45,6 +45,7 @@ class BotProcess:
         module: str = "bot",
         launch: Launch = launch,
         port: int = 0,
+        report: Callable[[str], object] | None = None,
     ) -> None:
         self.environment = dict(environment)
         self.config = config
@@ -53,6 +54,7 @@ class BotProcess:
         self.module = module
         self.launch = launch
         self.port = port
+        self.report = report
         self.logs: list[dict[str, Any]] = []
         self.output: list[str] = []
         self._process: Program | None = None
@@ -137,6 +139,8 @@ class BotProcess:
         async for raw in process.stdout:
             line = raw.decode(errors="replace").rstrip("\n")
             self.output.append(line)
+            if self.report is not None:
+                self.report(line)
             try:
                 entry = json.loads(line)
             except ValueError:

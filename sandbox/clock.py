@@ -30,9 +30,9 @@ class Clock:
         self._catch_up()
 
     @contextmanager
-    def stopped(self) -> Iterator[None]:
-        """Stop the clock while the block runs, so that everything in it happens at the same time."""
-        self._stopped = self._exactly()
+    def stopped(self, moment: datetime | None = None) -> Iterator[None]:
+        """Stop the clock while the block runs, now or at a moment, so that everything in it happens at that time."""
+        self._stopped = moment or self._exactly()
         try:
             yield
         finally:

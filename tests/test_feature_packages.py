@@ -93,6 +93,33 @@ async def test_a_package_that_cannot_be_loaded_is_named_in_one_line(
     assert (finished.status, finished.out, finished.err.splitlines()) == (1, "", [line])
 
 
+@pytest.mark.parametrize(
+    ("module", "code", "line"),
+    [
+        ("config", "from handlers.merge.config import KEYS\n", "two features declare the key merge of app.yaml"),
+        (
+            "feature",
+            "from handlers.merge.feature import FEATURE\n",
+            "the command 'merge' of 'merge' already means 'merge'",
+        ),
+    ],
+)
+async def test_a_package_that_declares_what_exists_is_refused_in_one_line(
+    module: str, code: str, line: str, tmp_path: Path
+) -> None:
+    """It ended with a traceback."""
+    await asyncio.to_thread(write_broken, tmp_path, "nightjar_broken.feature")
+    package = tmp_path / "nightjar_broken"
+    (package / "config.py").write_text("KEYS = ()\n")
+    (package / "feature.py").write_text("from bot.feature import Feature\n\nFEATURE = Feature(name='broken')\n")
+    (package / f"{module}.py").write_text(code)
+    private_key = GitHubSandbox().create_app("nightjar", webhook_secret=SECRET).private_key
+    app = {"GITHUB_APP_ID": "1", "GITHUB_PRIVATE_KEY": private_key, "GITHUB_WEBHOOK_SECRET": SECRET}
+    finished = await run("serve", env={"PYTHONPATH": str(tmp_path), **app}, cwd=tmp_path, launch=launch)
+    assert finished.status == 1
+    assert finished.err.splitlines() == [line]
+
+
 def write_broken(folder: Path, point: str) -> None:
     """Install a package whose module cannot be imported, and write an app.yaml."""
     (folder / "app.yaml").write_text("repositories:\n  octocat/compiler:\n")

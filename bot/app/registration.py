@@ -35,8 +35,8 @@ NEEDS = (
         "pull_requests",
         "Pull requests",
         "write",
-        "read pull requests and reviews, request reviews, use the merge queue, open the pull request of "
-        "`docker_update`",
+        "read pull requests and reviews, request reviews, use the merge queue, open the pull requests of "
+        "`docker_update` and `mute`",
     ),
     Permission(
         "issues",
@@ -64,9 +64,9 @@ NEEDS = (
         "contents",
         "Contents",
         "write",
-        "merge, and move the nightly branch, the last good branch and the branch of `docker_update`; nothing else is "
-        "written. Reads pushes, commits of branches, branch protection and names of files, and the content of "
-        "`.github/nightjar.yaml`, pull request templates, and the lists of required tests and images only",
+        "merge, and move the nightly branch, the last good branch and the branches of `docker_update` and `mute`; "
+        "nothing else is written. Reads pushes, commits of branches, branch protection and names of files, and the "
+        "content of `.github/nightjar.yaml`, pull request templates, and the lists of required tests and images only",
     ),
     Permission(
         "members", "Members, of the organization", "read", "`cc @octo-org/hexagon`; optional if you don't use teams"

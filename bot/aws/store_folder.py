@@ -11,10 +11,11 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import BinaryIO
 
 from bot.aws import texts
@@ -32,7 +33,7 @@ RUN_FOLDERS = "*/*/*/*/*/*"
 """The folders of runs below the prefix: OWNER, NAME, LAB, TARGET, SHA, RUN."""
 DAY = 86400.0
 STORED_DAYS = 90
-"""Days after which a run's files are removed; its results stay in the database."""
+"""Days after which the files of a run of an unknown repository are removed; its results stay in the database."""
 ABANDONED_DAYS = 2
 """Days after which files without a manifest are removed: an upload may be resumed for one day."""
 
@@ -131,18 +132,24 @@ class StoreFolder(LocalFolder):
         except OSError as error:
             raise UserError(texts.UNWRITABLE.format(key=path, reason=error.strerror)) from None
 
-    async def remove_old(self, prefix: str) -> int:
-        """Remove the files of old runs and of uploads that were abandoned; return how many runs."""
-        return await in_thread(partial(self._remove_old, prefix))
+    async def remove_old(self, prefix: str, kept_seconds: Mapping[str, float] = MappingProxyType({})) -> int:
+        """Remove the files of old runs and of uploads that were abandoned; return how many runs.
 
-    def _remove_old(self, prefix: str) -> int:
+        `kept_seconds` says by OWNER/NAME how long the files of a repository's runs stay, else STORED_DAYS.
+        """
+        return await in_thread(partial(self._remove_old, prefix, kept_seconds))
+
+    def _remove_old(self, prefix: str, kept_seconds: Mapping[str, float]) -> int:
         removed, moment = 0, self._clock()
         for path in (self._root / INCOMING).iterdir():
             if _age(path, moment) > ABANDONED_DAYS * DAY:
                 path.unlink(missing_ok=True)
         for folder in (self._root / prefix).glob(RUN_FOLDERS):
-            days = STORED_DAYS if (folder / MANIFEST).exists() else ABANDONED_DAYS
-            if folder.is_dir() and _age(folder, moment) > days * DAY:
+            repository = "/".join(folder.relative_to(self._root / prefix).parts[:2])
+            age_limit = ABANDONED_DAYS * DAY
+            if (folder / MANIFEST).exists():
+                age_limit = kept_seconds.get(repository, STORED_DAYS * DAY)
+            if folder.is_dir() and _age(folder, moment) > age_limit:
                 shutil.rmtree(folder, ignore_errors=True)
                 removed += 1
         return removed

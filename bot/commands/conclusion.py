@@ -45,6 +45,8 @@ class CommandResults:
     items: tuple[Item, ...]
     edited: bool = False
     """Whether the event is an edit: then the bot may have reacted to the earlier text already."""
+    by: str = ""
+    """The login of the person; empty in a job of an earlier release."""
 
     @classmethod
     def of(cls, comment: UserComment, items: Sequence[Item]) -> CommandResults:
@@ -58,6 +60,7 @@ class CommandResults:
             written_at=comment.written_at,
             items=tuple(items),
             edited=not comment.created,
+            by=comment.sender.login,
         )
 
 

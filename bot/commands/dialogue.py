@@ -230,7 +230,13 @@ class Dialogue:
     async def conclude(self, context: Context, results: CommandResults, outcomes: EffectOutcomes) -> Plan:
         """End a comment's commands: let each command conclude, answer, and react."""
         failed, count = len(outcomes.failures), len(outcomes.ended)
-        reason = texts.WHY_SOME_FAILED.format(failed=failed, count=count) if failed else texts.WHY_ALL_APPLIED
+        undone = sum(not item.done for item in results.items)
+        if failed:
+            reason = texts.WHY_SOME_FAILED.format(failed=failed, count=count)
+        elif undone:
+            reason = texts.WHY_NOT_DONE.format(undone=undone, count=len(results.items))
+        else:
+            reason = texts.WHY_ALL_APPLIED
         page = pull_page_url(context, results.number)
         return Plan(decide_conclusion(results, outcomes, self._conclusions, page), why=reason)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rapidfuzz import fuzz
 
+from bot.core.errors import DeclarationError
 from bot.core.patterns import normalized
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Match:
 
 
 class CommandRegistry:
-    """All commands. Raises ValueError if two commands share a name or a phrase."""
+    """All commands. Raises DeclarationError if two commands share a name or a phrase."""
 
     def __init__(self, specs: Iterable[CommandSpec]) -> None:
         self._specs: dict[str, CommandSpec] = {}
@@ -114,8 +115,8 @@ class CommandRegistry:
         key = tuple(folded(phrasing).split())
         taken = self._commands.get(key) or self._phrases.get(key)
         if taken or not key:
-            fault = f"already means {taken.name!r}" if taken else "is empty"
-            raise ValueError(f"{phrasing!r} of {spec.name!r} {fault}")
+            fault = f"already means '{taken.name}'" if taken else "is empty"
+            raise DeclarationError(f"the command '{phrasing}' of '{spec.name}' {fault}")
         table[key] = spec
 
     def __iter__(self) -> Iterator[CommandSpec]:

@@ -68,6 +68,7 @@ WHY_ONLY_TYPOS = "the comment has no valid command, and its author may not run a
 WHY_NO_COMMAND = "planning failed, and the comment has no valid command"
 WHY_NOT_PLANNED = "planning the commands failed"
 WHY_ALL_APPLIED, WHY_SOME_FAILED = "all effects were applied", "{failed} of {count} effects failed"
+WHY_NOT_DONE = "commands that were not carried out: {undone} of {count}; the answer says why"
 WHY_OVER_LIMIT = "over the limit of commands an hour"
 WHY_SILENT = "the bot already answered this in the last hour"
 WHY_ONLY_REACTION = "an earlier answer on this pull request explained who may run commands"

@@ -14,6 +14,7 @@ from bot.config.own_file import REPOSITORY_FILE
 from bot.config.repository_keys import ConfigKey, RepositoryKey, ValidatedKeys
 from bot.config.texts import BRANCH_IN_USE
 from bot.config.types import RepositoryEntry, Section
+from bot.core.errors import DeclarationError
 
 OWN_KEYS: tuple[RepositoryKey[Any], ...] = (API, REPOSITORY_FILE)
 """The keys of a repository that belong to the program."""
@@ -72,13 +73,13 @@ def _check_names(keys: Sequence[RepositoryKey[Any]]) -> None:
     names, timers = set[str](), set[str]()
     for key in keys:
         if key.name in names:
-            raise ValueError(DECLARED_TWICE.format(name=key.name))
+            raise DeclarationError(DECLARED_TWICE.format(name=key.name))
         if hasattr(RepositoryConfig, key.name):
-            raise ValueError(RESERVED.format(name=key.name))
+            raise DeclarationError(RESERVED.format(name=key.name))
         names.add(key.name)
         if isinstance(key, ConfigKey) and key.timer:
             if key.timer in timers:
-                raise ValueError(TIMER_TWICE.format(name=key.timer))
+                raise DeclarationError(TIMER_TWICE.format(name=key.timer))
             timers.add(key.timer)
 
 

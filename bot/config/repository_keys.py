@@ -10,7 +10,7 @@ from pydantic import Field
 from bot.config.jenkins import JenkinsServer
 from bot.config.keys import Keys
 from bot.config.places import Place
-from bot.config.types import SHARED, Section
+from bot.config.types import JOINED, SHARED, Section
 
 K = TypeVar("K", bound=Keys)
 V = TypeVar("V")
@@ -43,7 +43,7 @@ class RepositoryKey(Generic[V_co]):
 
     `annotation` is the type of its values for pydantic, `default` the value if the key is missing. `description` and
     `example` are for the schema and the docs; `position` says where they list the key. With `shared`, a repository's
-    own file may set the key too (`bot.config.types.Shared`).
+    own file may set the key too (`bot.config.types.Shared`); with `joined`, its list is added to that of app.yaml.
 
     `check` gets the value and the keys with a lower position. It raises ValueError for a contradiction, or an error of
     type `LACKING` if a key is missing beside it. `check_app` does the same with the valid keys beside `repositories`.
@@ -59,11 +59,14 @@ class RepositoryKey(Generic[V_co]):
         example: object,
         position: int = AFTER_ALL,
         shared: bool = False,
+        joined: bool = False,
         check: Callable[[V_co, ValidatedKeys], None] | None = None,
         check_app: Callable[[V_co, Mapping[str, Any]], None] | None = None,
     ) -> None:
         self.name = name
-        self.annotation = Annotated[annotation, SHARED] if shared else annotation
+        if joined:
+            annotation = Annotated[annotation, JOINED]
+        self.annotation = Annotated[annotation, SHARED] if shared or joined else annotation
         self.field = Field(default=default, description=description, examples=[example])
         self.position = position
         self.example = example

@@ -14,11 +14,12 @@ from typing import Annotated, Any, cast, get_args
 
 from pydantic import BaseModel, Field, create_model
 from pydantic.fields import FieldInfo
+from pydantic_core import to_jsonable_python
 
 from bot.config.keys import Keys, key_types, model_of
 from bot.config.model import RepositoryConfig
 from bot.config.own_file import REPOSITORY_FILE
-from bot.config.types import SHARED, Section
+from bot.config.types import JOINED, SHARED, Section
 
 PATH = ".github/nightjar.yaml"
 """Where the file is in a repository."""
@@ -76,7 +77,10 @@ def file_model(model: type[RepositoryConfig]) -> type[Keys]:
 @cache
 def switches(model: type[RepositoryConfig]) -> frozenset[str]:
     """Return the keys of the features that the file may switch on and off."""
-    return frozenset(name for name, annotation in key_types(model).items() if SHARED in get_args(annotation))
+    notes_of = {name: get_args(annotation)[1:] for name, annotation in key_types(model).items()}
+    return frozenset(
+        name for name, notes in notes_of.items() if SHARED in notes and any(isinstance(note, Section) for note in notes)
+    )
 
 
 def files_for(config: RepositoryConfig, *keys: str) -> str:
@@ -96,7 +100,7 @@ def _has(model: type[BaseModel], keys: tuple[str, ...]) -> bool:
 
 
 def overlaid(config: RepositoryConfig, file_keys: Keys) -> RepositoryConfig:
-    """Return the settings of a repository: its own file over app.yaml, key by key.
+    """Return the settings of a repository: its own file over app.yaml, key by key; lists of joined keys are added.
 
     A feature that is off in app.yaml stays off, unless the file may enable it.
     """
@@ -107,6 +111,8 @@ def overlaid(config: RepositoryConfig, file_keys: Keys) -> RepositoryConfig:
 
 def _over(config: RepositoryConfig, file_keys: Keys, name: str) -> Any:
     section, written = getattr(config, name), getattr(file_keys, name)
+    if JOINED in get_args(key_types(type(config))[name]):
+        return (*section, *written)
     if not isinstance(written, Keys):
         return written
     if section is None:
@@ -129,7 +135,7 @@ def settings(config: RepositoryConfig) -> dict[str, str]:
     model = type(config)
     for name, annotation in key_types(file_model(model)).items():
         value, section = getattr(config, name), model_of(annotation)
-        if section is None:
+        if section is None or isinstance(value, tuple):  # a list of mappings is one value
             values[name] = _as_json(value)
             continue
         if name in switches(model):
@@ -140,5 +146,4 @@ def settings(config: RepositoryConfig) -> dict[str, str]:
 
 
 def _as_json(value: Any) -> str:
-    plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
-    return json.dumps(plain, ensure_ascii=False)
+    return json.dumps(to_jsonable_python(value), ensure_ascii=False)

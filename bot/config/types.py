@@ -78,6 +78,14 @@ Shared = Annotated[_Value, SHARED]
 """The type of a key that `.github/nightjar.yaml` may set too (`bot.config.shared`). Such a key must not give access to
 anything that the operator has not granted: credentials, a place to write to, or a schedule."""
 
+
+class _Joined:
+    """Marks a shared key whose list in the repository's own file is added to that of app.yaml."""
+
+
+JOINED = _Joined()
+"""Beside SHARED, on a list: the items of both files are in force, those of app.yaml first."""
+
 REPOSITORY_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}/\.{0,99}[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$"
 RepositoryName = Annotated[
     str,

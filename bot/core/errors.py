@@ -109,3 +109,7 @@ class SettingsError(Exception):
 
 class StartError(Exception):
     """A process cannot start, or had to end; the text is one line for the operator."""
+
+
+class DeclarationError(StartError, ValueError):
+    """Features declare the same name, or one that is taken: one of another package may, and the operator must know."""

@@ -98,6 +98,10 @@ class PullRequest:
     """The repository of the head branch, a fork or the same; 0 if it was deleted."""
     head_branch: str = ""
     """The head branch, in any repository."""
+    merged_at: str = ""
+    """When it was merged, in ISO 8601; empty if it was not."""
+    merged_by: str = ""
+    """The login of the person who merged it; lists of pull requests lack it."""
 
     @classmethod
     def of(cls, pull: Payload) -> Self:
@@ -118,6 +122,8 @@ class PullRequest:
             repository_id=pull.integer("base", "repo", "id") if pull.has("base", "repo", "id") else 0,
             head_repository_id=pull.integer("head", "repo", "id") if pull.has("head", "repo", "id") else 0,
             head_branch=pull.text("head", "ref"),
+            merged_at=pull.text("merged_at"),
+            merged_by=pull.text("merged_by", "login"),
         )
 
 

@@ -37,6 +37,11 @@ def run_path(repository: str, target: str, sha: str, run_id: str) -> str:
     return view_path(repository, f"runs/{_target(target)}/{segment(sha)}/{segment(run_id)}")
 
 
+def run_file_path(repository: str, target: str, sha: str, run_id: str, name: str) -> str:
+    """Return the page of a run's log or another of its files; `target` is LAB/TARGET."""
+    return f"{run_path(repository, target, sha, run_id)}/files/{segment(name)}"
+
+
 def history_path(repository: str, test: str, target: str = "") -> str:
     """Return the page of a test, on all targets or on one, which is LAB/TARGET."""
     return view_path(repository, "tests", id=test, target=target)
@@ -50,6 +55,11 @@ def pull_path(repository: str, number: int) -> str:
 def lab_path(repository: str, lab: str) -> str:
     """Return the page of a lab."""
     return view_path(repository, f"labs/{segment(lab)}")
+
+
+def commit_path(repository: str, sha: str) -> str:
+    """Return the page of a commit, with all its targets."""
+    return view_path(repository, f"commits/{segment(sha)}")
 
 
 def badge_path(repository: str, target: str) -> str:
@@ -78,6 +88,7 @@ PATHS = {
     "history_path": history_path,
     "pull_path": pull_path,
     "lab_path": lab_path,
+    "commit_path": commit_path,
     "badge_path": badge_path,
     "help_path": help_path,
 }

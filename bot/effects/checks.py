@@ -33,8 +33,9 @@ _AnnotationKey = tuple[str, int, str, str]
 
 @dataclass(frozen=True, slots=True)
 class WrittenCheckRun:
-    """A check run of ours: GitHub's ID, and the `as_of` of its content.
+    """A check run of ours: GitHub's ID, the `as_of` of its content, and what it says.
 
+    `title` is empty in a record of an earlier release; `conclusion` is empty also while the check run is not completed.
     `again` is the `as_of` of the last request for a new run, and `over` the newest run at the time of that request.
     """
 
@@ -42,6 +43,8 @@ class WrittenCheckRun:
     id: int = 0
     again: float | None = None
     over: int = 0
+    title: str = ""
+    conclusion: str = ""
 
 
 CHECK_RUN = Record("check-run", 1, WrittenCheckRun, "a check run of ours on a commit", days=90)
@@ -109,7 +112,9 @@ class PutCheckRun:
         else:
             applied, number = await self._change(context, newest)
         # Last: after a crash before this, the next try looks at GitHub again and finds what was written.
-        await context.records.put(key, WrittenCheckRun(self.as_of, number))
+        content = self.content
+        written_run = WrittenCheckRun(self.as_of, number, title=content.title, conclusion=content.conclusion)
+        await context.records.put(key, written_run)
         return replace(applied, page=check_run_on_github(number))
 
     def _must_restart(self, check_run: Payload) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from pydantic import ValidationError
 
 from bot.core.adapters import adapter_of
-from bot.core.errors import PayloadError
+from bot.core.errors import DeclarationError, PayloadError
 from bot.core.events import Repository
 from bot.core.payload import Json, Payload
 
@@ -126,6 +126,6 @@ def events_by_name(events: Iterable[InternalEvent[Any]]) -> dict[str, InternalEv
     by_name: dict[str, InternalEvent[Any]] = {}
     for event in events:
         if event.name in by_name:
-            raise ValueError(TWO_EVENTS.format(name=event.name))
+            raise DeclarationError(TWO_EVENTS.format(name=event.name))
         by_name[event.name] = event
     return by_name

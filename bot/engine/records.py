@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, LiteralString, Protocol, TypeVar
 from pydantic import ValidationError
 
 from bot.core.adapters import adapter_of
+from bot.core.errors import DeclarationError
 from bot.core.payload import Json
 from bot.engine.sql import encoding
 
@@ -61,6 +62,10 @@ SELECT key, value AS stored, version FROM nightjar_records WHERE key >= %(first)
 """
 UNDER_PAGE: LiteralString = """
 SELECT key, value AS stored, version FROM nightjar_records WHERE key > %(after)s AND key < %(end)s ORDER BY key
+LIMIT %(most)s
+"""
+NEWEST_UNDER: LiteralString = """
+SELECT key, value AS stored, version FROM nightjar_records WHERE key >= %(first)s AND key < %(end)s ORDER BY key DESC
 LIMIT %(most)s
 """
 PAGE = 1000
@@ -166,7 +171,7 @@ class RecordRegistry:
         self.kinds: dict[str, Record[Any]] = {}
         for feature, record in kinds:
             if record.prefix in self.kinds:
-                raise ValueError(TWO_KINDS.format(prefix=record.prefix))
+                raise DeclarationError(TWO_KINDS.format(prefix=record.prefix))
             self.kinds[record.prefix], self.features[record.prefix] = record, feature
 
 
@@ -257,6 +262,16 @@ class Records:
         end = first[:-1] + AFTER_SEPARATOR
         rows = await self.connector.execute_query_all_async(UNDER, first=first, end=end)
         return {row["key"].removeprefix(first): _load(record, row["key"], row) for row in rows}
+
+    async def newest_under(self, record: Record[T], *ids: int | str, most: int, before: str | None = None) -> list[T]:
+        """Return the last records whose keys begin with these parts, the last key first, at most `most`.
+
+        With `before`, only those whose next part of the key is less.
+        """
+        first = record.of(*ids).name + SEPARATOR
+        end = first[:-1] + AFTER_SEPARATOR if before is None else first + before
+        rows = await self.connector.execute_query_all_async(NEWEST_UNDER, first=first, end=end, most=most)
+        return [_load(record, row["key"], row) for row in rows]
 
     async def pages(self, record: Record[T], most: int = PAGE) -> AsyncIterator[list[T]]:
         """Yield all values of a kind, at most so many at a time: of many, each page is read by its own statement."""

@@ -35,7 +35,8 @@ class PullHead:
     empty for one from a fork. `moved_at` is the time of the payload that first named this head instead of another, so
     no earlier than the push; empty if we know of no other head. `since` is the time since when we know this head:
     `moved_at`, or else the time of our first payload; empty if the pull request was opened with this head. The author
-    of an earlier comment may have seen another head.
+    of an earlier comment may have seen another head. `title`, `author` (a login), `merged_at` and `merged_by` (a login)
+    are as in the payload; records of earlier releases lack them.
     """
 
     sha: str
@@ -47,6 +48,10 @@ class PullHead:
     updated_at: str
     moved_at: str = ""
     since: str = ""
+    title: str = ""
+    author: str = ""
+    merged_at: str = ""
+    merged_by: str = ""
 
     @classmethod
     def of(cls, pull: PullRequest, replaced_sha: str = "", *, opened: bool = False) -> Self:
@@ -61,6 +66,10 @@ class PullHead:
             updated_at=pull.updated_at,
             moved_at=pull.updated_at if replaced_sha else "",
             since="" if opened else pull.updated_at,
+            title=pull.title,
+            author=pull.author.login,
+            merged_at=pull.merged_at,
+            merged_by=pull.merged_by,
         )
 
     def merged_into(self, stored: PullHead) -> PullHead:
@@ -103,6 +112,16 @@ class PullNumbers:
 
 
 @dataclass(frozen=True, slots=True)
+class ListedPull:
+    """A pull request of which a webhook came. Its key has all ten digits of the number, so that keys are in order.
+
+    docs/decisions/pages-of-pull-requests.md
+    """
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class RepositoryId:
     """GitHub's ID of a repository."""
 
@@ -113,8 +132,9 @@ HEAD = Record("head", 1, PullHead, "the head of a pull request, as its newest pa
 PULLS_OF_COMMIT = Record(
     "pulls-of", 1, PullNumbers, "the pull requests that have or had a commit as their head", days=90
 )
+LISTED_PULL = Record("pull-list", 1, ListedPull, "an entry of the list of a repository's pull requests", days=365)
 REPOSITORY_ID = Record("repository", 1, RepositoryId, "the ID of a repository, by name", days=None)
-RECORDS = (HEAD, PULLS_OF_COMMIT, REPOSITORY_ID)
+RECORDS = (HEAD, PULLS_OF_COMMIT, LISTED_PULL, REPOSITORY_ID)
 
 
 async def note_head(records: Records, delivery: Delivery) -> None:
@@ -134,7 +154,8 @@ async def note_head(records: Records, delivery: Delivery) -> None:
         # Write this record first: after a crash between the two, `newest` still differs from the stored head, so both
         # are written again.
         await _note_pull(records, repository.id, newest.sha, pull.number)
-        await records.put(key, newest)
+        listed = LISTED_PULL.of(repository.id, list_key(pull.number))
+        await records.put_all({key: newest, listed: ListedPull(pull.number)})
     await note_id(records, repository.full_name, repository.id)
 
 
@@ -152,6 +173,25 @@ def _head_in(pull: PullRequest, delivery: Delivery) -> PullHead:
 async def head_of(records: Records, repository_id: int, number: int) -> PullHead | None:
     """Return the stored record of a pull request; None if none of its payloads has arrived."""
     return await records.get(HEAD.of(repository_id, number))
+
+
+def list_key(number: int) -> str:
+    """Return the last part of the key of a `LISTED_PULL`."""
+    return f"{number:010}"
+
+
+async def listed_heads(
+    records: Records, repository_id: int, most: int, before: int | None = None
+) -> dict[int, PullHead]:
+    """Return the records of a repository's newest pull requests, at most `most`, by number, the highest number first.
+
+    With `before`, only those with a lower number.
+    """
+    end = None if before is None else list_key(before)
+    listed = await records.newest_under(LISTED_PULL, repository_id, most=most, before=end)
+    keys = {pull.number: HEAD.of(repository_id, pull.number) for pull in listed}
+    heads = await records.get_some(keys.values())
+    return {number: heads[key.name] for number, key in keys.items() if key.name in heads}
 
 
 async def _note_pull(records: Records, repository_id: int, sha: str, number: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from bot.core.adapters import adapter_of
-from bot.core.errors import UnknownEffect
+from bot.core.errors import DeclarationError, UnknownEffect
 from bot.core.payload import Json
 from bot.plan.effect import Effect
 
@@ -20,7 +20,7 @@ class Codec:
         self._kinds: dict[str, type[Effect]] = {}
         for kind in kinds:
             if kind.__name__ in self._kinds:
-                raise ValueError(TWO_KINDS.format(kind=kind.__name__))
+                raise DeclarationError(TWO_KINDS.format(kind=kind.__name__))
             self._kinds[kind.__name__] = kind
 
     @property

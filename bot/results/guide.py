@@ -20,6 +20,8 @@ REFUSED, INCOMPLETE, CUT = "the run is refused", "the run is incomplete", "the r
 _LIMITS: tuple[tuple[str, str, str], ...] = (
     ("`manifest.json`", "MAX_MANIFEST_BYTES", REFUSED),
     ("files of a run", "MAX_FILES", REFUSED),
+    ("[logs and other files](#send-the-log-and-other-files) of a run", "MAX_ARTIFACTS", REFUSED),
+    ("one of these, as stored in the bucket", "MAX_ARTIFACT_BYTES", REFUSED),
     ("all files of a run, as stored in the bucket", "MAX_RUN_BYTES", REFUSED),
     ("one file, as stored in the bucket", "MAX_FILE_BYTES", INCOMPLETE),
     ("one file, uncompressed", "MAX_INFLATED_BYTES", INCOMPLETE),

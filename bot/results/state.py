@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from nightjar_formats.model import Claims, Detail, RunKey, SeenTest, TargetKey
@@ -21,16 +21,27 @@ class RunState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class CommitSummary:
+    """What people recognize a commit by; title and author are empty, and the pull request is None, if unknown."""
+
+    title: str
+    author: str
+    pull_request: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Admission:
     """What GitHub or our own record says about a run's commit. It is stored for good, because both change later.
 
     `committed_at` is the committer date in seconds since 1970. `mainline`: the commit is on the nightly branch.
-    `pull_request`: the pull request whose head it was.
+    `pull_request`: the pull request whose head it was. `summary` is there when GitHub has just answered; it is stored
+    for the commit, not for each run.
     """
 
     committed_at: float
     mainline: bool
     pull_request: int | None = None
+    summary: CommitSummary | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

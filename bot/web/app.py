@@ -9,6 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from aiohttp import web, web_response, web_urldispatcher
 from pydantic import BaseModel, ConfigDict
@@ -17,6 +18,7 @@ from bot.core.health import HealthCheck
 from bot.core.metrics import Metrics
 from bot.web import health
 from bot.web.access import ApiAccess
+from bot.web.api_reference import api_reference
 from bot.web.bodies import Bodies, answer_without_the_body
 from bot.web.connections import IDLE_SECONDS, Connections, Malformed
 from bot.web.help import ListCommands, help_page
@@ -92,6 +94,8 @@ class Parts:
     templates: Sequence[Path] = ()
     """The folders of the features' templates."""
     github_url: str = "https://github.com"
+    public_url: Callable[[], str] = str
+    """Returns the address of the pages for links from elsewhere; empty if app.yaml has none."""
     pages_per_minute: int = 300
     proxies: int = 0
     """Settings of app.yaml below `http`."""
@@ -109,12 +113,24 @@ def create_app(parts: Parts) -> web.Application:
     """Return the application; raise `ValueError` where `parts.secrets` holds no secret."""
     limit = RateLimit(parts.pages_per_minute, parts.proxies)
     template_variables = {"version": parts.version, "github": parts.github_url}
-    pages = Pages(template_variables, limit, parts.is_public, parts.list_public, parts.templates, parts.viewers)
+    pages = Pages(
+        template_variables,
+        limit,
+        parts.is_public,
+        parts.list_public,
+        parts.templates,
+        parts.viewers,
+        parts.public_url,
+    )
+
+    @functools.cache
+    def description() -> dict[str, Any]:
+        """Return the OpenAPI document. The first request builds it, because it would take a third of the start."""
+        return document(operations, parts.version)
 
     @functools.cache
     def openapi_json() -> bytes:
-        """Return the OpenAPI document. The first request builds it, because it would take a third of the start."""
-        return json.dumps(document(operations, parts.version)).encode()
+        return json.dumps(description()).encode()
 
     async def openapi(_: web.Request) -> web.Response:
         return web.Response(body=openapi_json(), content_type="application/json")
@@ -126,7 +142,8 @@ def create_app(parts: Parts) -> web.Application:
         *map(_for_viewers, parts.routes),
         *map(_for_viewers, help_page(parts.list_commands, parts.mentions).operations()),
         *map(_for_viewers, SignInRoutes(parts.viewers, parts.begun).operations()),
-        pages.assets.operation(),
+        *pages.assets.operations(),
+        _for_viewers(api_reference(description)),
         Operation("GET", OPENAPI_PATH, "This document", openapi, {200: ResponseSchema("It", Document)}, public=True),
     ]
     operations = [parts.access.guarded(operation) for operation in operations]

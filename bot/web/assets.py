@@ -9,6 +9,7 @@ import gzip
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 
 from aiohttp import hdrs, web
@@ -22,6 +23,8 @@ PATH = "/static/"
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 """The kinds of files that are served."""
 DIGEST_LENGTH = 10
+ICON, ICON_PATH = "icon.svg", "/favicon.ico"
+FOR_A_DAY = "public, max-age=86400"
 FOR_A_YEAR = "public, max-age=31536000, immutable"
 
 
@@ -55,16 +58,29 @@ class Assets:
         self._addresses[name] = PATH + served
         self._assets[served] = Asset(TYPES[f".{suffix}"], body, gzip.compress(body, mtime=0))
 
-    def operation(self) -> Operation:
-        """Return the route."""
-        return Operation(
-            "GET",
-            f"{PATH}{{name}}",
-            "A file that the pages load",
-            self._answer,
-            {200: ResponseSchema("The file", media_type="text/css"), 404: problem("There is no such file")},
-            [Parameter("name", "Its name, with a digest of its content.", {"type": "string"})],
-        )
+    def operations(self) -> list[Operation]:
+        """Return the routes."""
+        return [
+            Operation(
+                "GET",
+                f"{PATH}{{name}}",
+                "A file that the pages load",
+                self._answer,
+                {200: ResponseSchema("The file", media_type="text/css"), 404: problem("There is no such file")},
+                [Parameter("name", "Its name, with a digest of its content.", {"type": "string"})],
+            ),
+            Operation(
+                "GET",
+                ICON_PATH,
+                "The icon of the pages, where programs look for it that read no page",
+                self._icon,
+                {302: ResponseSchema("The icon is there", media_type="")},
+            ),
+        ]
+
+    async def _icon(self, _: web.Request) -> web.Response:
+        headers = {"Location": self._addresses[ICON], "Cache-Control": FOR_A_DAY}
+        return web.Response(status=HTTPStatus.FOUND, headers=headers)
 
     async def _answer(self, request: web.Request) -> web.Response:
         asset = self._assets.get(request.match_info["name"])

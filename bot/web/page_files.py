@@ -1,8 +1,7 @@
-"""A file about a repository that is made on request: a badge, or a feed."""
+"""A file about a repository that is made on request: a badge, a feed, or a picture."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -10,8 +9,9 @@ from http import HTTPStatus
 from aiohttp import hdrs, web
 
 from bot.web.openapi import Operation, Parameter, ResponseSchema
+from bot.web.page_cache import RenderedPage, answer_key, is_anonymous
 from bot.web.page_routes import ERRORS, NoQuery, PageRequest, loaded, read_query
-from bot.web.pages import HEADERS, PAGES
+from bot.web.pages import HEADERS, PAGES, rendered
 from bot.web.repositories import PARAMETERS, repository_of
 
 FOR_ALL = "cross-origin"
@@ -20,17 +20,19 @@ FOR_ALL = "cross-origin"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageFile:
-    """A file below the pages of a repository. `load` returns its text, and raises the same errors as `Page.load`.
+    """A file below the pages of a repository. `load` returns it, and raises the same errors as `Page.load`.
 
-    Caches may store the file for `seconds`. `parts` are the parts of the path after the repository.
+    Caches may store the file for `seconds`. `parts` are the parts of the path after the repository. `content` is as in
+    `Page`: with it, the server caches the file.
     """
 
     path: str
     summary: str
     media_type: str
-    load: Callable[[PageRequest], Awaitable[str]]
+    load: Callable[[PageRequest], Awaitable[str | bytes]]
     seconds: int
     parts: Sequence[Parameter] = ()
+    content: Callable[[PageRequest], Awaitable[object]] | None = None
 
     def operations(self) -> list[Operation]:
         """Return the file's route."""
@@ -43,14 +45,22 @@ class PageFile:
         query = read_query(NoQuery, request)
         parts = {name: text for name, text in request.match_info.items() if name not in ("owner", "repo")}
         page_request = PageRequest(repository_of(request), parts, query, pages, request)
-        body = (await loaded(self.load, page_request)).encode()
-        tag = hashlib.sha256(body).hexdigest()[:32]
+
+        async def make() -> RenderedPage:
+            content = await loaded(self.load, page_request)
+            return rendered(content.encode() if isinstance(content, str) else content)
+
+        key = None
+        if self.content is not None and is_anonymous(request):
+            key = answer_key(request, self.media_type, await loaded(self.content, page_request))
+        page = await (make() if key is None else pages.made_once(key, make))
         headers = {
             **HEADERS,
             "Cross-Origin-Resource-Policy": FOR_ALL,
             "Cache-Control": f"public, max-age={self.seconds}",
-            hdrs.ETAG: f'"{tag}"',
+            hdrs.ETAG: f'"{page.tag}"',
         }
-        if any(etag.value in (tag, "*") for etag in request.if_none_match or ()):
+        if any(etag.value in (page.tag, "*") for etag in request.if_none_match or ()):
             return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
-        return web.Response(body=body, content_type=self.media_type, charset="utf-8", headers=headers)
+        charset = None if self.media_type == "image/png" else "utf-8"
+        return web.Response(body=page.body, content_type=self.media_type, charset=charset, headers=headers)

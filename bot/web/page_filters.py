@@ -11,6 +11,7 @@ from nightjar_formats.strict_json import read_json
 
 from bot.core.page_paths import query, segment
 from bot.core.patterns import Pattern
+from bot.web.answers import answer_text
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 SHORT_SHA = 7
@@ -143,4 +144,5 @@ FILTERS: dict[str, Callable[..., object]] = {
     "clipped": clipped,
     "breakable": breakable,
     "sentence": sentence,
+    "answer_text": answer_text,
 }

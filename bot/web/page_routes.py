@@ -189,8 +189,7 @@ async def loaded(load: Callable[[PageRequest], Awaitable[Loaded]], page_request:
     try:
         return await load(page_request)
     except TryAgain as error:
-        seconds = str(max(RETRY_SECONDS, round(error.retry_in or 0)))
-        raise _unavailable(seconds) from error
+        raise unavailable(error) from error
     except ConnectorException as error:
         raise _unavailable(str(RETRY_SECONDS)) from error
     except LookupError as error:
@@ -238,6 +237,11 @@ def _json(content: BaseModel) -> bytes:
         return content.model_dump_json().encode()
     except PydanticSerializationError:  # a lone surrogate, which JSON can escape
         return json.dumps(content.model_dump(mode="json"), separators=(",", ":")).encode()
+
+
+def unavailable(error: TryAgain) -> Problem:
+    """Return the problem for a reader who has to come back later."""
+    return _unavailable(str(max(RETRY_SECONDS, round(error.retry_in or 0))))
 
 
 def _unavailable(seconds: str) -> Problem:

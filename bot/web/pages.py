@@ -68,6 +68,7 @@ class Pages:
     """Makes the pages of an application; `folders` hold the templates of features.
 
     `template_variables` are in all templates: `version`, and `github`, the address of GitHub's own pages.
+    `public_url` returns the address of these pages for links from elsewhere, empty if app.yaml has none.
     `is_public` says whether strangers may see a repository, and `list_public` which ones they may see, in the order of
     app.yaml; both raise ConnectorException while the database is unavailable. `viewers` says who is signed in.
     """
@@ -80,6 +81,7 @@ class Pages:
         list_public: ListPublic,
         folders: Sequence[Path] = (),
         viewers: Viewers | None = None,
+        public_url: Callable[[], str] = str,
     ) -> None:
         self.is_public = is_public
         self.list_public = list_public
@@ -93,6 +95,7 @@ class Pages:
         self._waiting = 0
         self._loader = jinja2.FileSystemLoader([TEMPLATES, *folders])
         self._template_variables = template_variables
+        self._public_url = public_url
 
     def join(self, app: web.Application) -> None:
         """Add the templates to an application, and stop the threads when the application ends."""
@@ -105,7 +108,9 @@ class Pages:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        environment.globals.update(assets=self.assets.addresses, **PATHS, **self._template_variables)
+        environment.globals.update(
+            assets=self.assets.addresses, public_url=self._public_url, **PATHS, **self._template_variables
+        )
         environment.filters.update(page_filters.FILTERS)
         app[PAGES] = self
         app[SHOW_PROBLEM] = _show_problem
@@ -171,7 +176,11 @@ class Pages:
         tag = self._cache.tag(key)
         if tag is not None and _has(request, tag):
             return _unchanged(tag)
-        return answer_with(request, await self._cache.page(key, make), media_type)
+        return answer_with(request, await self.made_once(key, make), media_type)
+
+    async def made_once(self, key: bytes, make: Callable[[], Awaitable[RenderedPage]]) -> RenderedPage:
+        """Return what is cached under a key, or make it."""
+        return await self._cache.page(key, make)
 
 
 PAGES: web.AppKey[Pages] = web.AppKey("pages", Pages)
@@ -185,7 +194,11 @@ def _render(request: web.Request, template: str, context: dict[str, Any]) -> Ren
 
 def compressed_page(body: bytes) -> RenderedPage:
     """Return a page of these bytes. Blocks while it compresses them."""
-    compressed = gzip.compress(body, LEVEL, mtime=0) if len(body) > SMALL else None
+    return rendered(body, gzip.compress(body, LEVEL, mtime=0) if len(body) > SMALL else None)
+
+
+def rendered(body: bytes, compressed: bytes | None = None) -> RenderedPage:
+    """Return these bytes with their tag."""
     return RenderedPage(body, compressed, hashlib.sha256(body).hexdigest()[:32])
 
 

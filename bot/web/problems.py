@@ -10,7 +10,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from bot.web.texts import METHOD_NOT_ALLOWED, NOT_FOUND, NUL_IN_ADDRESS, UNEXPECTED_ERROR
 
@@ -68,12 +68,31 @@ async def answer_problems(request: web.Request, handler: Answer) -> web.StreamRe
         # To aiohttp, a redirection is an exception as well.
         if error.status < http.HTTPStatus.BAD_REQUEST:
             raise
+        moved = await _without_slash(request) if isinstance(error, web.HTTPNotFound) else None
+        if moved is not None:
+            return moved
         response = _routing_problem(request, error)
     except Exception:
         log.exception("request failed", method=request.method, path=request.path)
         response = problem_response(http.HTTPStatus.INTERNAL_SERVER_ERROR, UNEXPECTED_ERROR)
     show = request.app.get(SHOW_PROBLEM)
     return response if show is None else await show(request, response)
+
+
+async def _without_slash(request: web.Request) -> web.Response | None:
+    """Return a redirection to the address without slashes at its end, if there is a route; else None."""
+    if request.method not in (hdrs.METH_GET, hdrs.METH_HEAD):
+        return None
+    # Two slashes at the beginning would make another host of the first part of the path.
+    path = "/" + request.rel_url.raw_path.strip("/")
+    if path == request.rel_url.raw_path:
+        return None
+    address = request.rel_url.with_path(path, encoded=True)
+    match = await request.app.router.resolve(request.clone(rel_url=address))
+    if match.http_exception is not None:
+        return None
+    query = f"?{request.rel_url.raw_query_string}" if request.rel_url.raw_query_string else ""
+    return web.Response(status=http.HTTPStatus.PERMANENT_REDIRECT, headers={"Location": path + query})
 
 
 def _routing_problem(request: web.Request, error: web.HTTPException) -> web.Response:

@@ -3,7 +3,7 @@
 UNEXPECTED_ERROR = "An unexpected error occurred. The log has the details."
 NUL_IN_ADDRESS = "An address cannot hold the character U+0000 (%00)."
 METHOD_NOT_ALLOWED = "{method} is not allowed here; allowed: {allowed}."
-NOT_FOUND = "There is nothing at this address. /api/v1/openapi.json describes the API."
+NOT_FOUND = "There is nothing at this address. /api describes the API, and /api/v1/openapi.json does for programs."
 
 # -- pages --
 
@@ -18,6 +18,16 @@ REPEATED_QUERY = "{name} is given more than once."
 UNKNOWN_FORMAT = "format must be csv or json."
 
 # -- the API --
+
+API_GROUPS = {
+    "/api/v1/repos": "Repositories",
+    "/api/v1/labs": "Labs",
+    "/api/v1/operate": "Operators",
+    "/api": "Everything else",
+    "/r/": "Files of a repository",
+    "/": "The process",
+}
+"""The headings of the API reference, by the beginning of the routes' paths; the first that fits counts."""
 
 INVALID_REPOSITORY = "This is not the owner and name of a repository."
 DATABASE_UNAVAILABLE = "The database could not be read."

@@ -116,7 +116,7 @@ async def request_reviewers(context: Context) -> Plan:
         return Plan((effect,), why=texts.NAMED.format(number=event.pull.number), conclusion_basis=event.pull.number)
     if stored.message != reviewers_refused_text(stored.refused, stored.hidden):
         return Plan(why=texts.RECOVERED, conclusion_basis=event.pull.number)
-    return Plan(why=texts.ALL_ASKED)
+    return Plan(why=texts.ALL_ASKED if named else texts.NOBODY_NAMED)
 
 
 async def _people_who_reviewed(github: GitHub, repository: str, number: int) -> set[str]:

@@ -17,7 +17,7 @@ from bot.results.compare.diff import Comparison
 from bot.results.compare.quarantine import quarantine_at
 from bot.results.report.compared import compared_with_any, with_flaky
 from bot.results.report.findings import Baseline, ComparedSuite
-from bot.results.state import SuiteState
+from bot.results.state import CommitSummary, SuiteState
 from bot.results.store.commit import commit_state, seen_tests
 from bot.results.store.history.baselines import baselines
 from bot.results.store.history.flakiness import known_flaky_tests
@@ -29,9 +29,12 @@ from bot.results.store.lists.commits_with_results import (
     suites_with_results,
 )
 from bot.results.store.tables import ancestry
+from bot.results.store.tables.commits import summaries_of
+from bot.web.page_filters import short
 from bot.web.page_routes import Page, PageRequest
 from bot.web.problems import Problem
 from handlers.dashboard import texts
+from handlers.dashboard.answers import compare_answer, compare_steps
 from handlers.dashboard.compare_rows import (
     ChangeClass,
     ComparePage,
@@ -52,6 +55,8 @@ if TYPE_CHECKING:
 
 Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,40}$", to_lower=True, strip_whitespace=True)]
 WHOLE_SHA = 40
+MOST_SUGGESTED = 5
+"""The most commits that an error names instead of an unknown one."""
 
 
 class CompareQuery(BaseModel, extra="forbid"):
@@ -85,6 +90,7 @@ class ComparisonChoice(BaseModel):
     base: CommitWithResults | None = None
     head: CommitWithResults | None = None
     newest: list[CommitWithResults] = []
+    known_commits: dict[str, CommitSummary] = {}
 
 
 def compare_page(parts: DashboardParts) -> Page:
@@ -99,7 +105,7 @@ def compare_page(parts: DashboardParts) -> Page:
         suites: list[SuitePair] = []
         if choice.target and choice.base and choice.head:
             suites = await _compare_suites(parts, request, settings, choice.target, choice.base, choice.head)
-        return await request.pages.run(
+        page = await request.pages.run(
             comparison_page,
             suites,
             status=query.status,
@@ -112,6 +118,10 @@ def compare_page(parts: DashboardParts) -> Page:
             base=ComparisonCommit.of(choice.base),
             head=ComparisonCommit.of(choice.head),
             commits=[ComparisonCommit.from_store(commit) for commit in choice.newest],
+        )
+        answer, next_steps = compare_answer(page, name), compare_steps(page, f"{parts.github}/{name}")
+        return page.model_copy(
+            update={"answer": answer, "next_steps": next_steps, "known_commits": choice.known_commits}
         )
 
     return Page(
@@ -142,13 +152,17 @@ def choose_commits(
             break
     if target is None or not newest:
         return ComparisonChoice(target=target if query.target else None)
-    head = _find_commit(connection, target, query.head, newest) if query.head else newest[0]
+    # Commits of pull requests are chosen by name only: the page opens with the last two nightly commits.
+    nightly = [commit for commit in newest if commit.mainline] or newest
+    head = _find_commit(connection, target, query.head, newest) if query.head else nightly[0]
     base = (
         _find_commit(connection, target, query.base, newest)
         if query.base
         else _find_baseline(connection, target, head, newest)
     )
-    return ComparisonChoice(target=target, base=base, head=head, newest=newest)
+    shas = [commit.sha for commit in (head, base, *newest) if commit]
+    known = summaries_of(connection, repository, shas)
+    return ComparisonChoice(target=target, base=base, head=head, newest=newest, known_commits=known)
 
 
 def _find_commit(
@@ -163,7 +177,8 @@ def _find_commit(
         raise Problem(400, texts.AMBIGUOUS_COMMIT.format(digits=digits))
     stored = commit_with_results(connection, target, shas[0]) if shas else None
     if stored is None:
-        raise Problem(400, texts.COMMIT_WITHOUT_RESULTS.format(sha=digits, target=target.full_name))
+        names = ", ".join(short(commit.sha) for commit in newest[:MOST_SUGGESTED])
+        raise Problem(400, texts.COMMIT_WITHOUT_RESULTS.format(sha=digits, target=target.full_name, newest=names))
     return stored
 
 
@@ -191,7 +206,11 @@ def _find_baseline(
     baseline = max(possible, key=lambda candidate: (candidate.committed_at, candidate.sha), default=None)
     if baseline is not None:
         return CommitWithResults(baseline.sha, baseline.committed_at, mainline=True, pull_request=None)
-    older = [commit for commit in newest if (commit.committed_at, commit.sha) < (head.committed_at, head.sha)]
+    older = [
+        commit
+        for commit in newest
+        if commit.mainline and (commit.committed_at, commit.sha) < (head.committed_at, head.sha)
+    ]
     return older[0] if older else None
 
 

@@ -13,7 +13,9 @@ from pydantic import BaseModel, Field
 
 from bot.results.compare.quarantine import Quarantine
 from bot.results.report.findings import ComparedSuite
+from bot.results.state import CommitSummary
 from bot.results.store.lists.commits_with_results import CommitWithResults
+from bot.web.answers import AnswerPart
 from bot.web.csv_tables import CsvTable
 from handlers.dashboard import texts
 
@@ -81,6 +83,11 @@ class ComparedSuiteCounts(BaseModel, extra="forbid"):
 class ComparePage(BaseModel, extra="forbid"):
     """A comparison. The counts cover all suites; `tests` are those that match the filters."""
 
+    answer: list[AnswerPart] = Field(default=[], description="How many tests changed, as a sentence.")
+    next_steps: list[list[AnswerPart]] = Field(default=[], description="What a reader can do, each as a sentence.")
+    known_commits: dict[str, CommitSummary] = Field(
+        default={}, description="Titles, authors and pull requests of commits on the page, where they are known."
+    )
     takes_results: bool = Field(description="Whether app.yaml has `results` for the repository.")
     targets: list[str] = Field(description="All targets of app.yaml, as LAB/TARGET.")
     target: str | None

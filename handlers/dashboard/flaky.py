@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, Field
 
-from bot.results.store.lists.flaky_tests import flaky_tests
+from bot.core.page_paths import history_path
+from bot.results.store.lists.flaky_tests import MOST_TESTS, flaky_tests
+from bot.results.store.tables.commits import summaries_of
 from bot.web.csv_tables import CsvTable
+from bot.web.page_filters import counted
 from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard import answer_texts
+from handlers.dashboard.answers import Sentence, link_to_test, sentence, text
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.lists import DAY, ListQuery, TestsOfRepository, moment_of, page_count, store_query
 from handlers.dashboard.settings import configured_targets, settings_and_target
@@ -17,7 +22,11 @@ from handlers.dashboard.wiring import DashboardParts
 from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
-    from bot.results.store.lists.flaky_tests import FlakyTest
+    import sqlalchemy as sa
+
+    from bot.results.state import CommitSummary
+    from bot.results.store.lists.flaky_tests import FlakyList, FlakyTest
+    from bot.results.store.lists.listed_tests import ListedTests
 
 DAYS = 30
 
@@ -69,10 +78,10 @@ def flaky_page(parts: DashboardParts) -> Page:
         if settings.of(LAB_RESULTS) is None:
             return FlakyPage(takes_results=False, targets=[], has_results=False, total=0, pages=1, tests=[])
         stored_query = store_query(request, name, settings, query.target)
-        flaky = await request.pages.run(
-            parts.results.store.read, flaky_tests, stored_query, parts.moment() - query.days * DAY
+        flaky, known = await request.pages.run(
+            parts.results.store.read, _read, stored_query, parts.moment() - query.days * DAY
         )
-        return FlakyPage(
+        page = FlakyPage(
             takes_results=True,
             targets=targets,
             has_results=flaky.suites > 0,
@@ -80,6 +89,8 @@ def flaky_page(parts: DashboardParts) -> Page:
             pages=page_count(flaky.total),
             tests=[_row(test) for test in flaky.tests],
         )
+        answer, next_steps = flaky_answer(page, query, name), flaky_steps(page, name)
+        return page.model_copy(update={"answer": answer, "next_steps": next_steps, "known_commits": known})
 
     return Page(
         path="/r/{owner}/{repo}/flaky",
@@ -92,6 +103,14 @@ def flaky_page(parts: DashboardParts) -> Page:
         content=content_of_results(parts),
         table=_table,
     )
+
+
+def _read(
+    connection: sa.Connection, stored_query: ListedTests, since: float
+) -> tuple[FlakyList, dict[str, CommitSummary]]:
+    flaky = flaky_tests(connection, stored_query, since)
+    shas = {proof.sha for test in flaky.tests for proof in test.proofs}
+    return flaky, summaries_of(connection, stored_query.repository, shas)
 
 
 def _row(test: FlakyTest) -> FlakyTestRow:
@@ -119,3 +138,36 @@ def _table(page: FlakyPage) -> CsvTable:
         for test in page.tests
     )
     return CsvTable((*columns, "proofs"), rows)
+
+
+def flaky_answer(page: FlakyPage, query: FlakyQuery, repository: str) -> Sentence:
+    """Say how many tests are flaky, and name the one with the most proof."""
+    if not page.has_results:
+        return []
+    days = counted(query.days, "day")
+    where = answer_texts.ON_TARGET.format(target=query.target) if query.target else ""
+    if not page.total:
+        return [] if query.q else sentence([text(answer_texts.NOTHING_FLAKY.format(where=where, days=days))])
+    tests = counted(page.total, "flaky test")
+    if page.total >= MOST_TESTS:
+        tests = answer_texts.AT_LEAST.format(tests=tests)
+    start = answer_texts.FLAKY_TESTS.format(tests=tests, where=where, days=days)
+    worst = page.tests[0] if page.tests and query.page == 1 else None
+    if worst is None or not worst.proved:
+        return sentence([text(start)])
+    proof = answer_texts.MOST_PROOF.format(target=worst.target, commits=counted(worst.proved, "commit"))
+    return sentence([text(start)], [link_to_test(repository, worst.test, worst.target), text(proof)])
+
+
+def flaky_steps(page: FlakyPage, repository: str) -> list[Sentence]:
+    """Say what a maintainer and a contributor can do about flaky tests."""
+    if not page.tests:
+        return []
+    worst = page.tests[0]
+    return [
+        [
+            text(answer_texts.MAINTAINER),
+            text(answer_texts.SEE_PROOF, history_path(repository, worst.test, worst.target)),
+        ],
+        [text(answer_texts.CONTRIBUTOR), text(answer_texts.FLAKY_IS_KNOWN)],
+    ]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import sqlalchemy as sa
@@ -12,12 +13,19 @@ from markupsafe import Markup
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
+from bot.results.compare.target_health import is_stale
+from bot.results.state import CommitSummary
 from bot.results.store.grid.grid import grid_of
 from bot.results.store.grid.rows import GridLine, GridRange
+from bot.results.store.lists.run_lists import newest_arrivals
+from bot.results.store.tables.cells import count_cell
+from bot.results.store.tables.commits import summaries_of
 from bot.results.store.tables.names import all_names
+from bot.web.answers import AnswerPart
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard import texts
+from handlers.dashboard.answers import GridNews, LineNews, matching_answer
 from handlers.dashboard.cell_markup import legend, row_of_cells
 from handlers.dashboard.cells import GridCell
 from handlers.dashboard.content import content_of_results
@@ -36,10 +44,12 @@ from handlers.dashboard.rows import (
 from handlers.dashboard.settings import TARGET_PATTERN, configured_targets, quarantine_of, settings_and_target
 from handlers.dashboard.wiring import DashboardParts
 from handlers.results.config import LAB_RESULTS, RENAMES
+from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
     from bot.results.store.grid.grid import Grid
+    from handlers.tracking_branches.records import TrackingMove
 
 UNEXPLAINED = (None, "flaky", "skipped", "passed")
 """Statuses of tests that did not fail: whether a quarantine or flakiness explains a failure need not be read."""
@@ -98,6 +108,11 @@ class ListedNightly(BaseModel, extra="forbid"):
 class GridPage(BaseModel, extra="forbid"):
     """A grid: its rows have one cell for each commit, the newest commit first."""
 
+    answer: list[AnswerPart] = Field(default=[], description="What is new, what fails and which labs are late.")
+    next_steps: list[list[AnswerPart]] = Field(default=[], description="What a reader can do, each as a sentence.")
+    known_commits: dict[str, CommitSummary] = Field(
+        default={}, description="Titles, authors and pull requests of commits on the page, where they are known."
+    )
     takes_results: bool = Field(description="Whether app.yaml has `results` for the repository.")
     targets: list[str] = Field(description="All targets of app.yaml, as LAB/TARGET.")
     commits: list[ListedNightly]
@@ -125,6 +140,7 @@ class GridPage(BaseModel, extra="forbid"):
 def grid_page(parts: DashboardParts) -> Page:
     """Return the page with the grid of a repository."""
     folders = Folders()
+    nightlies = TrackingRecord(parts.config, parts.records, NIGHTLY)
 
     async def load(request: PageRequest) -> GridPage:
         name, settings = await settings_and_target(parts, request)
@@ -139,6 +155,7 @@ def grid_page(parts: DashboardParts) -> Page:
             parts.moment(),
             folders,
             request.as_csv,
+            steps_of_moves(await nightlies.moves(name)),
         )
 
     return Page(
@@ -163,8 +180,12 @@ def read_grid(
     moment: float,
     folders: Folders,
     all_targets: bool = False,
+    steps: Mapping[tuple[str, str], int] = MappingProxyType({}),
 ) -> GridPage:
-    """Read the part of the grid that a query names; it blocks. With `all_targets`, their rows are on one page."""
+    """Read the part of the grid that a query names; it blocks. With `all_targets`, their rows are on one page.
+
+    `steps` has the number of commits between two nightly commits, where it is known.
+    """
     assert settings.of(LAB_RESULTS) is not None
     configured = configured_targets(settings)
     lab, _, target = (query.target or "").partition("/")
@@ -196,7 +217,16 @@ def read_grid(
         grid = grid_of(connection, grid_range)
         listed = rows_of(grid, names_of, row_filter, grid_range, moment, MOST_ROWS * (query.page - 1), folders)
         pages = -(-(len(listed.rows) + listed.unlisted) // most)
+    if row_filter.status or row_filter.text:
+        answer, next_steps = matching_answer(len(listed.rows) + listed.unlisted, query.status), []
+    else:
+        late = late_targets(connection, repository, [query.target] if query.target else configured, moment)
+        news = news_of(grid, listed.rows, grid_range, query, {} if query.before else late, steps)
+        answer, next_steps = news.answer(), news.next_steps()
     return GridPage(
+        answer=answer if grid.commits else [],
+        next_steps=next_steps if grid.commits else [],
+        known_commits=summaries_of(connection, repository, [sha for _, sha in grid.commits]),
         takes_results=True,
         targets=configured,
         commits=[
@@ -228,6 +258,85 @@ def _tests(
         connection, replace(grid_range, ordinals={series: set(places) for series, places in tests.places.items()})
     )
     return grid, rows_of_tests(grid, names_of, tests, configured, moment)
+
+
+def steps_of_moves(moves: Iterable[TrackingMove]) -> dict[tuple[str, str], int]:
+    """Return how many commits each move of the nightly branch added, by the commits before and after it."""
+    return {
+        (move["previous_sha"], move["sha"]): move["commits"]
+        for move in moves
+        if move["previous_sha"] and move["sha"] and move["commits"]
+    }
+
+
+def late_targets(
+    connection: sa.Connection, repository: str, targets: Iterable[str], moment: float
+) -> dict[str, float | None]:
+    """Return the late ones among targets, with the seconds since their newest nightly run, None for none."""
+    arrivals = {
+        key.full_name: received for key, received in newest_arrivals(connection, repository, on_nightly=True).items()
+    }
+    return {
+        target: moment - arrivals[target] if target in arrivals else None
+        for target in targets
+        if is_stale(arrivals.get(target), moment)
+    }
+
+
+def news_of(
+    grid: Grid,
+    rows: Sequence[GridRow],
+    grid_range: GridRange,
+    query: GridQuery,
+    late: Mapping[str, float | None],
+    steps: Mapping[tuple[str, str], int],
+) -> GridNews:
+    """Return what the newest usable runs of a grid's suites say, whatever rows the grid has."""
+    listed = {row.target for row in rows}
+    lines = [line for line in grid.lines if line.target.full_name in listed]
+    is_target = query.target is not None
+    fresh_columns = [column for column in range(len(grid.commits)) if any(row.cells[column].new for row in rows)]
+    newest = grid.commits[fresh_columns[0]] if fresh_columns else None
+    filters = {"target": query.target, "suite": query.suite, "since": query.since, "before": query.before}
+    return GridNews(
+        repository=grid_range.repository,
+        filters=filters,
+        by_suite=is_target,
+        subjects=len({line.name for line in lines}) if is_target else len(listed),
+        # A folder has only some of the tests of its suite, so the numbers of the suite would be wrong there.
+        lines=[] if query.folder else list(filter(None, (_line_news(grid, line) for line in lines))),
+        silent=late,
+        unusable=[target for target in listed_in_order(rows) if target not in late and _is_unusable(grid, target)],
+        last_news=(newest[1], newest[0]) if newest else None,
+        columns=len(grid.commits),
+        commits=steps,
+    )
+
+
+def listed_in_order(rows: Iterable[GridRow]) -> list[str]:
+    """Return the targets of rows, each once."""
+    return list(dict.fromkeys(row.target for row in rows))
+
+
+def _line_news(grid: Grid, line: GridLine) -> LineNews | None:
+    """Return what the newest usable run of a suite says; None without one."""
+    points = [point for _, sha in grid.commits if (point := grid.points.get((line.series, sha))) and not point.infra]
+    if not points:
+        return None
+    newest = points[0]
+    counts = newest.counts or count_cell(newest.previous, newest.column)
+    base = next((point.run.key.sha for point in points[1:] if point.complete), "")
+    return LineNews(line.target.full_name, line.name, newest.run.key.sha, base, counts.new, counts.failing)
+
+
+def _is_unusable(grid: Grid, target: str) -> bool:
+    """Return whether the newest nightly run of a target, of any suite, has no usable results."""
+    series = [line.series for line in grid.lines if line.target.full_name == target]
+    for _, sha in grid.commits:
+        points = [point for number in series if (point := grid.points.get((number, sha)))]
+        if points:
+            return any(point.infra for point in points)
+    return False
 
 
 def _table(page: GridPage) -> CsvTable:

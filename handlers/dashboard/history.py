@@ -29,9 +29,11 @@ from bot.results.store.grid.test_runs import TestAt, TestRun, last_run_before
 from bot.results.store.history.flakiness import flakiness_at_newest_runs, flakiness_of_tests
 from bot.results.store.history.history import Segment, TestHistory, history
 from bot.results.store.history.series_names import END
+from bot.results.store.tables.commits import summaries_of
 from bot.results.store.tables.points import Position
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard.answers import history_answer, history_steps
 from handlers.dashboard.cells import no_cell, test_cell
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.history_model import (
@@ -129,7 +131,20 @@ def read_test(
         histories += _read_on_targets(connection, settings, list(suite_lines), query.id, links, moment)
     order = {(line.target, line.name): index for index, line in enumerate(page_lines)}
     histories.sort(key=lambda history: order[TargetKey(repository, history.lab, history.target), history.suite])
-    return HistoryPage(id=query.id, targets=histories, more=len(lines) - len(page_lines))
+    page = HistoryPage(id=query.id, targets=histories, more=len(lines) - len(page_lines))
+    answer, next_steps = history_answer(histories, repository, query.id), history_steps(page, links.page)
+    shas = {
+        sha
+        for one in histories
+        for sha in (
+            one.first_seen,
+            *((one.failing.since, one.failing.last_passed_at) if one.failing else ()),
+            *(one.flakiness.proofs if one.flakiness else ()),
+        )
+        if sha
+    }
+    known = summaries_of(connection, repository, shas)
+    return page.model_copy(update={"answer": answer, "next_steps": next_steps, "known_commits": known})
 
 
 def _read_on_targets(

@@ -8,6 +8,8 @@ from typing import Annotated
 from markupsafe import Markup
 from pydantic import BaseModel, Field, StringConstraints
 
+from bot.results.state import CommitSummary
+from bot.web.answers import AnswerPart
 from handlers.dashboard.cell_markup import legend, strip_of_cells
 from handlers.dashboard.cells import CellState, GridCell
 from handlers.dashboard.chart import DurationChart, duration_chart
@@ -80,7 +82,7 @@ class HistoryOnTarget(BaseModel, extra="forbid"):
     runs: list[HistoryCommit]
     failing: HistoryFailing | None
     flakiness: HistoryFlakiness | None
-    quarantine: HistoryQuarantine | None = Field(description="Its quarantine by app.yaml; null without one.")
+    quarantine: HistoryQuarantine | None = Field(description="Its quarantine; null without one.")
     first_seen: str | None = Field(description="The oldest nightly commit that ran it.")
     first_seen_at: datetime | None
     renamed_from: list[str] = Field(description="Earlier IDs of the test, newest first.")
@@ -125,6 +127,11 @@ class HistoryOnTarget(BaseModel, extra="forbid"):
 class HistoryPage(BaseModel, extra="forbid"):
     """One test on all targets."""
 
+    answer: list[AnswerPart] = Field(default=[], description="Where the test fails, and since when, as a sentence.")
+    next_steps: list[list[AnswerPart]] = Field(default=[], description="What a reader can do, each as a sentence.")
+    known_commits: dict[str, CommitSummary] = Field(
+        default={}, description="Titles, authors and pull requests of commits on the page, where they are known."
+    )
     id: str
     targets: list[HistoryOnTarget]
     more: int = Field(description="Number of further targets and suites with this test.")

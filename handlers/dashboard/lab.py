@@ -101,7 +101,7 @@ class LabQuota(BaseModel, extra="forbid"):
 
 
 class LabPage(BaseModel, extra="forbid"):
-    """A lab: its targets in the order of app.yaml, and its newest uploads without a usable result."""
+    """A lab: its targets, late ones first; its newest uploads without a usable result."""
 
     lab: str
     contacts: list[str]
@@ -176,7 +176,7 @@ def read_lab(
     """Read the contents of a lab's page; it blocks. The keys of `degraded` are targets as LAB/TARGET."""
     activity = lab_activity(connection, repository, name, moment - DAYS * DAY)
     runs, size = lab_usage(connection, repository, name, moment - moment % DAY)
-    moved = _nightly_moves(moves, moment)
+    moved = nightly_moves(moves, moment)
     # The nightly commits: those that any lab tested, and those that the branch moved to without a result.
     nightly, available = {**moved, **activity.tested}, {**activity.tested, **moved}
 
@@ -192,6 +192,10 @@ def read_lab(
             return None
         return promotion_of(tier, activity.targets[target], flips.get(target, ()), missing, available, moment)
 
+    targets = [
+        _target(target, settings.tier, degraded.get(f"{name}/{target}"), activity, nightly, moment, promotion)
+        for target, settings in lab.targets.items()
+    ]
     return LabPage(
         lab=name,
         contacts=list(lab.contacts),
@@ -204,15 +208,12 @@ def read_lab(
             megabytes=round(size / MEGABYTE, 1),
             megabytes_per_day=lab.megabytes_per_day,
         ),
-        targets=[
-            _target(target, settings.tier, degraded.get(f"{name}/{target}"), activity, nightly, moment, promotion)
-            for target, settings in lab.targets.items()
-        ],
-        unusable=[_run(run) for run in activity.unusable],
+        targets=sorted(targets, key=lambda target: not target.stale),
+        unusable=[lab_run(run) for run in activity.unusable],
     )
 
 
-def _nightly_moves(moves: Iterable[TrackingMove], moment: float) -> dict[str, float]:
+def nightly_moves(moves: Iterable[TrackingMove], moment: float) -> dict[str, float]:
     """Return the commits to which the nightly branch moved in the last `DAYS`, and when."""
     moved = {}
     for move in moves:
@@ -239,7 +240,7 @@ def _target(
         target=target,
         tier=effective_tier(tier, degraded),
         degraded=_degraded_state(degraded) if degraded and tier < NIGHTLY_ONLY else None,
-        newest=_run(newest) if newest else None,
+        newest=lab_run(newest) if newest else None,
         stale=is_stale(newest.received_at if newest else None, moment),
         results=len(latencies),
         seconds_p50=percentile(latencies, 0.5),
@@ -281,7 +282,8 @@ def _missing_runs(
     ]
 
 
-def _run(run: Run) -> LabRun:
+def lab_run(run: Run) -> LabRun:
+    """Return what pages say about a run."""
     key = run.key
     return LabRun(
         target=key.target,

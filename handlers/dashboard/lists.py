@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, Field, StringConstraints
 
+from bot.results.state import CommitSummary
 from bot.results.store.lists.listed_tests import ListedTests
+from bot.web.answers import AnswerPart
 from handlers.dashboard.settings import TARGET_PATTERN
 from handlers.results.config import RENAMES
 
@@ -35,6 +37,11 @@ class ListQuery(BaseModel, extra="forbid"):
 class TestsOfRepository(BaseModel, extra="forbid"):
     """The members that every list of tests has."""
 
+    answer: list[AnswerPart] = Field(default=[], description="What the list says, as a sentence.")
+    next_steps: list[list[AnswerPart]] = Field(default=[], description="What a reader can do, each as a sentence.")
+    known_commits: dict[str, CommitSummary] = Field(
+        default={}, description="Titles, authors and pull requests of commits on the page, where they are known."
+    )
     takes_results: bool = Field(description="Whether app.yaml has `results` for the repository.")
     targets: list[str] = Field(description="All targets of app.yaml, as LAB/TARGET.")
     has_results: bool = Field(description="Whether any results of a nightly commit are stored.")

@@ -33,7 +33,7 @@ class NightlyPage(BaseModel, extra="forbid"):
 
 def nightly_page(parts: DashboardParts) -> Page:
     """Return the page of the nightly branch; `handlers/tracking_branches` has the route of its JSON twin."""
-    read = NightlyBranches(TrackingRecord(parts.config, parts.records, NIGHTLY))
+    read = NightlyBranches(TrackingRecord(parts.config, parts.records, NIGHTLY), parts.results)
 
     async def load(request: PageRequest) -> NightlyPage:
         settings = parts.config.repository(request.repository)

@@ -7,19 +7,28 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import sqlalchemy as sa
+from markupsafe import Markup
 from nightjar_formats.model import TargetKey
 from pydantic import BaseModel, Field, StringConstraints
 
 from bot.core.aliases import Aliases
 from bot.core.errors import TryAgain
+from bot.core.page_paths import history_path, lab_path, view_path
 from bot.results.compare.quarantine import QuarantineOf
 from bot.results.compare.target_health import TargetHealth, TargetReport, is_stale
+from bot.results.state import CommitSummary
 from bot.results.store.failures.failing_now import stored_failures, targets_now
 from bot.results.store.lists.lab_reports import unusable_targets
 from bot.results.store.lists.run_lists import newest_arrivals
+from bot.results.store.tables.commits import summaries_of
 from bot.results.store.tables.revisions import revisions_of
+from bot.web.answers import AnswerPart
 from bot.web.csv_tables import Cell, CsvTable
+from bot.web.page_filters import counted, short
 from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard import answer_texts
+from handlers.dashboard.answers import MOST_NAMED, Sentence, lateness, sentence, text
+from handlers.dashboard.chart import pass_rate_line
 from handlers.dashboard.content import Content
 from handlers.dashboard.settings import quarantine_of
 from handlers.dashboard.wiring import DashboardParts
@@ -45,6 +54,32 @@ class FailingNow(BaseModel, extra="forbid"):
     suite: str
     test: str
     since: str = Field(description="The first nightly commit with the failure since the test last passed.")
+    since_at: datetime = Field(description="When that commit was made.")
+
+
+class FailingTargetOverview(BaseModel, extra="forbid"):
+    """A target on which a test fails, and since when."""
+
+    target: str = Field(description="As LAB/TARGET.")
+    since: str = Field(description="The first nightly commit with the failure since the test last passed.")
+    since_at: datetime = Field(description="When that commit was made.")
+
+
+class FailingTestOverview(BaseModel, extra="forbid"):
+    """A test that fails in the newest nightly run of its suite, with the targets that list it, the newest first."""
+
+    suite: str
+    test: str
+    targets: list[FailingTargetOverview]
+
+
+class CommitPassRate(BaseModel, extra="forbid"):
+    """How many tests of a target passed and failed at a nightly commit."""
+
+    sha: str
+    committed_at: datetime
+    passed: int
+    failed: int
 
 
 class TargetOverview(BaseModel, extra="forbid"):
@@ -63,6 +98,14 @@ class TargetOverview(BaseModel, extra="forbid"):
     )
     known: int = Field(description="How many more fail there as their flakiness or a quarantine explains.")
     failures: list[FailingNow] = Field(description="Some of those tests.")
+    rates: list[CommitPassRate] = Field(
+        default=[], description="Its last 14 nightly commits with complete results, oldest first."
+    )
+
+    @property
+    def chart(self) -> Markup:
+        """Return its pass rate by commit as a small chart; empty with fewer than two commits."""
+        return pass_rate_line([rate.passed / max(1, rate.passed + rate.failed) for rate in self.rates])
 
 
 class BranchOverview(BaseModel, extra="forbid"):
@@ -83,12 +126,21 @@ class RepositoryOverview(BaseModel, extra="forbid"):
     takes_results: bool = Field(description="Whether app.yaml has `results` for it.")
     targets: list[TargetOverview]
     more_targets: int = Field(description="Number of targets that are not listed.")
+    failing_now: list[FailingTestOverview] = Field(
+        description="The `failures` of the listed targets, one for each test: the newest failures first."
+    )
+    known_commits: dict[str, CommitSummary] = Field(
+        default={}, description="Titles, authors and pull requests of commits on the page, where they are known."
+    )
     nightly: BranchOverview | None
     last_good: BranchOverview | None
 
 
 class OverviewPage(BaseModel, extra="forbid"):
     """Repositories that the reader may see, in the order of app.yaml."""
+
+    answer: list[AnswerPart] = Field(description="What fails and which labs are late, as a sentence.")
+    next_steps: list[list[AnswerPart]] = Field(description="What a reader can do, each as a sentence.")
 
     repositories: list[RepositoryOverview]
     private_unknown: bool = Field(
@@ -147,31 +199,37 @@ def overview_page(parts: DashboardParts) -> Page:
                 continue  # it has left the pattern of app.yaml meanwhile
             targets = _targets(name, settings)
             aliases, moment = settings.of(RENAMES).aliases, parts.moment()
-            listed = (
+            nightly, last_good = nightly_of.get(name), last_good_of.get(name)
+            heads = [record["sha"] for record in (nightly, last_good) if record and record["sha"]]
+            listed, known = (
                 await request.pages.run(
                     parts.results.store.read,
-                    target_overviews,
+                    targets_and_commits,
                     targets,
                     aliases,
                     quarantine_of(settings, moment),
                     moment,
                     most_targets,
+                    heads,
                 )
                 if targets
-                else []
+                else ([], {})
             )
-            nightly, last_good = nightly_of.get(name), last_good_of.get(name)
             overviews.append(
                 RepositoryOverview(
                     repository=name,
                     takes_results=settings.of(LAB_RESULTS) is not None,
                     targets=listed,
                     more_targets=len(targets) - len(listed),
+                    failing_now=failing_tests(listed),
+                    known_commits=known,
                     nightly=branch_of_nightly(nightly) if nightly else None,
                     last_good=_last_good(last_good) if last_good else None,
                 )
             )
         return OverviewPage(
+            answer=overview_answer(overviews, parts.moment()),
+            next_steps=overview_steps(overviews),
             repositories=overviews,
             private_unknown=unknown,
             number=request.query.page,
@@ -227,6 +285,22 @@ async def visible_repositories(request: PageRequest, names: Sequence[str]) -> tu
     return [name for name in names if name in public or name in private], unknown
 
 
+def targets_and_commits(
+    connection: sa.Connection,
+    targets: Sequence[TargetKey],
+    aliases: Aliases,
+    quarantine: QuarantineOf,
+    moment: float,
+    most: int,
+    heads: Iterable[str],
+) -> tuple[list[TargetOverview], dict[str, CommitSummary]]:
+    """Return what `target_overviews` returns, and what is known of the commits that it names, and of `heads`."""
+    overviews = target_overviews(connection, targets, aliases, quarantine, moment, most)
+    shas = {failure.since for target in overviews for failure in target.failures}
+    shas |= {target.sha for target in overviews if target.sha}
+    return overviews, summaries_of(connection, targets[0].repository, {*shas, *heads})
+
+
 def target_overviews(
     connection: sa.Connection,
     targets: Sequence[TargetKey],
@@ -272,10 +346,47 @@ def _target(
         failing=report.failing,
         known=now.known if now else 0,
         failures=[
-            FailingNow(suite=failure.suite, test=failure.test, since=failure.since)
+            FailingNow(
+                suite=failure.suite,
+                test=failure.test,
+                since=failure.since,
+                since_at=datetime.fromtimestamp(failure.since_at, UTC),
+            )
             for failure in (now.failures[:most_failures] if now else ())
         ],
+        rates=[
+            CommitPassRate(
+                sha=rate.sha,
+                committed_at=datetime.fromtimestamp(rate.committed_at, UTC),
+                passed=rate.passed,
+                failed=rate.failed,
+            )
+            for rate in (now.rates if now else ())
+        ],
     )
+
+
+def failing_tests(targets: Iterable[TargetOverview]) -> list[FailingTestOverview]:
+    """Return the failures of targets, one for each test with its targets: the newest first, then by name.
+
+    An old run says nothing about now, so the failures of a stale target are left out.
+    """
+    by_test: dict[tuple[str, str], list[FailingTargetOverview]] = {}
+    for target in targets:
+        if target.state is TargetHealth.STALE:
+            continue
+        for failure in target.failures:
+            on_target = FailingTargetOverview(
+                target=f"{target.lab}/{target.target}", since=failure.since, since_at=failure.since_at
+            )
+            by_test.setdefault((failure.suite, failure.test), []).append(on_target)
+    tests = [
+        FailingTestOverview(
+            suite=suite, test=test, targets=sorted(failing, key=lambda target: target.since_at, reverse=True)
+        )
+        for (suite, test), failing in by_test.items()
+    ]
+    return sorted(tests, key=lambda test: (-test.targets[0].since_at.timestamp(), test.suite, test.test))
 
 
 def branch_of_nightly(record: Mapping[str, Any]) -> BranchOverview:
@@ -321,3 +432,79 @@ def _rows(page: OverviewPage, columns: Sequence[str]) -> Iterator[list[Cell]]:
             yield [repository.repository, f"{target.lab}/{target.target}", *values, *branches]
         if not repository.targets:
             yield [repository.repository, None, *(None for _ in columns), *branches]
+
+
+def overview_answer(repositories: Sequence[RepositoryOverview], moment: float) -> Sentence:
+    """Say in which repositories tests fail, and which targets are late."""
+    with_targets = [repository for repository in repositories if repository.targets]
+    if not with_targets:
+        return []
+    failures = [
+        [text(_failing_now(repository), view_path(repository.repository)), _of(repository)]
+        for repository in with_targets
+        if any(target.state is TargetHealth.FAILING for target in repository.targets)
+    ]
+    late: list[Sentence] = [
+        [
+            text(f"{target.lab}/{target.target}", lab_path(repository.repository, target.lab)),
+            text(lateness(moment - target.received_at.timestamp() if target.received_at else None)),
+        ]
+        for repository in with_targets
+        for target in repository.targets
+        if target.state is TargetHealth.STALE
+    ]
+    is_tested = any(target.suites for repository in with_targets for target in repository.targets)
+    return sentence(
+        *(failures[:MOST_NAMED] or [[text(answer_texts.NOTHING_FAILS if is_tested else answer_texts.NO_RESULTS_YET)]]),
+        _unnamed(failures, answer_texts.FAIL_ELSEWHERE, "more repository", "more repositories"),
+        *late[:MOST_NAMED],
+        _unnamed(late, answer_texts.MORE_LATE, "more target", "more targets"),
+    )
+
+
+def _of(repository: RepositoryOverview) -> AnswerPart:
+    return text(answer_texts.OF_REPOSITORY.format(repository=repository.repository))
+
+
+def _unnamed(clauses: Sequence[Sentence], words: str, singular: str, plural: str) -> Sentence:
+    more = len(clauses) - MOST_NAMED
+    return [text(words.format(more=counted(more, singular, plural)))] if more > 0 else []
+
+
+def _failing_now(repository: RepositoryOverview) -> str:
+    failing = [target for target in repository.targets if target.state is TargetHealth.FAILING]
+    count = sum(target.failing for target in failing)
+    return answer_texts.FAIL_ON_TARGETS.format(
+        tests=counted(count, "failure"),
+        count=len(failing),
+        targets=counted(len(repository.targets) + repository.more_targets, "target"),
+    )
+
+
+def overview_steps(repositories: Sequence[RepositoryOverview]) -> list[Sentence]:
+    """Say what a maintainer and a lab can do."""
+    steps = []
+    newest = next((failure for repository in repositories for failure in repository.failing_now[:1]), None)
+    name = next((repository.repository for repository in repositories if repository.failing_now), "")
+    if newest:
+        target = newest.targets[0]
+        href = history_path(name, newest.test, target.target if len(newest.targets) == 1 else "")
+        steps.append(
+            [
+                text(answer_texts.MAINTAINER),
+                text(answer_texts.NEWEST_FAILURE, href),
+                text(answer_texts.BEGAN_AT.format(sha=short(target.since))),
+            ]
+        )
+    late = next(
+        (
+            (repository.repository, target.lab)
+            for repository in repositories
+            for target in repository.targets
+            if target.state in (TargetHealth.STALE, TargetHealth.UNUSABLE)
+        ),
+        None,
+    )
+    if late:
+        steps.append([text(answer_texts.LAB), text(answer_texts.SEE_LAB.format(lab=late[1]), lab_path(*late))])
+    return steps

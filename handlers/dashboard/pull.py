@@ -1,34 +1,62 @@
-"""`/r/{owner}/{repo}/pulls/{n}`: everything that the bot did for a pull request, and why."""
+"""`/r/{owner}/{repo}/pulls/{n}`: what is pending, the results, and everything that the bot did for a pull request."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, Field
 
 from bot.core.events import locks_of
 from bot.core.patterns import Pattern
-from bot.effects.section_state import SECTION
+from bot.core.utc import moment_or_none
+from bot.effects.checks import CHECK_RUN
+from bot.effects.section_state import SECTION, SECTION_EVENT, SectionEvent
+from bot.engine.jobs.journal import FAILED
 from bot.engine.upkeep import DONE_DAYS, FAILED_DAYS
+from bot.github.addresses import check_run_on_github
 from bot.github.pull_heads import head_of, repository_id_of
-from bot.web.help import ListedCommand
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
 from bot.web.problems import Problem
 from handlers.dashboard import texts
-from handlers.dashboard.story import DeliveryStory, StoryTeller
+from handlers.dashboard.pull_answer import UNSETTLED, AnswerFacts, answer_of, next_steps_of
+from handlers.dashboard.pull_model import CheckRunLine, KnownHead, PullPage, StickySection, WaitingMerge
+from handlers.dashboard.pull_results import HeadResults, ignored_failures_of, ignored_lines
+from handlers.dashboard.pull_tests import (
+    approve_command,
+    device_tests_of,
+    guids_of_jobs,
+    listed_jobs,
+)
+from handlers.dashboard.settings import settings_of
+from handlers.dashboard.story import DeliveryStory, StoryTeller, without_links
 from handlers.dashboard.wiring import DashboardParts
+from handlers.device_tests.commands import TEST_ON
+from handlers.device_tests.model import DeviceJobState
+from handlers.device_tests.targets import request_targets
+from handlers.merge.commands import WHEN_GREEN
 from handlers.merge.pending import pending_merge
+from handlers.results.config import LAB_RESULTS
+from handlers.stale_reviews.records import REMINDED_AT, Reminded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from bot.config.model import RepositoryConfig
+    from bot.effects.section_state import SectionState
     from bot.engine.jobs.journal import DeliveryRecord, Journal
+    from bot.github.pull_heads import PullHead
+    from handlers.dashboard.story import CommandLine
+    from handlers.device_tests.model import DeviceJob
     from handlers.merge.records import PendingMerge
 
 DELIVERIES = 50
 """Deliveries on one page; those that needed no action count too, although the page hides them."""
+MOST_OF_HEAD = 100
+"""Deliveries about the head that one page reads."""
+MOST_COMMANDS = 20
+"""The most commands that the page lists; the deliveries below have them all."""
 LARGEST_NUMBER = 2**31 - 1
 NUMBER_PART = Parameter("n", "The pull request's number.", {"type": "integer", "minimum": 1, "maximum": LARGEST_NUMBER})
 _NUMBER = Pattern(r"[1-9][0-9]{0,9}")
@@ -48,79 +76,77 @@ class PullQuery(BaseModel, extra="forbid"):
     all: bool = Field(default=False, description="Also list deliveries that needed no action.")
 
 
-class KnownHead(BaseModel, extra="forbid"):
-    """The head of a pull request, as the newest webhook names it."""
-
-    sha: str
-    base: str
-    is_open: bool
-
-
-class WaitingMerge(BaseModel, extra="forbid"):
-    """A pending merge of the pull request."""
-
-    sha: str
-    base: str
-    by: str
-    url: str = Field(description="The comment in which they asked.")
-    asked_at: datetime | None
-    queued: bool = Field(description="Whether it is in GitHub's merge queue.")
-    why: str = Field(description="What the bot found at its last attempt; empty if that is not stored.")
-
-
-class StickySection(BaseModel, extra="forbid"):
-    """A section of the bot's comment that is about a commit."""
-
-    section: str
-    sha: str = Field(description="The commit that it is about.")
-    at: datetime = Field(description="When it was computed.")
-    out_of_date: bool = Field(description="Whether the head is another commit by now.")
-
-
-class PullPage(BaseModel, extra="forbid"):
-    """The story of a pull request: what came in, newest first, and what the bot did about it."""
-
-    number: int
-    github: str = Field(description="The repository's page on GitHub.")
-    head: KnownHead | None
-    merge: WaitingMerge | None
-    sections: list[StickySection] = Field(description="What the bot's comment says about commits now.")
-    commands: list[ListedCommand] = Field(description="The commands that people can give there, and who may use each.")
-    deliveries: list[DeliveryStory]
-    ignored: int = Field(description="Deliveries on this page that needed no action; `all` lists them.")
-    older: int | None = Field(description="The `before` of the next page; null on the last one.")
-    done_days: int = Field(description="How long deliveries are stored.")
-    failed_days: int = Field(description="How long those with failures are stored.")
-
-
 def pull_page(parts: DashboardParts) -> Page:
     """Return the page about one pull request."""
+    head_results = HeadResults(parts)
 
     async def load(request: PageRequest) -> PullPage:
         query, number = request.query, _number(request.path["n"])
+        repository, settings = settings_of(parts, request.repository)
         repository_id = await repository_id_of(parts.records, request.repository)
-        if parts.config.repository(request.repository) is None or repository_id is None:
+        if repository_id is None:
             raise LookupError(request.repository)
         head = await head_of(parts.records, repository_id, number)
-        records = await _deliveries(parts.journal, repository_id, number, query.before)
+        sections = await parts.records.under(SECTION, repository_id, number)
+        records = await _deliveries(parts.journal, repository_id, number, sections, query.before)
         if head is None and not records:
             raise LookupError(str(number))
-        pending = await pending_merge(parts.records, repository_id, number)
+        sha = head.sha if head else ""
+        all_jobs = await parts.jobs.of_pull(repository_id, number)
+        jobs = listed_jobs(all_jobs, sha)
+        about_jobs = [] if query.before else list((await parts.journal.deliveries(guids_of_jobs(jobs))).values())
         github = f"{parts.github}/{request.repository}"
         teller = StoryTeller(parts.redact, github, parts.titles)
-        stories = await request.pages.run(lambda: [teller.delivery(record) for record in records])
-        _, commands = await parts.list_commands(request.repository) or ("", ())
+        older = records[-1].job.job_id if len(records) == DELIVERIES else None
+        of_head = await _deliveries_of_head(parts.journal, repository_id, sha, query.before, older) if sha else []
+        told = sorted(
+            {record.guid: record for record in (*records, *of_head, *about_jobs)}.values(), key=_age, reverse=True
+        )
+        stories = await request.pages.run(lambda: [teller.delivery(record) for record in told])
+        commands = [line for record in records for line in teller.commands(record)]
+        ignored = await ignored_failures_of(parts.records, repository_id, number)
+        results, more_targets = await head_results.of(request, repository, number, sha, ignored) if sha else ([], 0)
+        pending = await pending_merge(parts.records, repository_id, number)
+        merge = _merge(pending, stories, commands) if pending else None
+        check_runs = await _check_runs(parts, repository_id, sha, github)
+        tests = await device_tests_of(parts, settings, jobs)
+        _, listed_commands = await parts.list_commands(request.repository) or ("", ())
+        known_head = _head(head) if head else None
+        facts = AnswerFacts(
+            repository=repository,
+            head=known_head,
+            merge=merge,
+            results=results,
+            tests=tests,
+            commands=commands,
+            check_runs=check_runs,
+            working=0 if query.before else sum(story.state in UNSETTLED for story in stories),
+            test_command=_test_command(parts, settings, jobs, sha),
+            approve_command=_approve_command(parts, jobs, sha),
+        )
         listed = [story for story in stories if query.all or story.state != "ignored"]
+        reminded = await parts.records.get(REMINDED_AT.of(repository_id, number)) or Reminded()
         return PullPage(
             number=number,
             github=github,
-            head=KnownHead(sha=head.sha, base=head.base_ref, is_open=head.is_open) if head else None,
-            merge=_merge(pending, stories) if pending else None,
-            sections=await _sections(parts, repository_id, number, head.sha if head else ""),
-            commands=list(commands),
+            answer=answer_of(facts),
+            next_steps=next_steps_of(facts),
+            pending=facts.pending,
+            head=known_head,
+            merge=merge,
+            results=results,
+            more_targets=more_targets,
+            commands_given=commands[:MOST_COMMANDS],
+            device_tests=tests,
+            more_device_tests=len(all_jobs) - len(jobs),
+            check_runs=check_runs,
+            ignored_failures=ignored_lines(ignored),
+            reminded_at=moment_or_none(reminded.at),
+            sections=_sections(sections, sha),
+            commands=list(listed_commands),
             deliveries=listed,
             ignored=len(stories) - len(listed),
-            older=records[-1].job.job_id if len(records) == DELIVERIES else None,
+            older=older,
             done_days=round(DONE_DAYS),
             failed_days=round(FAILED_DAYS),
         )
@@ -128,7 +154,7 @@ def pull_page(parts: DashboardParts) -> Page:
     return Page(
         path="/r/{owner}/{repo}/pulls/{n}",
         api_path="/api/v1/repos/{owner}/{repo}/pulls/{n}",
-        summary="Everything that the bot did for a pull request, and why",
+        summary="What is pending for a pull request, its results, and everything that the bot did, and why",
         template="pull.html",
         model=PullPage,
         query=PullQuery,
@@ -138,18 +164,79 @@ def pull_page(parts: DashboardParts) -> Page:
 
 
 async def _deliveries(
-    journal: Journal, repository_id: int, number: int, before_job: int | None
+    journal: Journal,
+    repository_id: int,
+    number: int,
+    sections: Mapping[str, SectionState],
+    before_job: int | None,
 ) -> list[DeliveryRecord]:
-    """Return the newest deliveries about a pull request and about its groups in the merge queue.
+    """Return the newest deliveries about a pull request, its groups in the merge queue and its sections.
 
-    The two have different locks, so that nothing else of the pull request delays its merge.
+    They have different locks, so that nothing else of the pull request delays its merge, for example.
     """
-    return await journal.of_locks(locks_of(repository_id, number), DELIVERIES, before_job)
+    section_locks = [
+        SECTION_EVENT.lock(repository_id, SectionEvent(section, number, "", {})) for section in sorted(sections)
+    ]
+    return await journal.of_locks((*locks_of(repository_id, number), *section_locks), DELIVERIES, before_job)
 
 
-async def _sections(parts: DashboardParts, repository_id: int, number: int, head: str) -> list[StickySection]:
+async def _deliveries_of_head(
+    journal: Journal, repository_id: int, sha: str, before_job: int | None, after_job: int | None
+) -> list[DeliveryRecord]:
+    """Return the deliveries about a commit from which something followed, among the newest between two jobs.
+
+    Most events about a commit are those of CI, in which the bot has nothing to do. So they have a limit of their own:
+    they would fill the page.
+    """
+    newest = await journal.of_locks((), MOST_OF_HEAD, before_job, accepted=[f"sha:{repository_id}:{sha}"])
+    return [record for record in newest if record.job.job_id > (after_job or 0) and _has_part(record)]
+
+
+def _has_part(record: DeliveryRecord) -> bool:
+    return not record.settled or record.state == FAILED or any(plan.effects for plan in record.plans)
+
+
+def _age(record: DeliveryRecord) -> int:
+    return record.job.job_id
+
+
+def _head(head: PullHead) -> KnownHead:
+    merged = bool(head.merged_at)
+    return KnownHead(
+        sha=head.sha,
+        base=head.base_ref,
+        is_open=head.is_open,
+        state=pull_state(head),
+        title=head.title,
+        author=head.author,
+        merged_by=head.merged_by if merged else "",
+        merged_at=moment_or_none(head.merged_at),
+    )
+
+
+def pull_state(head: PullHead) -> Literal["open", "merged", "closed"]:
+    """Return the state of a pull request: open, merged or closed."""
+    return "open" if head.is_open else "merged" if head.merged_at else "closed"
+
+
+async def _check_runs(parts: DashboardParts, repository_id: int, sha: str, github: str) -> list[CheckRunLine]:
+    """Return the check runs that the bot wrote on the head."""
+    written = await parts.records.under(CHECK_RUN, repository_id, sha) if sha else {}
+    return [
+        CheckRunLine(
+            name=name,
+            title=check_run.title,
+            conclusion=check_run.conclusion,
+            url=f"{github}/{check_run_on_github(check_run.id)}",
+            at=datetime.fromtimestamp(check_run.as_of, UTC),
+        )
+        for name, check_run in sorted(written.items())
+        if check_run.id
+    ]
+
+
+def _sections(sections: Mapping[str, SectionState], head: str) -> list[StickySection]:
     """Return the sections of the bot's comment, without those that are empty now."""
-    sections = await parts.records.under(SECTION, repository_id, number)
     return [
         StickySection(
             section=name,
@@ -168,18 +255,30 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _merge(pending: PendingMerge, stories: Sequence[DeliveryStory]) -> WaitingMerge:
-    merge_plans = (plan for story in stories for plan in reversed(story.plans) if plan.handler in MERGE_HANDLERS)
+def _merge(pending: PendingMerge, stories: Sequence[DeliveryStory], commands: Sequence[CommandLine]) -> WaitingMerge:
+    """Describe a pending merge: its newest plan says what it waits for, or else the answer to its command."""
+    merge_plans = (plan.why for story in stories for plan in reversed(story.plans) if plan.handler in MERGE_HANDLERS)
+    answers = (line.result for line in commands if WHEN_GREEN.name in line.command)
     return WaitingMerge(
         sha=pending.sha,
         base=pending.base,
         by=pending.by.login,
         url=pending.url,
-        asked_at=_moment(pending.asked_at),
+        asked_at=moment_or_none(pending.asked_at),
         queued=pending.queued,
-        why=next((plan.why for plan in merge_plans if plan.why), ""),
+        why=without_links(next(filter(None, (*merge_plans, *answers)), "")),
     )
 
 
-def _moment(text: str) -> Any:
-    return datetime.fromisoformat(text).astimezone(UTC) if text else None
+def _test_command(parts: DashboardParts, settings: RepositoryConfig, jobs: Sequence[DeviceJob], sha: str) -> str:
+    """Return a command that asks for a test of the head; empty if there is one already, or no device takes requests."""
+    targets = request_targets(settings.of(LAB_RESULTS))
+    if not targets or any(job.sha == sha for job in jobs):
+        return ""
+    return f"{parts.config.mentions[0]} {TEST_ON.name} {targets[0].name}"
+
+
+def _approve_command(parts: DashboardParts, jobs: Sequence[DeviceJob], sha: str) -> str:
+    """Return the command that approves the tests of the head; empty if none waits for an approval."""
+    waits = any(job.sha == sha and job.state is DeviceJobState.WAITING for job in jobs)
+    return approve_command(parts, sha) if waits else ""

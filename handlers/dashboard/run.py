@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -19,13 +19,17 @@ from bot.results.report import sentences
 from bot.results.report.baseline import compared_suites
 from bot.results.report.findings import ComparedSuite, Findings, NewFailure
 from bot.results.report.reproduce import command, template_of
-from bot.results.state import Run, RunState, SuiteState, TargetState
+from bot.results.report.tables import listed_failures
+from bot.results.state import CommitSummary, Run, RunState, SuiteState, TargetState
 from bot.results.store.commit import commit_state
+from bot.results.store.failures.contexts import ContextQuery, failure_contexts
 from bot.results.store.history.health import unreliable_suites
-from bot.results.store.lists.commits_with_results import runs_of_commit
-from bot.results.store.lists.run_lists import find_run
+from bot.results.store.lists.commits_with_results import commit_times, runs_of_commit
+from bot.results.store.lists.run_lists import run_with_artifacts
+from bot.results.store.tables.commits import summaries_of
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard.artifacts import SeenArtifacts, seen_artifacts
 from handlers.dashboard.causes import FailureCause, FailureCount, causes_of
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.settings import results_of
@@ -33,8 +37,14 @@ from handlers.dashboard.wiring import DashboardParts
 from handlers.results.config import QUARANTINE, RENAMES, labs_of
 
 if TYPE_CHECKING:
-    from bot.config.model import RepositoryConfig
+    import sqlalchemy as sa
 
+    from bot.config.model import RepositoryConfig
+    from bot.core.aliases import Aliases
+    from bot.results.compare.context import FailureContext
+
+MOST_SUITES = 4
+"""The most suites with failures for which the page says since when they fail: each costs a few statements."""
 MOST_CLAIMS = 50
 """The most entries of an environment that the page shows."""
 LONGEST_CLAIM = 500
@@ -120,6 +130,18 @@ class RunDetails(BaseModel, extra="forbid"):
     causes: list[FailureCause] = Field(description="Failures grouped by cause, new ones first.")
     more_causes: int
     unlisted: int = Field(description="Number of failures with causes that are not listed.")
+    known_commits: dict[str, CommitSummary] = Field(
+        default={}, description="Titles, authors and pull requests of commits on the page, where they are known."
+    )
+    files: SeenArtifacts | None = Field(
+        default=None, description="The log and other files that the lab sent; null if it sent none."
+    )
+
+    @property
+    def log_page(self) -> str:
+        """Return the path of the page of the log, "" if there is none to read."""
+        artifacts = self.files.artifacts if self.files and not self.files.expired else []
+        return next((artifact.page for artifact in artifacts if artifact.is_log), "")
 
     @property
     def why_html(self) -> Markup:
@@ -131,9 +153,10 @@ def run_page(parts: DashboardParts) -> Page:
     """Return the page of one run."""
 
     async def load(request: PageRequest) -> RunDetails:
-        name, settings, _ = results_of(parts, request.repository)
+        name, settings, lab_results = results_of(parts, request.repository)
+        settings = await parts.in_force(name, settings)
         key = RunKey(name, request.path["lab"], request.path["target"], request.path["sha"], request.path["run_id"])
-        run = await request.pages.run(parts.results.store.read, find_run, key)
+        run, entries = await request.pages.run(parts.results.store.read, run_with_artifacts, key)
         if run is None:
             raise LookupError(key.folder)
         runs = await request.pages.run(parts.results.store.read, runs_of_commit, key.about, key.sha)
@@ -144,7 +167,12 @@ def run_page(parts: DashboardParts) -> Page:
         compared = await compared_suites(results, None, name, state, settings.of(RENAMES).aliases)
         findings = _findings(settings, key.about, state, compared, parts.moment())
         findings = replace(findings, unreliable=await results.read(unreliable_suites, key.about, key.sha))
-        return await request.pages.run(_page_of, run, runs, findings)
+        queries = await request.pages.run(_context_queries, findings)
+        contexts, times, known = await results.read(_read_contexts, key, queries, settings.of(RENAMES).aliases)
+        page = await request.pages.run(_page_of, run, runs, replace(findings, contexts=contexts), times)
+        page.known_commits = known
+        page.files = seen_artifacts(run, entries, lab_results, parts.moment()) if entries else None
+        return page
 
     return Page(
         path="/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}",
@@ -173,11 +201,31 @@ def _findings(
     )
 
 
-def _page_of(run: Run, runs_of_commit: Sequence[Run], findings: Findings) -> RunDetails:
+def _context_queries(findings: Findings) -> dict[str, ContextQuery]:
+    """Return the failures whose contexts the page shows, by suite: those that a check run lists, of a few suites."""
+    queries = {}
+    for suite, tests in list(listed_failures(findings).items())[:MOST_SUITES]:
+        baseline = findings.compared[suite].baseline
+        queries[suite] = ContextQuery(baseline.sha if baseline else "", tests)
+    return queries
+
+
+def _read_contexts(
+    connection: sa.Connection, key: RunKey, queries: Mapping[str, ContextQuery], aliases: Aliases
+) -> tuple[dict[tuple[str, str], FailureContext], dict[str, float], dict[str, CommitSummary]]:
+    """Return the contexts of failures, the times of the commits since which they fail, and summaries of commits."""
+    contexts = failure_contexts(connection, key.about, key.sha, queries, aliases)
+    shas = {context.since for context in contexts.values() if context.since}
+    named = {key.sha, *shas, *(query.baseline for query in queries.values() if query.baseline)}
+    known = summaries_of(connection, key.repository, named)
+    return contexts, commit_times(connection, key.about, shas), known
+
+
+def _page_of(run: Run, runs_of_commit: Sequence[Run], findings: Findings, times: Mapping[str, float]) -> RunDetails:
     """Return the page; it blocks, because it reads the outputs of failures from the store."""
     key, state = run.key, findings.state
     admission = run.admission
-    grouped = causes_of(findings, lambda failure: _command(findings, failure))
+    grouped = causes_of(findings, lambda failure: _command(findings, failure), times)
     return RunDetails(
         lab=key.lab,
         target=key.target,

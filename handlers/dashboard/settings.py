@@ -33,12 +33,13 @@ def settings_of(parts: DashboardParts, repository: str) -> tuple[str, Repository
 
 
 async def settings_and_target(parts: DashboardParts, request: PageRequest) -> tuple[str, RepositoryConfig]:
-    """Return a repository's name and settings, as `settings_of`, after checking the target that the query names.
+    """Return a repository's name and settings in force, after checking the target that the query names.
 
     Raises `Problem` 400 if app.yaml does not list the target and no results of it are stored: those of
     a target that was removed from app.yaml can still be read.
     """
     name, settings = settings_of(parts, request.repository)
+    settings = await parts.in_force(name, settings)
     target, configured = request.query.target, configured_targets(settings)
     if target and settings.of(LAB_RESULTS) and target not in configured:
         lab, _, device = target.partition("/")

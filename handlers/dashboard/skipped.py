@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
+from bot.core.page_paths import view_path
 from bot.results.store.lists.skipped_tests import skipped_tests
+from bot.results.store.tables.commits import summaries_of
 from bot.web.csv_tables import Cell, CsvTable
+from bot.web.page_filters import counted
 from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard import answer_texts
+from handlers.dashboard.answers import Sentence, link_to_test, sentence, text
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.lists import DAY, ListQuery, TestsOfRepository, moment_of, page_count, store_query
 from handlers.dashboard.settings import configured_targets, settings_and_target
@@ -17,7 +22,11 @@ from handlers.dashboard.wiring import DashboardParts
 from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
-    from bot.results.store.lists.skipped_tests import IdleTest, SkippedOn, SkippedTest
+    import sqlalchemy as sa
+
+    from bot.results.state import CommitSummary
+    from bot.results.store.lists.listed_tests import ListedTests
+    from bot.results.store.lists.skipped_tests import IdleTest, SkippedList, SkippedOn, SkippedTest
 
 WEEK = 7 * DAY
 SHOWN_REASON = 300
@@ -68,8 +77,8 @@ def skipped_page(parts: DashboardParts) -> Page:
         name, settings = await settings_and_target(parts, request)
         query: ListQuery = request.query
         stored_query = store_query(request, name, settings, query.target)
-        skipped = await request.pages.run(parts.results.store.read, skipped_tests, stored_query, parts.moment() - WEEK)
-        return SkippedPage(
+        skipped, known = await request.pages.run(parts.results.store.read, _read, stored_query, parts.moment() - WEEK)
+        page = SkippedPage(
             takes_results=settings.of(LAB_RESULTS) is not None,
             targets=configured_targets(settings),
             has_results=skipped.suites > 0,
@@ -79,6 +88,8 @@ def skipped_page(parts: DashboardParts) -> Page:
             idle=[_idle_row(test) for test in skipped.idle],
             idle_total=skipped.idle_total,
         )
+        answer, next_steps = skipped_answer(page, query, name), skipped_steps(page, name)
+        return page.model_copy(update={"answer": answer, "next_steps": next_steps, "known_commits": known})
 
     return Page(
         path="/r/{owner}/{repo}/skipped",
@@ -91,6 +102,14 @@ def skipped_page(parts: DashboardParts) -> Page:
         content=content_of_results(parts),
         table=_table,
     )
+
+
+def _read(
+    connection: sa.Connection, stored_query: ListedTests, since: float
+) -> tuple[SkippedList, dict[str, CommitSummary]]:
+    skipped = skipped_tests(connection, stored_query, since)
+    shas = {skip.since for test in skipped.tests for skip in test.skipped_on}
+    return skipped, summaries_of(connection, stored_query.repository, shas)
 
 
 def _row(test: SkippedTest) -> SkippedTestRow:
@@ -129,3 +148,34 @@ def _table(page: SkippedPage) -> CsvTable:
         for skip in test.skipped
     ]
     return CsvTable(columns, rows)
+
+
+def skipped_answer(page: SkippedPage, query: ListQuery, repository: str) -> Sentence:
+    """Say how many tests are skipped, and how many run nowhere."""
+    if not page.has_results or query.q:
+        return []
+    here = view_path(repository, "skipped", target=query.target)
+    where = answer_texts.ON_TARGET.format(target=query.target) if query.target else ""
+    are = "is" if page.total == 1 else "are"
+    skipped = (
+        [text(answer_texts.SKIPPED_TESTS.format(tests=counted(page.total, "test"), are=are, where=where), here)]
+        if page.total
+        else [text(answer_texts.NOTHING_SKIPPED.format(where=where))]
+    )
+    ran = counted(page.idle_total, "test")
+    return sentence(
+        skipped, [text(answer_texts.IDLE_TESTS.format(tests=ran), f"{here}#idle")] if page.idle_total else []
+    )
+
+
+def skipped_steps(page: SkippedPage, repository: str) -> list[Sentence]:
+    """Say what a maintainer can do about tests that run nowhere."""
+    if not page.idle:
+        return []
+    return [
+        [
+            text(answer_texts.MAINTAINER),
+            text(answer_texts.RUN_OR_REMOVE),
+            link_to_test(repository, page.idle[0].test, ""),
+        ]
+    ]

@@ -9,7 +9,10 @@ from pydantic import BaseModel, Field
 
 from bot.results.store.lists.slow_tests import GOOD_RUNS, durations_of
 from bot.web.csv_tables import CsvTable
+from bot.web.page_filters import counted, duration
 from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard import answer_texts
+from handlers.dashboard.answers import Sentence, link_to_test, sentence, text
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.lists import ListQuery, TestsOfRepository, page_count, store_query
 from handlers.dashboard.settings import configured_targets, settings_and_target
@@ -68,7 +71,7 @@ def slow_page(parts: DashboardParts) -> Page:
             return query.target, durations
 
         target, durations = await request.pages.run(parts.results.store.read, read)
-        return SlowPage(
+        page = SlowPage(
             takes_results=settings.of(LAB_RESULTS) is not None,
             targets=targets,
             has_results=durations is not None and durations.runs > 0,
@@ -87,6 +90,7 @@ def slow_page(parts: DashboardParts) -> Page:
                 for test in (durations.slowest if durations else ())
             ],
         )
+        return page.model_copy(update={"answer": slow_answer(page), "next_steps": slow_steps(page, name)})
 
     return Page(
         path="/r/{owner}/{repo}/slow",
@@ -104,3 +108,32 @@ def slow_page(parts: DashboardParts) -> Page:
 def _table(page: SlowPage) -> CsvTable:
     columns = ("suite", "test", "seconds", "failed", "runs")
     return CsvTable(columns, ([getattr(test, column) for column in columns] for test in page.tests))
+
+
+def slow_answer(page: SlowPage) -> Sentence:
+    """Say how long the tests take, and what skipping the slow ones would save."""
+    if not (page.timed and page.target):
+        return []
+    start = [
+        text(
+            answer_texts.TESTS_TAKE.format(
+                tests=counted(page.timed, "test"), target=page.target, duration=duration(page.minutes * MINUTE)
+            )
+        )
+    ]
+    cut_off = page.cut_offs[0]
+    if not cut_off.tests:
+        return sentence(start, [text(answer_texts.NONE_SLOW.format(seconds=cut_off.seconds))])
+    saved = duration(cut_off.minutes_saved * MINUTE)
+    slow = answer_texts.SOME_SLOW.format(
+        tests=f"{cut_off.tests:,}", take="takes" if cut_off.tests == 1 else "take", seconds=cut_off.seconds, saved=saved
+    )
+    return sentence(start, [text(slow)])
+
+
+def slow_steps(page: SlowPage, repository: str) -> list[Sentence]:
+    """Say what a maintainer can do about slow tests."""
+    if not (page.tests and page.target and page.cut_offs and page.cut_offs[0].tests):
+        return []
+    slowest = link_to_test(repository, page.tests[0].test, page.target)
+    return [[text(answer_texts.MAINTAINER), text(answer_texts.MARK_SLOW), slowest]]

@@ -6,18 +6,23 @@ others see what they would see on GitHub.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
+from bot.commands.conclusion import CommandResults, Item
+from bot.commands.dialogue import NAME as COMMANDS
+from bot.core.adapters import adapter_of
 from bot.core.patterns import Pattern
 from bot.core.redaction import cut
-from bot.engine.jobs.journal import FAILED, WAITING, WORKING, PlanStage
-from bot.engine.jobs.notes import REFUSED, ROUTED
+from bot.engine.jobs.journal import DONE, FAILED, WAITING, WORKING, PlanStage
+from bot.engine.jobs.notes import APPLIED, REFUSED, ROUTED
 from bot.github.addresses import stored_page
+from bot.web.page_filters import counted
 from bot.web.texts import page_words
 from handlers.dashboard import texts
 
@@ -38,6 +43,7 @@ LONGEST_WRITTEN, LONGEST_REASON = 3_000, 1_000
 MOST_PLANS, MOST_EFFECTS = 30, 30
 """The most plans of a delivery, and the most effects of a plan, that a page shows."""
 NOT_ENDED = (WAITING, WORKING)
+_LINK = Pattern(r"\[([^\[\]]*)\]\(<?https?://[^()<>\s]*>?\)")
 _SHA = Pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _CAPITAL = Pattern(r"[A-Z]")
 
@@ -65,6 +71,17 @@ class PlanStory(BaseModel, extra="forbid"):
     why: str
     effects: list[EffectStory]
     more: int = Field(description="Number of effects that are not listed.")
+
+
+class CommandLine(BaseModel, extra="forbid"):
+    """A command that somebody gave, and what came of it."""
+
+    command: str = Field(description="As the person wrote it, in Markdown; empty if the bot has not read it.")
+    by: str = Field(description="The login of the person; empty if it is not stored.")
+    at: datetime
+    url: str = Field(description="The comment; empty if it is not stored.")
+    state: str = Field(description="waiting, working, done, refused or failed.")
+    result: str = Field(description="What happened, in Markdown: what was done, or the answer that the person got.")
 
 
 class DeliveryStory(BaseModel, extra="forbid"):
@@ -100,12 +117,71 @@ class StoryTeller:
             event=event,
             what=texts.EVENTS.get(event) or texts.EVENTS.get(record.event) or texts.OTHER_EVENT,
             received_at=datetime.fromtimestamp(record.received_at, UTC),
-            state=record.state,
+            state=self._state(record),
             next_try=datetime.fromtimestamp(min(tries), UTC) if tries else None,
             why=self._reason(record.job, record.guid) if record.job.outcome != ROUTED else "",
             plans=[self._plan(plan, record.guid) for plan in record.plans[:MOST_PLANS]],
             replays=len(record.replays),
         )
+
+    def _state(self, record: DeliveryRecord) -> str:
+        """Return the state of a delivery for people: a command that was not carried out is refused, not done."""
+        refused = record.state == DONE and any(line.state == REFUSED for line in self.commands(record))
+        return REFUSED if refused else record.state
+
+    def commands(self, record: DeliveryRecord) -> list[CommandLine]:
+        """Return what came of each command of a comment; nothing for a delivery without commands."""
+        plans = [plan for plan in record.plans if plan.handler == COMMANDS]
+        if not plans:
+            return []
+        conclusion = next((plan for plan in reversed(plans) if plan.basis), None)
+        results = _results(conclusion.basis) if conclusion is not None else None
+        received_at = datetime.fromtimestamp(record.received_at, UTC)
+        if conclusion is None:
+            plan = plans[-1]
+            if plan.job.state == DONE and not plan.effects:
+                return []
+            # No command was carried out: its author is over a limit, or may not use any.
+            state = REFUSED if plan.job.state == DONE else plan.job.state
+            reason = self._reason(plan.job, record.guid) or texts.COMMAND_STATES.get(state, "")
+            return [CommandLine(command="", by="", at=received_at, url="", state=state, result=reason)]
+        if results is None:
+            return []
+        effects = {effect.target: effect for plan in plans if plan is not conclusion for effect in plan.effects}
+        url = results.url if results.url.startswith(f"{self.repository}/") else ""
+        lines = []
+        for item in results.items:
+            planned = [effects[target] for target in item.targets if target in effects]
+            state, result = self._outcome(item, planned, conclusion, record.guid)
+            command = self._text(item.shown, LONGEST_REASON)
+            lines.append(
+                CommandLine(command=command, by=results.by, at=received_at, url=url, state=state, result=result)
+            )
+        return lines
+
+    def _outcome(
+        self, item: Item, effects: Sequence[EffectRecord], conclusion: PlanRecord, guid: str
+    ) -> tuple[str, str]:
+        """Return the state of a command and its result in words."""
+        say = without_links(self._text(item.say, LONGEST_WRITTEN))
+        for state in (FAILED, REFUSED):
+            if problems := [self._reason(effect.job, guid) for effect in effects if effect.job.state == state]:
+                return state, " ".join(filter(None, [say, *dict.fromkeys(problems)]))
+        if not item.done:
+            return REFUSED, say
+        if conclusion.job.state in NOT_ENDED:
+            return WORKING, say or texts.COMMAND_STATES[WORKING]
+        return DONE, say or self._summary(effects)
+
+    def _summary(self, effects: Sequence[EffectRecord]) -> str:
+        """Say in a few words what effects did: `restarted 2 jobs`."""
+        counts = Counter(effect.kind for effect in effects if effect.job.outcome == APPLIED)
+        done = [
+            effect_words(kind).lower() if (words := texts.effects_done(kind, count)) is None else words
+            for kind, count in counts.items()
+        ]
+        unchanged = [self._text(effect.job.text, LONGEST_REASON) for effect in effects if effect.job.outcome != APPLIED]
+        return "; ".join(dict.fromkeys(filter(None, [*done, *unchanged]))) or texts.COMMAND_STATES[DONE]
 
     def _plan(self, plan: PlanRecord, guid: str) -> PlanStory:
         return PlanStory(
@@ -136,8 +212,8 @@ class StoryTeller:
         if job.state in (FAILED, REFUSED):
             return self._text(job.message, LONGEST_REASON) or texts.STEP_FAILED.format(guid=guid)
         if job.state in NOT_ENDED:
-            return texts.STEP_RETRIED.format(count=job.attempts) if job.attempts else ""
-        return self._text(job.text, LONGEST_REASON)
+            return texts.STEP_RETRIED.format(times=counted(job.attempts, "time")) if job.attempts else ""
+        return without_links(self._text(job.text, LONGEST_REASON))
 
     def _text(self, text: str, most: int) -> str:
         return cut(text, most, self.redact)
@@ -146,6 +222,19 @@ class StoryTeller:
 def effect_words(kind: str) -> str:
     """Split the name of a kind of effect into words: `EnsureLabel` becomes `Ensure label`."""
     return _CAPITAL.sub(lambda match: f" {match[0].lower()}", kind).strip().capitalize()
+
+
+def without_links(text: str) -> str:
+    """Return Markdown with the text of each link in place of the link."""
+    return _LINK.sub(lambda match: match[1], text)
+
+
+def _results(basis: Mapping[str, Any]) -> CommandResults | None:
+    """Read the stored commands of a comment; None if another version stored them in a form that we do not know."""
+    try:
+        return adapter_of(CommandResults).validate_python(basis)
+    except ValidationError:
+        return None
 
 
 def _sha(sha: Any) -> str:

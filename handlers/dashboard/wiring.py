@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from bot.config.environment import SETTINGS
 from bot.core.redaction import Redactor
 from bot.feature import HANDLER_TITLES
+from bot.github.repositories.in_force import config_in_force
 from bot.results.service import RESULTS
 from bot.web.help import COMMAND_LIST
+from handlers.device_tests.store import JobStore
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -54,6 +56,11 @@ class DashboardParts:
         return seconds - seconds % MOMENT_SECONDS
 
     @property
+    def jobs(self) -> JobStore:
+        """Return the store of device tests, to read it."""
+        return JobStore(self.records.connector, self.clock)
+
+    @property
     def public_url(self) -> str:
         """Return the address of these pages without a slash at its end; empty if app.yaml has none."""
         return (self.config.public_url or "").rstrip("/")
@@ -65,6 +72,13 @@ class DashboardParts:
         """
         name, settings = self.config.configured.name_of(repository), self.config.repository(repository)
         return (name, settings) if name is not None and settings is not None else None
+
+    async def in_force(self, name: str, settings: RepositoryConfig) -> RepositoryConfig:
+        """Return the settings of a repository with those of its own file, such as quarantined tests; reads one record.
+
+        A cached page shows a change of that file once `moment` has changed.
+        """
+        return await config_in_force(self.config, self.records, name) or settings
 
     @staticmethod
     def of(services: Services) -> DashboardParts:

@@ -55,6 +55,11 @@ def step_guid(job: DeviceJob) -> str:
     return _guid(job.repository_id, DeviceCheck(job.lab, job.target, job.id, int(job.to_show)))
 
 
+def step_guids(job: DeviceJob) -> list[str]:
+    """Return the GUIDs under which the steps of a job are announced first."""
+    return [_guid(job.repository_id, DeviceCheck(job.lab, job.target, job.id, int(step))) for step in ShownStep if step]
+
+
 @dataclass(frozen=True, slots=True)
 class SubmitDeviceJob:
     """Ask a lab to test a head on a target (`on`). `at` is the time of the request, in seconds since 1970.

@@ -79,6 +79,13 @@ BY_ID: LiteralString = _SELECT + " WHERE id = %(id)s"
 OF_PULL: LiteralString = (
     _SELECT + " WHERE repository_id = %(repository_id)s AND pull_request = %(number)s ORDER BY requested_at, id"
 )
+# Each pull request has few jobs: the index `nightjar_device_jobs_pull` finds them.
+OPEN_OF_PULLS: LiteralString = """
+SELECT pull_request, count(*) AS jobs FROM nightjar_device_jobs
+ WHERE repository_id = %(repository_id)s AND pull_request = ANY(%(numbers)s)
+   AND state IN ('waiting', 'queued', 'leased')
+ GROUP BY pull_request
+"""
 # Recursion instead of DISTINCT or GROUP BY: each step finds the next value in the index, and passes over all jobs that
 # have the same one. So a claim reads a few rows for each target, repository and person with queued jobs, however many
 # jobs they have. Subqueries instead of joins, which PostgreSQL may run as a scan of the table. Statements about jobs

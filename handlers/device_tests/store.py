@@ -41,6 +41,7 @@ from handlers.device_tests.rows import (
     NEXT_OF_QUEUES,
     OF_LAB,
     OF_PULL,
+    OPEN_OF_PULLS,
     OPEN_OF_TARGET,
     OPEN_TARGETS,
     OVERDUE,
@@ -243,6 +244,12 @@ class JobStore:
         """Return the jobs of a pull request, oldest first."""
         rows = await self._connector.execute_query_all_async(OF_PULL, repository_id=repository_id, number=number)
         return [job_of_row(row) for row in rows]
+
+    async def open_of_pulls(self, repository_id: int, numbers: Iterable[int]) -> dict[int, int]:
+        """Return how many jobs of pull requests have not ended, by number; those without any are left out."""
+        values = {"repository_id": repository_id, "numbers": list(numbers)}
+        rows = await self._connector.execute_query_all_async(OPEN_OF_PULLS, **values)
+        return {int(row["pull_request"]): int(row["jobs"]) for row in rows}
 
     async def of_lab(self, lab: str) -> list[DeviceJob]:
         """Return the jobs of a lab that are queued or leased."""

@@ -139,6 +139,11 @@ def place_text(place: QueuePlace | None) -> str:
 
 def status_row(job: DeviceJob, place: QueuePlace | None, moment: float, approve_command: str) -> str:
     """Return a line about a job for a list; `approve_command` approves it, and `moment` is the current time."""
+    return f"- {code(job.about.full_name)}: {status_text(job, place, moment, approve_command)}"
+
+
+def status_text(job: DeviceJob, place: QueuePlace | None, moment: float, approve_command: str) -> str:
+    """Say in which state a job is; the parameters are those of `status_row`."""
     match job.state:
         case DeviceJobState.WAITING:
             status = STATUS_WAITING.format(command=approve_command)
@@ -151,7 +156,7 @@ def status_row(job: DeviceJob, place: QueuePlace | None, moment: float, approve_
             status = STATUS_DONE
         case _:
             status = ENDS[job.end].rstrip(".")
-    return f"- {code(job.about.full_name)}: {status}"
+    return status
 
 
 def step_content(

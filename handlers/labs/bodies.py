@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from nightjar_formats.limits import MAX_FILE_BYTES, MAX_FILES
+from nightjar_formats.limits import MAX_ARTIFACTS, MAX_FILE_BYTES, MAX_FILES
 from nightjar_formats.model import FILE_NAME, FULL_SHA, REPOSITORY_NAME, RUN_NAME, TARGET_NAME
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -112,7 +112,7 @@ class UploadBody(BaseModel):
         description="The run's name. Repeat it to continue an upload."
     )
     pull_request: PullNumber | None = Field(default=None, description="As in the manifest; a fork's head needs it.")
-    files: list[DeclaredFile] = Field(min_length=1, max_length=MAX_FILES)
+    files: list[DeclaredFile] = Field(min_length=1, max_length=MAX_FILES + MAX_ARTIFACTS)
 
 
 class BegunUpload(BaseModel):

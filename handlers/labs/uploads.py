@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from handlers.results.watch import Watch
 
 MOST_BODY = 128 * 1024
-"""The most bytes of a body that begins an upload: 256 files with names of 200 characters."""
+"""The most bytes of a body that begins an upload: 320 files with names of 200 characters."""
 MOST_BODIES = 4 << 20
 """The most bytes of all bodies, besides files, that arrive at the same time."""
 MOST_ARRIVING, MOST_OF_LAB = 16, 4
@@ -186,7 +186,7 @@ class UploadRoutes:
             raw = bytes(body)
         manifest = await asyncio.to_thread(read_manifest, raw, run)
         arrived = {(file.name, file.bytes, file.sha256) for file in upload.files if file.name in upload.received}
-        missing = [file.name for file in manifest.files if (file.name, file.bytes, file.sha256) not in arrived]
+        missing = [file.name for file in manifest.all_files if (file.name, file.bytes, file.sha256) not in arrived]
         if missing:
             raise Problem(409, texts.FILES_MISSING.format(names=", ".join(missing[:5])))
         key = self._key_of(run, config, MANIFEST)

@@ -72,6 +72,12 @@ JOB_WAITS = InternalEvent(
 )
 
 
+def webhook_guids(job: DeviceJob) -> list[str]:
+    """Return the GUIDs under which a lab is notified of the attempts of a job."""
+    attempts = range(1, job.attempt + 2)
+    return [JOB_WAITS.guid(job.repository_id, WaitingJob(job.lab, job.id, attempt)) for attempt in attempts]
+
+
 class LabWebhooks:
     """The webhooks of all labs in app.yaml, and which labs are notified.
 

@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 NAME = "merge-when-green"
 TIMER = "merges"
+MOST_NAMED = 3
+"""The most reasons that the audit log names."""
 
 # https://docs.github.com/webhooks/webhook-events-and-payloads?actionType=dequeued#pull_request
 MERGED_BY_QUEUE = frozenset({"MERGE", "ALREADY_MERGED"})
@@ -320,7 +322,12 @@ async def _refresh_pull(context: Context, number: int, pending: PendingMerge | N
             since=pending.asked_at,
         )
         effects += [reply, StorePendingMerge(number, replace(pending, refused=True))]
-    return Plan(tuple(effects), why=texts.WHY_STILL_WAITING.format(count=len(blockers)))
+    return Plan(tuple(effects), why=_in_one_line(blockers))
+
+
+def _in_one_line(blockers: Sequence[MergeBlocker]) -> str:
+    more = [texts.MORE.format(count=len(blockers) - MOST_NAMED)] if len(blockers) > MOST_NAMED else []
+    return " ".join([*(blocker.text for blocker in blockers[:MOST_NAMED]), *more])
 
 
 def _label(context: Context, number: int, *, should_have: bool, labeled: bool) -> tuple[EnsureLabel, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.feature import Feature, Services
+from bot.results.service import RESULTS
 from bot.web.openapi import Operation
 from handlers.nightly import handler, route
 from handlers.nightly.config import KEYS
@@ -14,7 +15,8 @@ from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
 def routes(services: Services) -> Sequence[Operation]:
     """Return the route of nightly branches."""
-    return [route.operation(route.NightlyBranches(TrackingRecord(services.config, services.records, NIGHTLY)))]
+    record = TrackingRecord(services.config, services.records, NIGHTLY)
+    return [route.operation(route.NightlyBranches(record, services.part(RESULTS)))]
 
 
 FEATURE = Feature(

@@ -8,8 +8,13 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from bot.results.service import ResultsService
+from bot.results.state import CommitSummary
+from bot.results.store.tables.commits import summaries_of
+from bot.web.answers import AnswerPart
 from bot.web.csv_tables import CsvTable
 from bot.web.openapi import Operation
+from handlers.nightly.answer import nightly_answer, nightly_steps
 from handlers.tracking_branches import route as tracking
 from handlers.tracking_branches.records import MOST_MOVES, TrackingRecord
 
@@ -29,17 +34,33 @@ class NightlyBranch(tracking.TrackedBranch):
     """Where the branch is that labs test: `sha` is the commit to test. What is not known (yet) is null."""
 
     moves: list[BranchMove] = Field(description="The branch's last moves, newest first, at most 30.")
+    answer: list[AnswerPart] = Field(default=[], description="Which commit labs test, as a sentence.")
+    next_steps: list[list[AnswerPart]] = Field(default=[], description="What a reader can do, each as a sentence.")
+    known_commits: dict[str, CommitSummary] = Field(
+        default={}, description="Titles, authors and pull requests of commits that labs tested, where they are known."
+    )
 
 
 class NightlyBranches:
     """Reads what the API and the page report about nightly branches."""
 
-    def __init__(self, record: TrackingRecord) -> None:
+    def __init__(self, record: TrackingRecord, results: ResultsService) -> None:
         self._record = record
+        self._results = results
 
     async def __call__(self, repository: str) -> Mapping[str, Any]:
         """Return the members of `NightlyBranch`. Raises LookupError if no branch is configured or was scanned."""
-        return {**await self._record.of(repository), "moves": await self._record.moves(repository)}
+        state, moves = await self._record.of(repository), await self._record.moves(repository)
+        shas = {sha for step in (state, *moves) for sha in (step["sha"], step["previous_sha"]) if sha}
+        name = self._results.canonical_name(repository)
+        known = await self._results.read(summaries_of, name, shas)
+        return {
+            **state,
+            "moves": moves,
+            "answer": nightly_answer(state, name, known),
+            "next_steps": nightly_steps(state),
+            "known_commits": known,
+        }
 
 
 def operation(read: tracking.ReadBranch) -> Operation:

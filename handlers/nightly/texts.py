@@ -8,3 +8,18 @@ NIGHTLY_ISSUE = """\
 Labs test the commit at the head of `{branch}`, which I move every day to a newer commit of `{source}`. But {trouble}.
 
 I retry every hour and every day, and close this issue when it works."""
+
+
+# -- the first sentence of the page, and what to do next --
+
+LONGEST_NAME = 100
+CANNOT_MOVE_NOW = "The nightly branch cannot be moved; the reason is below."
+NO_BRANCH_YET = "There is no branch {branch} yet."
+LABS_TEST = "Labs test "
+SINCE_DAY = " since {day}"
+COMMITS_AFTER = ", {commits} after "
+NO_NEWER_COMMIT = "; there is no newer commit."
+NEWER_COMMIT = "; {commits} is not green yet."
+NEWER_COMMITS = "; {commits} are not green yet."
+FIX_BLOCKER = "Maintainer: fix {name}, the only blocker of {commits}"
+TEST_NIGHTLY = "Lab: test this commit with nightjar-lab nightly"

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from sqlalchemy.exc import OperationalError
 
 from bot.core.errors import TryAgain
+from bot.github.repositories.in_force import config_in_force
 from bot.results.compare.quarantine import Quarantine, quarantine_at
 from bot.results.settings.quarantine import QuarantinedTest
 from bot.results.store.failures.failures import FailingTest, failing_tests
@@ -26,6 +27,7 @@ from handlers.results.route import IS_NAME, IS_SEGMENT, IS_TARGET, LIMIT, MOST, 
 
 if TYPE_CHECKING:
     from bot.config import Config
+    from bot.engine.records import Records
     from bot.results.compare.health import SuiteHealth
     from bot.results.store.store import ResultsStore
 
@@ -43,9 +45,12 @@ class FailuresOfTarget:
 class FailureListing:
     """Lists the tests that fail on targets of repositories that have labs."""
 
-    def __init__(self, config: Config, store: ResultsStore, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, config: Config, store: ResultsStore, records: Records, clock: Callable[[], float] = time.time
+    ) -> None:
         self._config = config
         self._store = store
+        self._records = records
         self._clock = clock
 
     async def __call__(self, target: TargetKey, limit: int) -> FailuresOfTarget:
@@ -65,6 +70,7 @@ class FailureListing:
             unreliable = await asyncio.to_thread(self._store.read, unreliable_suites, target)
         except OperationalError as error:
             raise TryAgain(texts.DATABASE_AWAY) from error
+        config = await config_in_force(self._config, self._records, name) or config
         quarantine, _ = quarantine_at(config.of(QUARANTINE), target, self._clock())
         return FailuresOfTarget(listed, total, unreliable, quarantine)
 

@@ -25,7 +25,7 @@ async def provide(services: Services) -> None:
 
 def routes(services: Services) -> Sequence[Operation]:
     """Return the route that lists failing tests."""
-    return [failures_operation(FailureListing(services.config, services.part(RESULTS).store))]
+    return [failures_operation(FailureListing(services.config, services.part(RESULTS).store, services.records))]
 
 
 FEATURE = Feature(

@@ -70,10 +70,12 @@ QUARANTINE: RepositoryKey[tuple[QuarantinedTest, ...]] = RepositoryKey(
     default=(),
     description=(
         "Tests of hardware labs whose failures are known: they count neither as new failures nor as regressions, "
-        "and every report lists them with owner, reason and last day. A new failure still makes the check run neutral."
+        "and every report lists them with owner, reason and last day. A new failure still makes the check run neutral. "
+        "The items of `.github/nightjar.yaml` are added to those of app.yaml, which take precedence."
     ),
     example=[EXAMPLE],
     position=220,
+    joined=True,
     check=_check_targets,
 )
 KEYS = (LAB_RESULTS, RENAMES, QUARANTINE)

@@ -90,6 +90,8 @@ MOST_COMMITS = 500
 """The most commits of one listing of recent commits; the full listing finds the runs of all others."""
 MOST_KNOWN = 200_000
 """The most commits that a process remembers as having runs, in 60 bytes each."""
+FIRST_RETRY = 10.0
+"""Seconds before a bucket that could not be listed is listed again; each later pause is twice as long."""
 FIRST_CHECK = 30.0
 """Seconds after which the bot checks a run with missing files again; each later pause is twice as long."""
 
@@ -164,6 +166,10 @@ class Watch:
         """The time of the stored listing of each repository, as far as this process knows it."""
         self._arrived_at: dict[str, float] = {}
         """When this process last saw a new run of each repository."""
+        self._failures: dict[str, int] = {}
+        """How often in a row the bucket of a repository could not be listed, of those whose last listing failed."""
+        self._next_try: dict[str, float] = {}
+        """When to list the buckets of those repositories again."""
         self._announced = TTLCache[object, bool](MOST_ANNOUNCED, REPEATED_SECONDS, timer=clock)
         """Work for which this process had a tick run."""
         self._next_check = self._next_failures = 0.0
@@ -320,10 +326,13 @@ class Watch:
 
     async def remove_old_files(self) -> str:
         """Remove old files from the folder beside the database; return how many runs had any, for the log."""
-        prefixes = {results.prefix for results in self.buckets if results.bucket is None}
+        kept_seconds: dict[str, dict[str, float]] = {}
+        for repository, results in self._watched.items():
+            if results.bucket is None:
+                kept_seconds.setdefault(results.prefix, {})[repository] = seconds(results.keep_files)
         folder = self.source_for(STORE_FOLDER)
         assert isinstance(folder, StoreFolder)
-        return texts.FILES_REMOVED.format(count=sum([await folder.remove_old(prefix) for prefix in prefixes]))
+        return texts.FILES_REMOVED.format(count=sum([await folder.remove_old(*kept) for kept in kept_seconds.items()]))
 
     async def _store_listed(self) -> None:
         """Store the listings of this process that are newer than the stored ones."""
@@ -365,6 +374,8 @@ class Watch:
     def _listing_of(self, repository: str, results: Results) -> Callable[..., Awaitable[int]] | None:
         """Return the listing of a repository whose time has come, if any."""
         moment, last = self._clock(), self._listed.get(repository, Listed())
+        if moment < self._next_try.get(repository, 0.0):
+            return None
         if moment >= last.next:
             return self._list_all
         # Everything is listed less often than app.yaml says, or than runs arrive now, and no queue reports new runs.
@@ -375,10 +386,13 @@ class Watch:
 
     async def _listed_with(self, repository: str, results: Results, listing: RepositoryWork) -> int:
         """Return the result of a listing, 0 if it fails, once fewer than `LISTINGS` others run."""
-        announced = 0
+        announced, failures = 0, self._failures.get(repository, 0)
+        self._failures[repository] = failures + 1
+        self._next_try[repository] = self._clock() + min(FIRST_RETRY * 2.0**failures, LONGEST_PAUSE)
         async with self._listings:
             with only_logged(texts.WATCH_FAILED, repository=repository, bucket=results.store):
                 announced = await listing(repository, results)
+                del self._failures[repository], self._next_try[repository]
         return announced
 
     async def _list_all(self, repository: str, results: Results, *, until_new: bool) -> int:

@@ -10,6 +10,10 @@ MAX_FILES = 256
 MAX_FILE_BYTES = 64 << 20
 """The most bytes of one file as it is stored in the bucket."""
 MAX_RUN_BYTES = 512 << 20
+MAX_ARTIFACTS = 64
+"""The most artifacts of one run: its log and other files that people read."""
+MAX_ARTIFACT_BYTES = 32 << 20
+"""The most bytes of one artifact as it is stored in the bucket."""
 MAX_INFLATED_BYTES = 512 << 20
 """The most bytes of one file after inflating."""
 MAX_MEMBERS = 20_000
@@ -51,6 +55,12 @@ MAX_SUITE_NAMES = 3_000_000
 """The most names that a suite's tests have had in all runs; only names that differ in every run lead to more."""
 MAX_PATH_STEPS = 20_000_000
 """The most steps to match the tests of one file with the repository's files; 10,000 classes take about 100,000."""
+MAX_MEASUREMENTS = 64
+"""The most measurements of one test; ExecuTorch's CSV has about twenty columns of numbers."""
+MAX_MEASUREMENT_NAME = 100
+MAX_UNIT = 20
+MAX_SAMPLES = 1000
+"""The most samples of one measurement; benchmark tools write between five and a few hundred."""
 MAX_NAME = 1000
 """The most characters of a test's ID; in a longer one, a hash replaces the middle."""
 MAX_RAW_NAME = 15_000

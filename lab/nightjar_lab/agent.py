@@ -300,8 +300,9 @@ class _JobRun:
         # The bot named the run of the first suite; each further suite gets a run of its own beside it.
         run_id = job.run_id if number == 0 else f"{job.run_id}-{number + 1}"
         folder = f"{job.prefix.rstrip('/').rpartition('/')[0]}/{run_id}/"
-        results = self._folder / f"results-{number}"
+        results, artifacts = (self._folder / f"{part}-{number}" for part in ("results", "files"))
         results.mkdir()
+        artifacts.mkdir()
         variables = {
             "NIGHTJAR_JOB": job.id,
             "NIGHTJAR_REPOSITORY": job.repository,
@@ -312,6 +313,7 @@ class _JobRun:
             "NIGHTJAR_ATTEMPT": str(job.attempt),
             "NIGHTJAR_RUN_ID": run_id,
             "NIGHTJAR_RESULTS": str(results),
+            "NIGHTJAR_FILES": str(artifacts),
         }
         started = iso_time(time.time())
         self._command = command = RunningCommand(
@@ -327,11 +329,12 @@ class _JobRun:
             raise JobFailed(texts.STOPPED if self._over.is_set() else texts.TOO_LONG.format(seconds=limit))
         if self._heart.saw_full_disk():
             raise JobFailed(texts.DISK_WAS_FULL.format(status=status))
-        if os.path.realpath(results) != str(results):
-            raise JobFailed(texts.FOLDER_REPLACED.format(folder=results))
+        for folder_of_test in (results, artifacts):
+            if os.path.realpath(folder_of_test) != str(folder_of_test):
+                raise JobFailed(texts.FOLDER_REPLACED.format(folder=folder_of_test))
         most_bytes = min(MAX_FILE_BYTES, int((job.upload or {}).get("max_bytes", MAX_FILE_BYTES)))
-        files = result_files(results, most_bytes, log.warning)
-        if not files:
+        files = result_files(results, most_bytes, log.warning, artifacts)
+        if all(file.is_artifact for file in files):
             raise JobFailed(texts.NO_RESULTS.format(status=status))
         if self._over.is_set():
             raise JobFailed(texts.STOPPED)
@@ -375,14 +378,22 @@ class _JobRun:
         The command gets a copy without links. It starts in an empty folder, because programs load code from the current
         one: `python -m` would import a result file that is called like a module.
         """
-        empty_folder, results_copy = (self._folder / f"upload-{number}{part}" for part in ("", "-results"))
-        for folder in (empty_folder, results_copy):
+        empty_folder, results_copy, artifacts_copy = (
+            self._folder / f"upload-{number}{part}" for part in ("", "-results", "-files")
+        )
+        for folder in (empty_folder, results_copy, artifacts_copy):
             folder.mkdir()
-        copy_files(files, results_copy)
+        copy_files([file for file in files if not file.is_artifact], results_copy)
+        copy_files([file for file in files if file.is_artifact], artifacts_copy)
         upload = RunningCommand(
             self._settings.upload_command,
             empty_folder,
-            {**os.environ, **variables, "NIGHTJAR_RESULTS": str(results_copy)},
+            {
+                **os.environ,
+                **variables,
+                "NIGHTJAR_RESULTS": str(results_copy),
+                "NIGHTJAR_FILES": str(artifacts_copy),
+            },
             self._folder / f"upload-{number}.txt",
         )
         status = upload.wait(max(60.0, self._until - time.monotonic()), self._over)

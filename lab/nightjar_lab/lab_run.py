@@ -11,15 +11,16 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from nightjar_formats.errors import UserError
-from nightjar_formats.limits import MAX_FILES
+from nightjar_formats.limits import MAX_ARTIFACTS, MAX_FILES
 from nightjar_formats.model import Claims, RunKey
+from nightjar_formats.runs.artifacts import artifact_fault, is_log
 from nightjar_formats.runs.file_names import upload_names
 from nightjar_formats.runs.junit_packs import joined
 from nightjar_formats.runs.upload import PackedRun, UploadFile, pack, pieces
@@ -27,9 +28,9 @@ from nightjar_formats.strict_json import read_json
 from nightjar_lab import texts
 from nightjar_lab.result_files import PatternFiles, ReportPattern, ResultPaths, named_lines, result_paths
 
-STATE, LOCK, RESULTS, JOINED = "run.json", "lock", "results", "joined"
+STATE, LOCK, RESULTS, FILES, JOINED = "run.json", "lock", "results", "files", "joined"
 COPIES_PREFIX = "elsewhere-"
-"""Begins the name of the folder with copies of reports that the command wrote elsewhere."""
+"""Begins the name of the folder with copies of files that the command wrote elsewhere."""
 EMPTY_REPORT = "nightjar-run.xml"
 KILLED = 137
 """The exit status of a command that was killed together with us: 128 plus the number of SIGKILL."""
@@ -67,6 +68,11 @@ class RunFolder:
         """Return the folder into which the command writes its reports."""
         return self.path / RESULTS
 
+    @property
+    def files(self) -> Path:
+        """Return the folder into which the command writes its log and other files that people read."""
+        return self.path / FILES
+
     @contextmanager
     def locked(self) -> Iterator[bool]:
         """Hold the lock of the folder; yield False if another process holds it."""
@@ -83,7 +89,8 @@ class RunFolder:
 
     def save(self, run: PendingRun) -> None:
         """Store the run's description atomically."""
-        self.results.mkdir(parents=True, exist_ok=True)
+        for folder in (self.results, self.files):
+            folder.mkdir(parents=True, exist_ok=True)
         new_file = self.path / f"{STATE}.new"
         description = {"bucket": run.bucket, "prefix": run.prefix, "key": asdict(run.key), "claims": asdict(run.claims)}
         new_file.write_text(json.dumps(description, indent=2), encoding="utf-8")
@@ -120,7 +127,8 @@ class RunFolder:
         if len(report_files) > MAX_FILES:
             words = {"count": len(report_files), "most": MAX_FILES, "folder": self.results}
             raise UserError(texts.NOT_PACKED.format(**words))
-        return pack(run.key, run.prefix, list(pieces(report_files, None, None, self.results)), run.claims)
+        files = pieces(report_files, None, None, self.results, artifacts(self).files)
+        return pack(run.key, run.prefix, list(files), run.claims)
 
     def remove(self) -> None:
         """Remove the folder and everything in it."""
@@ -139,7 +147,36 @@ def pending_runs(folder: Path) -> list[RunFolder]:
 
 def reports(folder: Path) -> list[Path]:
     """Return the files of a folder and its subfolders that can be reports. Raises `UserError`."""
-    return [path for path, _ in _result_paths(folder).files]
+    return [path for path, _ in _result_paths(folder).files if not is_log(path.name)]
+
+
+@dataclass
+class RunArtifacts:
+    """The log and the other files of a run that people read, and lines about those that are not uploaded."""
+
+    files: list[Path] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+
+def artifacts(run: RunFolder) -> RunArtifacts:
+    """Return the artifacts of a run: logs beside its reports, and what the command wrote into `run.files`.
+
+    A file of a type that is not accepted loses no results: it is left out. Raises `UserError`.
+    """
+    written = _result_paths(run.files) if run.files.is_dir() else ResultPaths()  # an older version made no such folder
+    result = RunArtifacts(left_out=written.left_out)
+    logs = [path for path, _ in _result_paths(run.results).files if is_log(path.name)]
+    for path in (*logs, *(path for path, _ in written.files)):
+        with path.open("rb") as file:
+            fault = artifact_fault(file, upload_names([path])[0])
+        if fault:
+            result.left_out.append(fault)
+        else:
+            result.files.append(path)
+    if (more := len(result.files) - MAX_ARTIFACTS) > 0:
+        result.left_out.append(texts.ARTIFACTS_LEFT_OUT.format(count=more, most=MAX_ARTIFACTS))
+        del result.files[MAX_ARTIFACTS:]
+    return result
 
 
 def left_out(folder: Path) -> list[str]:
@@ -154,22 +191,22 @@ def _result_paths(folder: Path) -> ResultPaths:
         raise UserError(texts.RESULTS_UNREADABLE.format(folder=folder, reason=error.strerror)) from None
 
 
-def collect_reports(run: RunFolder, patterns: Sequence[ReportPattern], since: float) -> list[PatternFiles]:
-    """Copy the reports that the command wrote elsewhere into the run's folder; return the matches of each pattern.
+def collect_files(folder: Path, patterns: Sequence[ReportPattern], since: float) -> list[PatternFiles]:
+    """Copy what the command wrote elsewhere into a folder of the run; return the matches of each pattern.
 
     `since` is the start of the command in seconds since 1970: older files and links are not copied, but the matches
     name them. Raises `UserError` and OSError.
     """
     matches = [pattern.matches(since) for pattern in patterns]
-    # A file of several patterns is one report.
+    # A file of several patterns is one file.
     paths = list(dict.fromkeys(path for match in matches for path in match.files))
-    written = [path.relative_to(run.results) for path in reports(run.results)]
+    written = [path.relative_to(folder) for path, _ in _result_paths(folder).files]
     names = upload_names([*written, *paths])[len(written) :]
     if paths:
         # A new folder, in which the command cannot have made a link through which we would write.
-        folder = Path(tempfile.mkdtemp(prefix=COPIES_PREFIX, dir=run.results))
+        copies = Path(tempfile.mkdtemp(prefix=COPIES_PREFIX, dir=folder))
         for path, name in zip(paths, names):
-            shutil.copyfile(path, folder / name, follow_symlinks=False)
+            shutil.copyfile(path, copies / name, follow_symlinks=False)
     return matches
 
 

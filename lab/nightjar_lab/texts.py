@@ -40,6 +40,8 @@ NOT_PACKED = (
     "let the command write fewer files, or run it in shards (--shard). The reports stay in {folder}"
 )
 
+ARTIFACTS_LEFT_OUT = "{count} files of NIGHTJAR_FILES are not uploaded: a run has at most {most}; write fewer"
+
 # What it does
 WAITS_FOR_JOBS = "waiting for jobs for {targets}, asking the bot at {url}"
 CLAIMED = "job {job}: {repository} {sha} on {target}, attempt {attempt}, for {who}"

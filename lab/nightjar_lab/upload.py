@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import stat
 import time
 import urllib.error
 import urllib.request
@@ -13,15 +14,16 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from nightjar_formats.limits import MAX_FILE_BYTES, MAX_FILES, MAX_RUN_BYTES
+from nightjar_formats.limits import MAX_ARTIFACTS, MAX_FILE_BYTES, MAX_FILES, MAX_RUN_BYTES
 from nightjar_formats.model import MANIFEST
+from nightjar_formats.runs.artifacts import artifact_fault, is_log
 from nightjar_formats.runs.file_names import upload_names
 from nightjar_formats.runs.upload import PackedRun, UploadFile
 from nightjar_lab import texts
 from nightjar_lab.api import OPENER, check_address, reason_of
-from nightjar_lab.result_files import named_lines, result_paths
+from nightjar_lab.result_files import ResultPaths, named_lines, result_paths
 
 CHUNK = 1 << 18
 TRIES = 6
@@ -45,11 +47,12 @@ class ResultFile:
     size: int
     sha256: str
     identity: tuple[int, int]
+    is_artifact: bool = False
 
     @property
     def upload_file(self) -> UploadFile:
         """Return the file's entry for the manifest."""
-        return UploadFile(self.path, self.name, self.size, self.sha256)
+        return UploadFile(self.path, self.name, self.size, self.sha256, is_artifact=self.is_artifact)
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the content. Raises `UploadFailed` if it is not the one that was read first."""
@@ -62,27 +65,70 @@ class ResultFile:
 
 
 def result_files(
-    folder: Path, most: int = MAX_FILE_BYTES, named: Callable[[str], object] = lambda _line: None
+    folder: Path,
+    most: int = MAX_FILE_BYTES,
+    named: Callable[[str], object] = lambda _line: None,
+    artifacts_folder: Path | None = None,
 ) -> list[ResultFile]:
-    """Return the result files of a folder, as `result_paths` finds them. Raises `UploadFailed`.
+    """Return the reports in a folder, as `result_paths` finds them, then the artifacts. Raises `UploadFailed`.
 
-    The test could use a link to make the agent upload a file of the lab that the test itself must not read. Each file
-    has at most `most` bytes, and all together those of a run; nothing is read before that is known. `named` gets a line
-    for each file that is left out.
+    Artifacts are the logs in the folder, and the files in `artifacts_folder`. The test could use a link to make the
+    agent upload a file of the lab that the test itself must not read. Each file has at most `most` bytes, and all
+    together those of a run; nothing is read before that is known. `named` gets a line for each file that is left out:
+    an artifact that is not accepted loses no results.
     """
     result = result_paths(folder)
-    for line in named_lines(result.left_out):
-        named(line)
-    files = result.files
+    artifact_paths = result_paths(artifacts_folder) if artifacts_folder else ResultPaths()
+    left_out = [*result.left_out, *artifact_paths.left_out]
+    files = [(path, file_stat) for path, file_stat in result.files if not is_log(path.name)]
     if len(files) > MAX_FILES:
         raise UploadFailed(texts.TOO_MANY_FILES.format(most=MAX_FILES))
     for path, file_stat in files:
         if file_stat.st_size > most:
             raise UploadFailed(texts.TOO_LARGE.format(name=path.name, most=most))
-    if sum(file_stat.st_size for _, file_stat in files) > MAX_RUN_BYTES:
+    artifacts = []
+    for path, file_stat in (*(entry for entry in result.files if is_log(entry[0].name)), *artifact_paths.files):
+        if fault := _artifact_fault(path, file_stat, most):
+            left_out.append(fault)
+        else:
+            artifacts.append((path, file_stat))
+    if (more := len(artifacts) - MAX_ARTIFACTS) > 0:
+        left_out.append(texts.ARTIFACTS_LEFT_OUT.format(count=more, most=MAX_ARTIFACTS))
+        del artifacts[MAX_ARTIFACTS:]
+    for line in named_lines(left_out):
+        named(line)
+    if sum(file_stat.st_size for _, file_stat in (*files, *artifacts)) > MAX_RUN_BYTES:
         raise UploadFailed(texts.TOO_LARGE_TOGETHER.format(most=MAX_RUN_BYTES))
-    names = upload_names([path.relative_to(folder) for path, _ in files])
-    return [_read(path, name, file_stat) for (path, file_stat), name in zip(files, names)]
+    roots = [root for root in (artifacts_folder, folder) if root]
+    names = upload_names([_below(path, roots) for path, _ in (*files, *artifacts)])
+    return [
+        _read(path, name, file_stat, is_artifact=number >= len(files))
+        for number, ((path, file_stat), name) in enumerate(zip((*files, *artifacts), names))
+    ]
+
+
+def _below(path: Path, roots: Sequence[Path]) -> Path:
+    """Return a path relative to the one of the folders in which it is."""
+    return next((path.relative_to(root) for root in roots if root in path.parents), path)
+
+
+def _artifact_fault(path: Path, file_stat: os.stat_result, most: int) -> str:
+    """Return why a file cannot be an artifact; "" if it can."""
+    name = upload_names([path])[0]
+    if file_stat.st_size > most:
+        return texts.TOO_LARGE.format(name=path.name, most=most)
+    try:
+        with _opened(path) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return texts.LEFT_OUT.format(path=path.name, reason=texts.NOT_REGULAR)
+            return artifact_fault(file, name)
+    except OSError as error:
+        return texts.LEFT_OUT.format(path=path.name, reason=reason_of(error))
+
+
+def _opened(path: Path) -> BinaryIO:
+    # Without waiting: what was a file may be a pipe by now.
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
 
 
 def copy_files(files: Sequence[ResultFile], into: Path) -> None:
@@ -93,19 +139,18 @@ def copy_files(files: Sequence[ResultFile], into: Path) -> None:
                 copy.write(chunk)
 
 
-def _read(path: Path, name: str, file_stat: os.stat_result) -> ResultFile:
+def _read(path: Path, name: str, file_stat: os.stat_result, *, is_artifact: bool) -> ResultFile:
     digest, identity = hashlib.sha256(), (file_stat.st_dev, file_stat.st_ino)
     for chunk in _content(path, file_stat.st_size, identity):
         digest.update(chunk)
-    return ResultFile(path, name, file_stat.st_size, digest.hexdigest(), identity)
+    return ResultFile(path, name, file_stat.st_size, digest.hexdigest(), identity, is_artifact)
 
 
 def _content(path: Path, size: int, identity: tuple[int, int]) -> Iterator[bytes]:
     """Yield the first `size` bytes of a file. Raises `UploadFailed` for another file, or if it is shorter."""
     bytes_left = size
     try:
-        # Without waiting: what was a file may be a pipe by now.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        with _opened(path) as file:
             current = os.fstat(file.fileno())
             while (current.st_dev, current.st_ino) == identity and (chunk := file.read(min(CHUNK, bytes_left))):
                 bytes_left -= len(chunk)

@@ -1,96 +1,98 @@
-"""Play it: `python -m sandbox.demo [--once] [--logs]`."""
+"""Play it: `python -m sandbox.demo [--once] [--verbose]`."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 import signal
 import sys
+import time
+import webbrowser
+from collections.abc import Mapping
 from contextlib import suppress
 
 import click
 
-from bot.core.page_paths import help_path, view_path
+from bot.core.logs import configure
 from sandbox.demo.conversation import Conversation
 from sandbox.demo.device_requests import DeviceRequests
 from sandbox.demo.lab import ROOT
 from sandbox.demo.new_lab import NewLab
 from sandbox.demo.nightly_runs import NightlyRuns
-from sandbox.demo.stage import REPOSITORY, DemoStage, stage
+from sandbox.demo.promises import keep, promises
+from sandbox.demo.stage import LOG, DemoStage, stage
 
-INTRODUCTION = """\
-GitHub: {github}   Jenkins: {jenkins}   bot: {bot}   S3: an empty bucket
-@hubot has write access to octocat/compiler; @octo-friend has no access.
-"""
-
+INTRODUCTION = "Starting GitHub, Jenkins, S3 and the bot on this machine, and playing two weeks of two labs …"
+READY = "Ready after {seconds:.0f} s.\n"
+MEANWHILE = "\nMeanwhile a contributor, two labs and two agents act on new pull requests, for about a minute …"
+PASSED = "{count} checks passed after {seconds:.0f} s: each page above, and all that people, labs and agents did."
 BE_A_LAB = """
-To be a lab, type this in another terminal. In an empty folder, it installs the lab kit for any Python from 3.9 on:
+To be a lab, type this in another terminal, in an empty folder:
 
   echo 'def test_adds(): assert 1 + 1 == 2' > test_ops.py
   python3 -m venv venv && . venv/bin/activate && pip install --quiet {lab} pytest
   {export}
   {doctor}
-  {run}"""
+  {run}
+"""
+WHERE = "The log is {log}; with -v, all of it is printed. Press Ctrl-C to stop."
+NO_BROWSER = ("CI", "NO_BROWSER")
+"""Variables of environments in which no browser is opened."""
+DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 BROKEN, INTERRUPTED = 1, 128 + signal.SIGINT
 
 
-async def play(*, once: bool, logs: bool) -> int:
+async def play(*, once: bool, verbose: bool) -> int:
     """Play the demo until it ends or is interrupted; returns the exit code."""
     playing = asyncio.current_task()
     assert playing is not None
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, playing.cancel)
     try:
-        return await _played(once=once, logs=logs)
+        return await _played(once=once, verbose=verbose)
     except asyncio.CancelledError:
         return INTERRUPTED
 
 
-async def _played(*, once: bool, logs: bool) -> int:
-    async with stage() as demo:
-        click.echo(INTRODUCTION.format(github=demo.github.url, jenkins=demo.jenkins.url, bot=demo.bot.url))
-        code = await _acted(demo)
-        if logs or code:
-            click.echo("\n".join(demo.bot.output), err=True)
-        if code == 0:
-            click.echo(f"\n{len(demo.passed)} checks passed:")
-            click.echo("\n".join(f"  ✔ {check}" for check in demo.passed))
-        if not once and code == 0:
-            click.echo(_addresses(demo))
+async def _played(*, once: bool, verbose: bool) -> int:
+    began = time.monotonic()
+    click.echo(INTRODUCTION)
+    async with stage(verbose=verbose) as demo:
+        click.echo(READY.format(seconds=time.monotonic() - began))
+        click.echo("\n".join(f"  {page.title + ':':18} {page.url}   {page.hint}" for page in promises(demo)))
+        click.echo(MEANWHILE)
+        if not once and has_browser(os.environ):
+            await asyncio.to_thread(webbrowser.open, promises(demo)[0].url)
+        try:
+            await _acted(demo)
+        except AssertionError as broken:
+            click.echo(f"\n✘ {broken}\nThe log is {LOG}.", err=True)
+            return BROKEN
+        click.echo(PASSED.format(count=len(demo.passed), seconds=time.monotonic() - began))
+        if not once:
+            click.echo(_be_a_lab(demo))
+            click.echo(WHERE.format(log=LOG))
             with suppress(asyncio.CancelledError):
                 await asyncio.Event().wait()
-    return code
-
-
-async def _acted(demo: DemoStage) -> int:
-    try:
-        await Conversation(demo).act()
-        await NightlyRuns(demo).act()
-        await NewLab(demo).act()
-        await DeviceRequests(demo).act()
-        assert not demo.github.violations, f"the bot broke GitHub's rules: {demo.github.violations}"
-    except AssertionError as broken:
-        click.echo(f"\n✘ {broken}", err=True)
-        return BROKEN
     return 0
 
 
-def _addresses(demo: DemoStage) -> str:
-    pages = {
-        "the dashboard": f"{demo.bot.url}{view_path(REPOSITORY)}",
-        "the conversation": f"{demo.github.url}/{REPOSITORY}/pull/1",
-        "what the lab tested": f"{demo.github.url}/{REPOSITORY}/pull/2",
-        "tests on request": f"{demo.github.url}/{REPOSITORY}/pull/3",
-        "all commits": f"{demo.github.url}/{REPOSITORY}",
-        "skipped commits": f"{demo.bot.url}/api/v1/repos/{REPOSITORY}/nightly",
-        "what CI should do": f"{demo.bot.url}/api/v1/repos/{REPOSITORY}/pulls/1/decision",
-        "the commands": f"{demo.bot.url}{help_path(REPOSITORY)}",
-        "the bot's health": f"{demo.bot.url}/readyz",
-        "the bot's metrics": f"{demo.bot.url}/metrics",
-    }
-    lines = [f"  {name + ':':20} {address}" for name, address in pages.items()]
-    return "\n".join(["\nPages:", *lines, _be_a_lab(demo), "\nPress Ctrl-C to stop."])
+async def _acted(demo: DemoStage) -> None:
+    await keep(demo)
+    await Conversation(demo).act()
+    await NightlyRuns(demo).act()
+    await NewLab(demo).act()
+    await DeviceRequests(demo).act()
+    assert not demo.github.violations, f"the bot broke GitHub's rules: {demo.github.violations}"
+
+
+def has_browser(environment: Mapping[str, str], platform: str = sys.platform) -> bool:
+    """Return whether a browser can be opened: somebody is there, and has a display."""
+    if any(environment.get(name) for name in NO_BROWSER):
+        return False
+    return platform in ("darwin", "win32") or any(environment.get(name) for name in DISPLAYS)
 
 
 def _be_a_lab(demo: DemoStage) -> str:
@@ -101,11 +103,14 @@ def _be_a_lab(demo: DemoStage) -> str:
 
 
 @click.command()
-@click.option("--once", is_flag=True, help="Stop at the end; exit 0 if every check passed.")
-@click.option("--logs", is_flag=True, help="Print the bot's log lines too.")
-def main(once: bool, logs: bool) -> None:
-    """Play a contributor's conversation with the bot, the nightly runs of a hardware lab, and tests on request."""
-    sys.exit(asyncio.run(play(once=once, logs=logs)))
+@click.option("--once", is_flag=True, help="Check every page and act, and stop; exit 0 if each check passed.")
+@click.option("-v", "--verbose", is_flag=True, help="Print all that happens, which is otherwise only in the log.")
+def main(once: bool, verbose: bool) -> None:
+    """Show two weeks of a compiler and its labs, and play people, labs and agents on a simulated GitHub."""
+    LOG.parent.mkdir(exist_ok=True)
+    with LOG.with_suffix(".bot.log").open("w", encoding="utf-8") as log:
+        configure(stream=log)  # of the bot that plays the two weeks in this process
+        sys.exit(asyncio.run(play(once=once, verbose=verbose)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The agents of the demo's lab: processes of `nightjar-lab agent`, with devices that replay real reports."""
+"""The agents of the demo's lab: processes of `nightjar-lab agent`, with devices that replay a report."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from sandbox.demo.lab import LAB, ROOT
-from sandbox.demo.reports import RESULTS
+from sandbox.demo.lab import ROOT
+from sandbox.demo.two_weeks import LAB
 from sandbox.processes import Program, inherited, launch
 
-TESTS = 'cp {results}/"$NIGHTJAR_SUITE".xml "$NIGHTJAR_RESULTS/"; exit 1'
-"""The command of a simulated device: it copies the real results of the suite."""
+TESTS = 'cp {report} "$NIGHTJAR_RESULTS/"; exit 1'
+"""The command of a simulated device: it copies a report."""
 HANGS = "sleep 600"
 LEAST_FREE = "1"
 
 
-def device(nightly_run: str) -> str:
-    """Return the command of a device that has the results of a nightly run."""
-    return TESTS.format(results=shlex.quote(str(RESULTS / nightly_run)))
+def device(report: Path) -> str:
+    """Return the command of a device whose tests end as in a report."""
+    return TESTS.format(report=shlex.quote(str(report)))
 
 
 class DemoAgent:
@@ -38,7 +38,6 @@ class DemoAgent:
         self._report = report
         self._process: Program | None = None
         self._reader: asyncio.Task[None] | None = None
-        self._spoke = asyncio.Event()
 
     async def start(self, url: str, token: str) -> None:
         """Start it as a machine of the lab."""
@@ -67,17 +66,10 @@ class DemoAgent:
         """Whether it has claimed a job in this attempt."""
         return any(f"attempt {attempt}" in line for line in self.said)
 
-    async def claims(self, attempt: int) -> None:
-        """Wait until it has claimed a job in this attempt."""
-        while not self.claimed(attempt):
-            self._spoke.clear()
-            await self._spoke.wait()
-
     async def _read(self, process: Program) -> None:
         assert process.stderr is not None
         async for raw in process.stderr:
             # The text comes after date, time and level.
             line = raw.decode(errors="replace").rstrip().split(" ", 3)[-1]
             self.said.append(line)
-            self._spoke.set()
             self._report(f"{self.name}: {line}")

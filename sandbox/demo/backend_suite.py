@@ -21,10 +21,11 @@ from nightjar_formats.model import Trouble
 from bot.core.page_paths import view_path
 from bot.results.report.texts import HAPPENED
 from sandbox.demo.__main__ import BROKEN, INTERRUPTED
-from sandbox.demo.images import browser
-from sandbox.demo.lab import LAB, ROOT
+from sandbox.demo.images import browser, with_palette
+from sandbox.demo.lab import ROOT
 from sandbox.demo.nightly_runs import NightlyRuns
 from sandbox.demo.stage import REPOSITORY, DemoStage, stage
+from sandbox.demo.two_weeks import LAB
 from sandbox.model.checks import CheckRun
 from sandbox.processes import inherited
 
@@ -43,7 +44,7 @@ repositories:
     nightly: {{{{at: "{{at}}", timezone: UTC, require: [{{ci}}]}}}}
     results:
       bucket: {{bucket}}
-      queue: {{queue}}
+      {{source}}
       settle: 3s
       labs:
         {{lab}}:
@@ -123,7 +124,7 @@ class BackendSuite:
 
     async def _dashboard(self, check: CheckRun) -> None:
         """Check that the run's page names each stage that failed, and each operator that cannot be imported."""
-        page = await self._nightly_runs.page(check.details_url or "")
+        page = await self.on.page(check.details_url or "")
         rows = self._rows(TVM)
         stages = {HAPPENED[TROUBLES[row["Result Detail"]]] for row in rows if row["Result"] == "Fail"}
         await self.on.check(
@@ -135,7 +136,7 @@ class BackendSuite:
             f"it names each of {len(operators)} operators that TVM cannot import",
             lambda: bool(operators) and all(operator in page for operator in operators),
         )
-        grid = await self._nightly_runs.page(f"{self.on.bot.url}{view_path(REPOSITORY)}")
+        grid = await self.on.page(f"{self.on.bot.url}{view_path(REPOSITORY)}")
         await self.on.check(
             "the grid has a row for each backend", lambda: all(f"{LAB}/{flow}" in grid for flow in FLOWS)
         )
@@ -151,7 +152,7 @@ class BackendSuite:
 async def play(*, stay: bool, image: Path | None) -> int:
     """Play the demo; returns the exit code."""
     with TemporaryDirectory(prefix="nightjar-suite-demo-") as folder:
-        async with stage(SETTINGS) as demo:
+        async with stage(SETTINGS, has_past=False) as demo:
             try:
                 checks = await BackendSuite(demo, Path(folder)).act()
                 assert not demo.github.violations, f"the bot broke GitHub's rules: {demo.github.violations}"
@@ -174,7 +175,7 @@ async def play(*, stay: bool, image: Path | None) -> int:
 async def _save(url: str, path: Path) -> None:
     async with browser() as chromium:
         image = await chromium.screenshot(url, "section.card")
-    await asyncio.to_thread(path.write_bytes, image)
+    await asyncio.to_thread(path.write_bytes, await with_palette(image))
     click.echo(f"saved {path}", err=True)
 
 

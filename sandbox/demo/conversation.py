@@ -73,7 +73,7 @@ class Conversation:
     async def _rerun(self) -> None:
         pull, repo = self.pull, self.on.repo
         run = repo.add_workflow_run(pull.head_sha, "CI", jobs={"lint": None, "unit tests (hexagon)": None})
-        job = self.on.jenkins.add_job("compiler-gpu/PR-1", pull=pull, context="gpu/pr-head")
+        job = self.on.jenkins.add_job(f"compiler-gpu/PR-{pull.number}", pull=pull, context="gpu/pr-head")
         job.trigger()
         run.finish("failure", {"lint": "success", "unit tests (hexagon)": "failure"})
         job.builds[-1].finish("FAILURE")

@@ -1,8 +1,7 @@
 """Regenerate the screenshots of the README and docs/, which show the demo's own pages: `make images`.
 
-It needs Chromium and a font with emoji, and uses the DevTools protocol, which can capture a page that is higher than
-the window
-(https://chromedevtools.github.io/devtools-protocol/tot/Page/#method-captureScreenshot).
+It needs Chromium, a font with emoji and pngquant. It uses the DevTools protocol, which can capture a page that is
+higher than the window (https://chromedevtools.github.io/devtools-protocol/tot/Page/#method-captureScreenshot).
 """
 
 from __future__ import annotations
@@ -15,22 +14,29 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import click
 
-from bot.core.page_paths import view_path
+from bot.core.page_paths import pull_path, view_path
 from sandbox.demo.conversation import Conversation
-from sandbox.demo.lab import LAB, TARGET
 from sandbox.demo.nightly_runs import NightlyRuns
-from sandbox.demo.stage import REPOSITORY, stage
+from sandbox.demo.past import OPEN_PULL
+from sandbox.demo.stage import REPOSITORY, DemoStage, stage
 from sandbox.page.check import address
 
 IMAGES = Path(__file__).parent.parent.parent / "docs" / "images"
 WIDTH, MARGIN = 1000, 12
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+LIGHT, DARK = "light", "dark"
+SUITE_IMAGE = "backend-suite"
+"""The one that `make suite-demo` makes, because it needs ONNX Runtime and Apache TVM."""
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
+PALETTE = ("pngquant", "--strip", "128", "-")
+"""The command that makes a picture four times smaller (https://pngquant.org)."""
+NO_PALETTE = "pngquant is not installed. Install it (Debian's package is pngquant), and run make images again."
 NO_BROWSER = (
     "Chromium is not installed. Install it and a font with emoji (Debian's packages are chromium and "
     "fonts-noto-color-emoji), and run make images again."
@@ -46,15 +52,15 @@ class Browser:
         self._http = http
         self._api = f"http://127.0.0.1:{port}"
 
-    async def screenshot(self, url: str, last: str = "footer") -> bytes:
-        """Return a PNG of a page in light colors, from its top to the end of what the CSS selector `last` matches."""
+    async def screenshot(self, url: str, last: str = "footer", colors: str = LIGHT) -> bytes:
+        """Return a PNG of a page, from its top to the end of what the CSS selector `last` matches."""
         async with self._http.put(f"{self._api}/json/new") as answer:
             tab = await answer.json()
         async with self._http.ws_connect(tab["webSocketDebuggerUrl"], max_msg_size=0) as socket:
             size = {"width": WIDTH, "height": 600, "deviceScaleFactor": 1, "mobile": False}
             await _call(socket, "Emulation.setDeviceMetricsOverride", size)
-            colors = {"features": [{"name": "prefers-color-scheme", "value": "light"}]}
-            await _call(socket, "Emulation.setEmulatedMedia", colors)
+            media = {"features": [{"name": "prefers-color-scheme", "value": colors}]}
+            await _call(socket, "Emulation.setEmulatedMedia", media)
             await _call(socket, "Page.enable")
             await _call(socket, "Page.navigate", {"url": url})
             await _until(socket, url, "Page.loadEventFired")
@@ -117,21 +123,66 @@ async def _port(process: asyncio.subprocess.Process) -> int:
     raise click.ClickException(f"Chromium did not start:\n{''.join(printed)}")
 
 
+@dataclass(frozen=True)
+class Picture:
+    """A screenshot: its file's name, the page, the last element that it shows, and the colors."""
+
+    name: str
+    url: str
+    last: str
+    colors: str = LIGHT
+
+
+def dashboard_pictures(bot_url: str) -> list[Picture]:
+    """Return the pictures of the dashboard after the two weeks; the README shows the grid in the reader's colors."""
+    grid = f"{bot_url}{view_path(REPOSITORY)}"
+    return [
+        Picture("grid", grid, ".legend"),
+        Picture("grid-dark", grid, ".legend", DARK),
+        Picture("overview", f"{bot_url}/", "main"),
+        Picture("pull-request", f"{bot_url}{pull_path(REPOSITORY, OPEN_PULL)}", "#commands-given + ol"),
+    ]
+
+
+CONVERSATION, CHECK = "conversation", "hardware-check"
+NAMES = (CONVERSATION, CHECK, *(picture.name for picture in dashboard_pictures("")))
+"""The pictures that `make images` makes."""
+
+
 async def take() -> None:
-    """Play the demo; save screenshots of the conversation, of a check run down to its annotation, and of the grid."""
+    """Play the demo; save screenshots of the dashboard, of a conversation and of a check run."""
     async with browser() as chromium, stage() as demo:
-        await Conversation(demo).talk()
-        await _save("conversation", await chromium.screenshot(f"{demo.github.url}/{REPOSITORY}/pull/1"))
+        for picture in dashboard_pictures(demo.bot.url):
+            await _save(chromium, picture)
+        await _save(chromium, await _conversation(demo))
         run = await NightlyRuns(demo).test_pull_request()
-        await _save("hardware-check", await chromium.screenshot(f"{demo.github.url}{address(run)}", ".annotation"))
-        grid = view_path(REPOSITORY, target=f"{LAB}/{TARGET}")
-        await _save("grid", await chromium.screenshot(f"{demo.bot.url}{grid}", "main"))
+        await _save(chromium, Picture(CHECK, f"{demo.github.url}{address(run)}", ".annotation"))
 
 
-async def _save(name: str, image: bytes) -> None:
-    path = IMAGES / f"{name}.png"
-    await asyncio.to_thread(path.write_bytes, image)
+async def _conversation(demo: DemoStage) -> Picture:
+    conversation = Conversation(demo)
+    await conversation.talk()
+    number = conversation.pull.number
+    return Picture(CONVERSATION, f"{demo.github.url}/{REPOSITORY}/pull/{number}", ".checks")
+
+
+async def _save(chromium: Browser, picture: Picture) -> None:
+    image = await chromium.screenshot(picture.url, picture.last, picture.colors)
+    path = IMAGES / f"{picture.name}.png"
+    await asyncio.to_thread(path.write_bytes, await with_palette(image))
     click.echo(f"saved {path}", err=True)
+
+
+async def with_palette(image: bytes) -> bytes:
+    """Return a PNG with at most 128 colors. Raises `ClickException` without pngquant."""
+    if shutil.which(PALETTE[0]) is None:
+        raise click.ClickException(NO_PALETTE)
+    process = await asyncio.create_subprocess_exec(
+        *PALETTE, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    smaller, _ = await process.communicate(image)
+    assert process.returncode == 0, f"{PALETTE[0]} ended with {process.returncode}"
+    return smaller
 
 
 @click.command()

@@ -10,16 +10,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sandbox.bucket import BucketServer
-from sandbox.demo.reports import reports
+from sandbox.demo.two_weeks import LAB
 from sandbox.processes import inherited
 
-LAB, TARGET = "example-lab", "hexagon-v73"
-OTHER, LOST = "adreno", "mali"
-"""Targets that accept requests and have no nightly runs; the machine of the second one fails."""
 NEW_LAB, NEW_TARGET = "my-lab", "board"
 """A lab that has no bucket: it uploads through the bot."""
-CHECK = f"hardware/{LAB}/{TARGET}"
-DEVICE = "device=v73 simulator"
 COMMAND = "nightjar-lab upload"
 ROOT = Path(__file__).parent.parent.parent
 
@@ -47,38 +42,23 @@ class DemoLab:
 
         return await asyncio.to_thread(read)
 
-    async def upload(
+    async def upload_report(
         self,
         sha: str,
-        nightly_run: str,
+        target: str,
+        suite: str,
+        path: Path,
         report: Callable[[str], None],
         *,
-        only: str = "",
-        status: int = 1,
+        status: int,
         pull_request: int | None = None,
     ) -> None:
-        """Upload the reports of a nightly run, or `only` one suite's, as results of a commit.
+        """Upload one report as a run of a target; `status` is the exit status of the tests.
 
-        `status` is the exit status of the tests; `report` gets the first command and a line for each file.
-        Raises AssertionError with the output of the commands.
+        `report` gets the command, and a line for the file. Raises AssertionError with the output of the command.
         """
-        options_of_run = ["--target", TARGET, "--sha", sha, "--exit-status", str(status)]
-        options_of_run += ["--environment", DEVICE]
-        options_of_run += ["--pull-request", str(pull_request)] if pull_request else []
-        runs = [
-            ([*options_of_run, "--suite", suite], path)
-            for suite, path in reports(nightly_run).items()
-            if suite == only or not only
-        ]
-        options, path = runs[0]
-        report(f"$ {COMMAND} {shlex.join([*options, path.name])}")
-        await self._run([[*options, str(path)] for options, path in runs], report)
-
-    async def upload_report(
-        self, sha: str, target: str, suite: str, path: Path, report: Callable[[str], None], *, status: int
-    ) -> None:
-        """Upload one report as a run of a target. Raises AssertionError with the output of the command."""
         options = ["--target", target, "--sha", sha, "--suite", suite, "--exit-status", str(status)]
+        options += ["--pull-request", str(pull_request)] if pull_request else []
         report(f"$ {COMMAND} {shlex.join([*options, path.name])}")
         await self._run([[*options, str(path)]], report)
 

@@ -1,4 +1,4 @@
-"""Print what happens in a repository, as it happens."""
+"""Tell what happens in a repository, as it happens."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import textwrap
 import time
 from collections.abc import Iterator
+from typing import TextIO
 
 from bot.results.report.texts import ADVISORY
 from sandbox.github import GitHubSandbox
@@ -27,28 +28,40 @@ _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 
 class Narrator:
-    """Prints each new fact about a repository once."""
+    """Writes each new fact about a repository once, to a log file; with `verbose`, prints it too."""
 
-    def __init__(self, github: GitHubSandbox, repository: Repository) -> None:
+    def __init__(self, github: GitHubSandbox, repository: Repository, log: TextIO, *, verbose: bool) -> None:
+        self._log, self._verbose = log, verbose
         self._github = github
         self._repository = repository
         self._printed: set[str] = set()
         self._began = time.monotonic()
 
+    def skip(self) -> None:
+        """Leave out everything that has happened until now."""
+        self._printed.update(key for key, _ in self._facts())
+
     def update(self) -> None:
-        """Print what has happened since the last update."""
+        """Write what has happened since the last update."""
         for key, line in self._facts():
             if key not in self._printed:
                 self._printed.add(key)
                 self.say(line)
 
     def say(self, text: str) -> None:
-        """Print a text with the time."""
+        """Write a text with the time."""
         first, *rest = text.splitlines() or [""]
-        print(f"{time.monotonic() - self._began:8.2f} s  {first}", flush=True)  # noqa: T201
+        lines = [f"{time.monotonic() - self._began:8.2f} s  {first}"]
         for line in rest:
-            for part in textwrap.wrap(line, WIDTH, subsequent_indent="  ") or [""]:
-                print(f"{INDENT}{part}", flush=True)  # noqa: T201
+            lines += [INDENT + part for part in textwrap.wrap(line, WIDTH, subsequent_indent="  ") or [""]]
+        self.note("\n".join(lines))
+        if self._verbose:
+            print("\n".join(lines), flush=True)  # noqa: T201
+
+    def note(self, line: str) -> None:
+        """Write a line to the log file alone."""
+        self._log.write(f"{line}\n")
+        self._log.flush()
 
     def _facts(self) -> Iterator[tuple[str, str]]:
         for pull in self._repository.pulls:

@@ -1,31 +1,23 @@
-"""A lab's part of the demo: a moving branch, two nightly runs, a broken lab, and a tested pull request."""
+"""A lab's part of the demo: what two weeks of nightly runs left behind, and a pull request that the lab tests."""
 
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from pathlib import Path
 
-from sandbox.demo.lab import CHECK, LAB
+from bot.core.page_paths import view_path
+from sandbox.demo import two_weeks as story
 from sandbox.demo.narrator import NIGHTLY, STATE
-from sandbox.demo.reports import test_files
-from sandbox.demo.stage import BUCKET, CI, NIGHTLY_FILE, REPOSITORY, DemoStage
+from sandbox.demo.past import CI
+from sandbox.demo.stage import BUCKET, REPOSITORY, DemoStage
 from sandbox.model.checks import CheckRun
-from sandbox.model.pulls import PullRequest
 
 TIMER = ("timer", "run", "nightly")
-RED = "Fuse everything"
-FIRST = "First run, nothing to compare with, 20 failing · 438 passed, 1 skipped"
-SECOND = "9 new failures, 13 fixed"
-"""The totals of the reports, counted by another reader in tests/results/."""
-FAILURE = ("tests/python/te/test_te_verify_compute.py", 54)
-"""The place of the one failure that the pull request causes, from the lab's traceback."""
-TITLE = "[TE] Revert the changes of 0.26"
-BODY = """\
-Since the last nightly run, three tests of `te` crash their process. This reverts `te` to 0.25.
-"""
-WAITS = "There is no earlier run, so the bot waits for more suites. It checks every 15 seconds."
-WAITS_AGAIN = "There are fewer suites than last time, so the bot waits for more."
+NIGHTLY_FILE = f"results/{REPOSITORY}/nightly.json"
+TITLE = "[TIR] Normalize layers in one pass"
+BODY = "One pass over the input instead of two."
 
 
 class NightlyRuns:
@@ -33,69 +25,57 @@ class NightlyRuns:
 
     def __init__(self, demo: DemoStage) -> None:
         self.on = demo
-        self.commits: list[str] = []
 
     async def act(self) -> None:
-        """Play it from the first nightly run to the failure that a maintainer ignores."""
+        """Check what the two weeks left, and play a tested pull request up to a failure that a maintainer ignores."""
+        await self._left_by_the_nights()
         await self._ignored(await self.test_pull_request())
         await self.on.github.delivered()
         self.on.narrator.update()
 
+    async def _left_by_the_nights(self) -> None:
+        demo, newest = self.on, self.on.repo.refs[NIGHTLY]
+        run = self._checks(newest, story.LAB, story.TARGET)[-1]
+        demo.expect("the newest nightly run says what is new", holds="2 new failures" in (run.title or ""))
+        demo.expect("and cannot block a merge", holds=run.conclusion == "neutral")
+        files = demo.repo.git.commits[newest].files
+        placed = [note for note in run.annotations if note["path"] in files]
+        demo.expect("each new failure has an annotation in an existing file", holds=len(placed) == 2)
+        details = await demo.page(run.details_url or "")
+        demo.expect("its Details lead to the run on the dashboard", holds="2 new failures" in details)
+        other = f"hardware/{story.LAB}/{story.OTHER}"
+        checks = [check for suite in demo.repo.suites for check in suite.runs if check.name == other]
+        broken = [check for check in checks if "Lab setup problem" in (check.title or "")]
+        demo.expect("a broken lab is reported as a lab setup problem", holds=len(broken) == 1)
+        demo.expect("without annotations", holds=broken[0].annotations == [])
+        async with demo.http.get(f"{demo.bot.url}/api/v1/repos/{REPOSITORY}/nightly") as answer:
+            nightly = await answer.json()
+        demo.expect("the nightly branch is at the newest green commit", holds=nightly["sha"] == newest)
+        skipped = [(commit["title"], commit["blockers"]) for commit in nightly["why_not_newer"][:1]]
+        expected = [(story.RED_TITLE, [{"name": CI, "state": "red"}])]
+        demo.expect("and the API says why it skipped a newer one", holds=skipped == expected)
+        for view, words in story.VIEWS.items():
+            text = await demo.page(f"{demo.bot.url}{view_path(REPOSITORY, view)}")
+            demo.expect(f"{view or 'the grid'} shows {words}", holds=words in text)
+
     async def test_pull_request(self) -> CheckRun:
-        """Play everything before somebody ignores the failure; return the check run that reports it."""
-        await self._first_run()
-        await self._second_run()
-        sha = (await self._broken_lab_and_pull_request()).head_sha
-        await self.on.check("a pull request is compared with the last nightly run", self._says(sha, "1 new failure"))
+        """Open a pull request, and let the lab test it; return the check run that reports one new failure."""
+        demo = self.on
+        files = {"src/tir/layer_norm.cc": "// One pass.\n"}
+        pull = demo.repo.open_pull_request("hubot", TITLE, BODY, branch="one-pass", files=files)
+        sha = pull.head_sha
+        demo.narrator.say(f"{story.LAB} tests #{pull.number}")
+        with tempfile.TemporaryDirectory(prefix="nightjar-demo-lab-") as folder:
+            report = Path(folder) / "report.xml"
+            report.write_text(story.report_of_pull_request(story.TARGET), encoding="utf-8")
+            await demo.lab.upload_report(
+                sha, story.TARGET, story.OPERATORS, report, demo.narrator.say, status=1, pull_request=pull.number
+            )
+        await demo.check("a pull request is compared with the last nightly run", self._says(sha, "1 new failure"))
         run = self._newest(sha)
-        place = [(annotation["path"], annotation["start_line"]) for annotation in run.annotations]
-        await self.on.check("the new failure has an annotation at its line", lambda: place == [FAILURE])
+        lines = [annotation["start_line"] for annotation in run.annotations]
+        demo.expect("the new failure has an annotation at its line", holds=lines == [story.ASSERTED_AT])
         return run
-
-    async def _first_run(self) -> None:
-        green = self.push("Add the tests of 0.25", {})
-        sha = await self.move()
-        await self.on.check("the bot creates the nightly branch at a green commit", lambda: self._head == green)
-        await self.on.check("the lab reads the commit in its bucket", lambda: sha == green)
-        await self._upload(f"{LAB} uploads its first run", sha, "night-1")
-        self.on.narrator.say(WAITS)
-        await self.on.check("the first run becomes a check run", self._says(sha, FIRST))
-
-    async def _second_run(self) -> None:
-        green = self.push("Add the tests of 0.26, ten weeks later", test_files("night-2"))
-        sha = await self.move()
-        await self.on.check("the nightly branch moves", lambda: self._head == sha == green)
-        await self._upload(f"{LAB} uploads its second run", sha, "night-2")
-        await self.on.check("the lab tests the new commit", lambda: bool(self._checks(self._head)))
-        await self.on.check("the second run shows what is new", self._says(sha, SECOND))
-        first, second = self._checks(self.commits[0]), self._checks(sha)
-        await self.on.check("and names the baseline", lambda: self.commits[0] in (second[-1].summary or ""))
-        await self.on.check("all suites share one check run", lambda: len(first) == len(second) == 1)
-        files, annotations = self.on.repo.git.commits[sha].files, second[-1].annotations
-        placed = [annotation for annotation in annotations if annotation["path"] in files]
-        await self.on.check("each new failure has an annotation in an existing file", lambda: len(placed) == 9)
-        details = await self.page(second[-1].details_url or "")
-        await self.on.check("its Details lead to the run on the dashboard", lambda: SECOND in details)
-        await self.on.check("the check run cannot block a merge", lambda: second[-1].conclusion == "neutral")
-
-    async def _broken_lab_and_pull_request(self) -> PullRequest:
-        green = self.push("Describe targets", {"docs/targets.md": "# Targets\n"})
-        red = self.push(RED, {"src/transform/fuse_ops.cc": "// Fuses everything.\n"}, "failure")
-        sha = await self.move()
-        await self.on.check("the nightly branch moves to the newest green commit", lambda: self._head == sha == green)
-        newest = await self._newest_skipped()
-        self.on.narrator.say(f"The API says why a newer commit was skipped\n{json.dumps(newest)}")
-        expected = {"sha": red, "title": RED, "blockers": [{"name": CI, "state": "red"}]}
-        await self.on.check("and the API says why it skipped a newer one", lambda: newest == expected)
-        await self._upload(f"{LAB} is broken, and uploads its third run", sha, "broken-lab", status=2)
-        pull = self._pull_request()
-        self.on.narrator.update()
-        await self._upload(f"{LAB} tests #{pull.number}", pull.head_sha, "night-1", only="te", number=pull.number)
-        self.on.narrator.say(WAITS_AGAIN)
-        await self.on.check("a broken lab is reported as a lab setup problem", self._says(sha, "Lab setup problem"))
-        broken = self._checks(sha)[-1]
-        await self.on.check("without annotations", lambda: broken.annotations == [])
-        return pull
 
     async def _ignored(self, run: CheckRun) -> None:
         demo, sha = self.on, run.head_sha
@@ -124,52 +104,19 @@ class NightlyRuns:
         narrator.say(f"$ nightjar {' '.join(TIMER)}")
         code, stdout, err = await bot.run(*TIMER, "--config", str(bot.config))
         assert code == 0, f"nightjar {' '.join(TIMER)} ended with {code}:\n{stdout}{err}"
-        narrator.say(next(line.strip() for line in stdout.splitlines() if ": planned: " in line))
+        narrator.say(next((line.strip() for line in stdout.splitlines() if ": planned: " in line), ""))
         narrator.update()
         read = json.loads(await self.on.lab.read(BUCKET, NIGHTLY_FILE))
-        narrator.say(f"{LAB} reads s3://{BUCKET}/{NIGHTLY_FILE}\n{json.dumps(read)}")
-        self.commits.append(str(read["sha"]))
-        return self.commits[-1]
+        narrator.say(f"{story.LAB} reads s3://{BUCKET}/{NIGHTLY_FILE}\n{json.dumps(read)}")
+        return str(read["sha"])
 
-    async def _newest_skipped(self) -> dict[str, Any]:
-        """Return what the API says about the newest commit that was skipped."""
-        async with self.on.http.get(f"{self.on.bot.url}/api/v1/repos/{REPOSITORY}/nightly") as answer:
-            newest: dict[str, Any] = (await answer.json())["why_not_newer"][0]
-            return {name: newest[name] for name in ("sha", "title", "blockers")}
-
-    async def page(self, url: str) -> str:
-        """Return a page of the dashboard."""
-        async with self.on.http.get(url, headers={"Accept": "text/html"}) as answer:
-            return await answer.text()
-
-    @property
-    def _head(self) -> str:
-        return self.on.repo.refs.get(NIGHTLY, "")
-
-    def _pull_request(self) -> PullRequest:
-        self.on.github.clock.advance(seconds=1)
-        files = {path: text for path, text in test_files("night-1").items() if "/te/" in path}
-        return self.on.repo.open_pull_request("hubot", TITLE, BODY, branch="te-of-0.25", files=files)
-
-    def _checks(self, sha: str) -> Sequence[CheckRun]:
-        """Return every check run of the lab on a commit, oldest first."""
+    def _checks(self, sha: str, lab: str, target: str) -> Sequence[CheckRun]:
+        """Return every check run of a target on a commit, oldest first."""
         suites = [suite for suite in self.on.repo.suites if suite.head_sha == sha]
-        return [run for suite in suites for run in suite.runs if run.name == CHECK]
+        return [run for suite in suites for run in suite.runs if run.name == f"hardware/{lab}/{target}"]
 
     def _newest(self, sha: str) -> CheckRun:
-        return self._checks(sha)[-1]
+        return self._checks(sha, story.LAB, story.TARGET)[-1]
 
     def _says(self, sha: str, words: str) -> Callable[[], bool]:
-        return lambda: any(words in (run.title or "") for run in self._checks(sha)[-1:])
-
-    async def _upload(
-        self, announcement: str, sha: str, nightly_run: str, *, only: str = "", status: int = 1, number: int = 0
-    ) -> None:
-        narrator = self.on.narrator
-        narrator.say(announcement)
-
-        def report(text: str) -> None:
-            narrator.update()
-            narrator.say(text)
-
-        await self.on.lab.upload(sha, nightly_run, report, only=only, status=status, pull_request=number or None)
+        return lambda: any(words in (run.title or "") for run in self._checks(sha, story.LAB, story.TARGET)[-1:])

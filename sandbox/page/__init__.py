@@ -17,10 +17,12 @@ from .pull import issue_page
 from .registration import add_registration_routes
 
 if TYPE_CHECKING:
+    from sandbox.model.issues import Issue
     from sandbox.model.repository import Repository
     from sandbox.state import GitHubState
 
-ANSWERS_WITHIN = 5.0
+ANSWERS_WITHIN, REACTS_WITHIN = 5.0, 1.0
+NO_COMMENT = "Nobody here has that name, or the comment is empty."
 NO_BUTTON = "Nobody here has that name, or the check run has no such button."
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -30,14 +32,16 @@ def add_routes(application: web.Application, github: GitHubState, unknown: Handl
     pages: dict[str, Callable[[web.Request], str]] = {
         "/": lambda request: index_page(github),
         "/{owner}/{repo}": lambda request: repository_page(_repository(github, request)),
-        "/{owner}/{repo}/pull/{number}": lambda request: _issue(github, request),
-        "/{owner}/{repo}/issues/{number}": lambda request: _issue(github, request),
+        "/{owner}/{repo}/pull/{number}": lambda request: issue_page(_issue(github, request)),
+        "/{owner}/{repo}/issues/{number}": lambda request: issue_page(_issue(github, request)),
         "/{owner}/{repo}/commit/{sha}": lambda request: _commit(github, request),
         "/{owner}/{repo}/runs/{number}": lambda request: check_run_page(_check_run(github, request)),
     }
     for path, page in pages.items():
         application.router.add_get(path, _handler(page, "text/html", unknown))
     application.router.add_post("/{owner}/{repo}/runs/{number}", _presses(github, unknown))
+    for kind in ("pull", "issues"):
+        application.router.add_post(f"/{{owner}}/{{repo}}/{kind}/{{number}}", _comments(github, unknown))
     add_registration_routes(application, github, unknown)
     application.router.add_get("/avatars/{number}", _handler(lambda r: _avatar(github, r), "image/svg+xml", unknown))
 
@@ -57,8 +61,8 @@ def _repository(github: GitHubState, request: web.Request) -> Repository:
     return github.repositories["{owner}/{repo}".format_map(request.match_info).lower()]
 
 
-def _issue(github: GitHubState, request: web.Request) -> str:
-    return issue_page(_repository(github, request).issues[int(request.match_info["number"])])
+def _issue(github: GitHubState, request: web.Request) -> Issue:
+    return _repository(github, request).issues[int(request.match_info["number"])]
 
 
 def _commit(github: GitHubState, request: web.Request) -> str:
@@ -90,6 +94,29 @@ def _presses(github: GitHubState, unknown: Handler) -> Handler:
         raise web.HTTPSeeOther(address(newest(run)))
 
     return press
+
+
+def _comments(github: GitHubState, unknown: Handler) -> Handler:
+    """Return the handler that writes a comment as the person in the form, and shows it with what the bot did at once.
+
+    What the bot does later is there after a reload.
+    """
+
+    async def write(request: web.Request) -> web.StreamResponse:
+        form = await request.post()
+        login, body = str(form.get("by")), str(form.get("body", "")).strip()
+        try:
+            issue = _issue(github, request)
+        except (LookupError, ValueError):
+            return await unknown(request)
+        if login.lower() not in github.users or not body:
+            return web.Response(status=422, text=NO_COMMENT)
+        comment = issue.comment(login, body)
+        with suppress(AssertionError):  # the bot ignores most comments
+            await github.until(lambda: issue.reactions(comment), timeout=REACTS_WITHIN)
+        raise web.HTTPSeeOther(f"{request.path}#issuecomment-{comment.id}")
+
+    return write
 
 
 def _shown(run: CheckRun) -> tuple[object, ...]:

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from sandbox.model.checks import CheckRun
 
-from .layout import frame, icon, moment
+from .layout import choose_person, frame, icon, moment
 from .markdown import rendered
 
 if TYPE_CHECKING:
     from sandbox.model.home import Home
-    from sandbox.users import User
 
 ANNOTATIONS_SHOWN = 10
 LINES_AROUND = 2
@@ -96,21 +95,12 @@ def _buttons(run: CheckRun) -> str:
     """Return the buttons, and the people who may press them: nobody is logged in here."""
     if not run.actions or newest(run) is not run:
         return ""
-    repository = run.suite.repository
-    strangers = [user for user in repository.github.users.values() if user.type == "User" and user.login != "github"]
-    people_in_order = dict.fromkeys([repository.owner, *repository.roles, *strangers])
-    people = "".join(_option(repository, user) for user in people_in_order)
     buttons = "".join(
         f'<button name="action" value="{escape(action["identifier"])}" title="{escape(action["description"])}">'
         f"{escape(action['label'])}</button>"
         for action in run.actions
     )
-    return f'<form class="buttons" method="post">{buttons}<label>as <select name="by">{people}</select></label></form>'
-
-
-def _option(repository: Home, user: User) -> str:
-    login = escape(user.login)
-    return f'<option value="{login}">{login} ({repository.role(user)})</option>'
+    return f'<form class="buttons" method="post">{buttons}{choose_person(run.suite.repository)}</form>'
 
 
 def _annotations(run: CheckRun) -> str:

@@ -15,6 +15,7 @@ from sandbox.users import User
 from sandbox.views.users import page_name
 
 if TYPE_CHECKING:
+    from sandbox.model.home import Home
     from sandbox.model.issues import Issue
 
 NOTICE = "This is not GitHub: it is a sandbox in the memory of one process, and forgets everything when that ends."
@@ -58,6 +59,20 @@ def person(account: User, *, avatar: bool = False) -> str:
     name = escape(account.login.removesuffix("[bot]"))
     picture = f'<img class="avatar" alt="" src="/avatars/{account.id}">' if avatar else ""
     return f'{picture}<a class="person" href="/{escape(page_name(account))}">{name}</a>{label}'
+
+
+def choose_person(repository: Home) -> str:
+    """Return a list for a form in which somebody is chosen who acts: nobody is logged in here.
+
+    The owner comes first, then people with a role, then strangers.
+    """
+    users = [user for user in repository.github.users.values() if user.type == "User" and user.login != "github"]
+    people = dict.fromkeys([repository.owner, *repository.roles, *users])
+    options = "".join(
+        f'<option value="{escape(user.login)}">{escape(user.login)} ({repository.role(user)})</option>'
+        for user in people
+    )
+    return f'<label>as <select name="by">{options}</select></label>'
 
 
 def moment(time: datetime) -> str:

@@ -14,7 +14,7 @@ from sandbox.model.statuses import CommitStatus
 from sandbox.users import User
 
 from .check import check_run
-from .layout import frame, icon, moment, person, reactions, state_badge
+from .layout import choose_person, frame, icon, moment, person, reactions, state_badge
 from .markdown import rendered
 
 VERDICTS = {
@@ -34,7 +34,8 @@ def issue_page(issue: Issue) -> str:
     heading = f'<h1>{escape(issue.title)} <span class="number">#{issue.number}</span></h1>{_subtitle(issue)}'
     conversation = "".join(html for _, _, html in sorted(_entries(issue)))
     checked = _merge_box(issue) if isinstance(issue, PullRequest) else ""
-    content = f'{heading}<div class="columns"><section>{conversation}{checked}</section>{_sidebar(issue)}</div>'
+    left = f"<section>{conversation}{checked}{_new_comment(issue)}</section>"
+    content = f'{heading}<div class="columns">{left}{_sidebar(issue)}</div>'
     return frame(f"{issue.title} · #{issue.number}", crumbs, content)
 
 
@@ -115,6 +116,14 @@ def _review_comment(comment: ReviewComment) -> str:
     verb = f"commented on <code>{escape(comment.path)}:{comment.line}</code>"
     anchor = f"discussion_r{comment.id}"
     return _box(comment.user, comment.created_at, comment.body, comment.reactions, verb=verb, anchor=anchor)
+
+
+def _new_comment(issue: Issue) -> str:
+    return (
+        '<form class="new-comment" method="post"><label>Comment'
+        '<textarea name="body" rows="3" required placeholder="@ci help"></textarea></label>'
+        f"<p>{choose_person(issue.repository)} <button>Comment</button></p></form>"
+    )
 
 
 def _merge_box(pull: PullRequest) -> str:

@@ -53,7 +53,7 @@ class Idled:
     wakes: int
 
 
-@pytest.fixture(params=[0, 1, 10], ids=["no lab", "one lab", "ten repositories with labs"])
+@pytest.fixture(params=[0, 10], ids=["no lab", "ten repositories with labs"])
 def labs(request: pytest.FixtureRequest) -> int:
     """Return the number of repositories with labs."""
     count: int = request.param

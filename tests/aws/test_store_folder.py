@@ -112,7 +112,8 @@ async def test_old_runs_and_abandoned_uploads_are_removed_and_nothing_else(tmp_p
         await store.head(f"{unfinished}/te.xml")
     await store.head(f"{RUN}/{MANIFEST}")
     now += STORED_DAYS * DAY
-    assert await store.remove_old("results/") == 1
+    assert await store.remove_old("results/", {"octocat/compiler": 100 * DAY}) == 0
+    assert await store.remove_old("results/", {"octocat/other": DAY}) == 1
     await store.head("results/octocat/compiler/nightly.json")
 
 

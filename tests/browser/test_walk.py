@@ -24,6 +24,10 @@ async def test_the_grid_down_to_the_tests(walk: Walk) -> None:
     await walk.page.wait_for_load_state()
     assert "Not equal to tolerance" in await walk.text()
     await walk.seen("run", colors=True)
+    await walk.follow("in the log")
+    assert await walk.page.locator("tr.named:has(#named)").inner_text()
+    await walk.seen("log", colors=True)
+    await walk.page.go_back()
     await walk.page.locator("main .card li a").first.click()
     await walk.page.wait_for_load_state()
     assert "commits in between" in await walk.text()
@@ -47,15 +51,24 @@ async def test_the_grid_by_keyboard(walk: Walk) -> None:
     await walk.audit()
     await walk.screenshot("keys", WIDE)
     await walk.page.keyboard.press("Escape")
-    await walk.page.keyboard.press("/")
-    assert await walk.page.evaluate("document.activeElement.name") == "q"
+    for key, focused_id in (("f", ""), ("Control+k", "find")):
+        await walk.page.keyboard.press(key)
+        focus = await walk.page.evaluate("[document.activeElement.name, document.activeElement.id]")
+        assert focus == ["q", focused_id]
+    await walk.page.keyboard.type("hubot-lab")
+    await walk.page.keyboard.press("Enter")
+    await walk.page.wait_for_url("**/r/octocat/compiler/search?q=hubot-lab")
+    assert "1 target and 1 lab match" in await walk.text()
+    await walk.seen("search")
+    assert "is late" in await walk.follow("Labs")
+    await walk.seen("labs", colors=True)
 
 
 async def test_typing_filters_the_tests_of_the_page(walk: Walk) -> None:
     await walk.go("/r/octocat/compiler/slow")
     rows = walk.page.locator("table[data-tests] tbody tr:visible")
     row_count = await rows.count()
-    await walk.page.keyboard.press("/")
+    await walk.page.keyboard.press("f")
     await walk.page.keyboard.type("SOFTMAX[float16")
     assert await rows.count() == 2
     assert f"2 of {row_count} on this page" in await walk.text()
@@ -82,7 +95,7 @@ async def test_the_pages_of_the_nightly_branch_and_the_commands(walk: Walk) -> N
 
 async def test_the_page_of_a_lab_that_stopped_reporting(walk: Walk) -> None:
     overview = await walk.go("/")
-    row = next(line for line in overview.splitlines() if "rpi-5@rack:2" in line)
+    row = next(line for line in overview.splitlines() if "rpi-5@rack:2" in line and "UTC" in line)
     assert "stale, over 36 h" in row
     lab = await walk.follow("hubot-lab")
     assert "stale, over 36 h" in lab

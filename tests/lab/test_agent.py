@@ -38,13 +38,22 @@ async def rack(tmp_path: Path, aws_world: World) -> AsyncIterator[Rack]:
 
 async def test_the_agent_tests_the_commit_and_uploads_the_results_of_each_suite(rack: Rack) -> None:
     await rack.job(suites=("operators", "models"))
-    status, output = await ended(await rack.agent(PASSES, "--environment", "device=Pixel 9", once=True))
+    log = (
+        'echo a log > "$NIGHTJAR_RESULTS/log.txt"; cd "$NIGHTJAR_FILES"; ln -s /etc/hostname a.txt; mkfifo b.log; cd -'
+    )
+    script = f"{log}; {PASSES}"
+    status, output = await ended(await rack.agent(script, "--environment", "device=Pixel 9", once=True))
     assert (status, "results of operators, models are uploaded" in output) == (0, True), output
     folder = f"results/octocat/compiler/{LAB}/{TARGET}/{rack.sha}"
-    names = [f"{folder}/job-1{run}/{name}" for run in ("", "-2") for name in ("manifest.json", "suite.txt", "te.xml")]
+    names = [
+        f"{folder}/job-1{run}/{name}"
+        for run in ("", "-2")
+        for name in ("log.txt", "manifest.json", "suite.txt", "te.xml")
+    ]
     assert sorted(rack.bucket.keys("results/")) == sorted(names)
     body = rack.bucket.s3.get_object(Bucket=rack.bucket.name, Key=f"{folder}/job-1-2/manifest.json")["Body"].read()
     document = json.loads(body)
+    assert [(file["name"], file["type"]) for file in document["artifacts"]] == [("log.txt", "text/plain")]
     assert (document["job"], document["suite"], document["exit_status"], document["environment"]) == (
         "job",
         "models",

@@ -93,6 +93,11 @@ async def test_the_head_of_a_pull_request_is_accepted_and_its_number_found(world
     pull = world.open()
     admission = await admitted(world, pull.head_sha)
     assert (admission.mainline, admission.pull_request) == (False, pull.number)
+    # The answer that has the commit's date has its title and author too, so they cost no request.
+    assert admission.summary is not None
+    assert admission.summary.pull_request == pull.number
+    assert admission.summary.title
+    assert admission.summary.author
 
 
 async def test_an_older_commit_of_a_pull_request_is_refused(world: World) -> None:

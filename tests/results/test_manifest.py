@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nightjar_formats.limits import MAX_MANIFEST_BYTES
+from nightjar_formats.limits import MAX_ARTIFACT_BYTES, MAX_MANIFEST_BYTES
 from nightjar_formats.model import Claims, RunKey
 from nightjar_formats.refused import Refused, TooMuch
 from nightjar_formats.runs.manifest import read_manifest, run_key
@@ -15,6 +15,7 @@ from nightjar_formats.runs.manifest import read_manifest, run_key
 SHA = "5" * 40
 KEY = RunKey("octocat/compiler", "example-lab", "hexagon-v73", SHA, "2026-11-20.1")
 FILE = {"name": "te.xml", "format": "junit", "bytes": 8187, "sha256": "a" * 64}
+LOG = {"name": "log.txt", "type": "text/plain", "bytes": 40, "sha256": "b" * 64}
 LEAST = {"schema": 1, "sha": SHA, "suite": "operators", "files": [FILE]}
 WHOLE = LEAST | {
     "attempt": 2,
@@ -25,6 +26,7 @@ WHOLE = LEAST | {
     "pull_request": 42,
     "environment": {"device": "Pixel 9", "cores": 8},
     "log_url": "https://lab.example.org/1",
+    "artifacts": [LOG, LOG | {"name": "plot.png", "type": "image/png", "bytes": 5}],
 }
 
 
@@ -43,7 +45,9 @@ def test_only_four_keys_are_needed() -> None:
 
 def test_all_other_keys_are_optional() -> None:
     manifest = read_manifest(json.dumps(WHOLE).encode(), KEY)
-    assert manifest.bytes == 8187
+    assert manifest.bytes == 8187 + 45, "artifacts count against the lab's quota"
+    types = [(artifact.name, artifact.media_type) for artifact in manifest.artifacts]
+    assert types == [("log.txt", "text/plain"), ("plot.png", "image/png")]
     assert manifest.claims == Claims(
         suite="operators",
         attempt=2,
@@ -77,14 +81,27 @@ def test_unknown_keys_of_newer_labs_are_ignored() -> None:
         (LEAST | {"sha": SHA[:7]}, "sha must be 40 hexadecimal digits"),
         (LEAST | {"suite": "a|b"}, "suite must be up to 100 letters"),
         (LEAST | {"files": []}, "files is empty"),
-        (LEAST | {"files": [FILE, FILE]}, "files names te.xml twice"),
+        (LEAST | {"files": [FILE, FILE]}, "te.xml is named twice"),
         (LEAST | {"files": [FILE | {"name": "../te.xml"}]}, "files.0.name must be a file's name"),
-        (LEAST | {"files": [FILE | {"name": "manifest.json"}]}, "files must not name manifest.json itself"),
+        (LEAST | {"files": [FILE | {"name": "manifest.json"}]}, "must not name manifest.json itself"),
         (LEAST | {"files": [FILE | {"bytes": -1}]}, "files.0.bytes must be a whole number from 0"),
         (LEAST | {"files": [FILE | {"bytes": "8187"}]}, "files.0.bytes must be a whole number from 0"),
         (LEAST | {"files": [FILE | {"sha256": "A" * 64}]}, "files.0.sha256 must be 64 hexadecimal digits"),
         (LEAST | {"shard": {"index": 5, "total": 4}}, "shard.total must be a whole number from 1 to 10000, and not"),
         (LEAST | {"started_at": "yesterday"}, "started_at must be a time with its zone"),
+        (LEAST | {"artifacts": {}}, "artifacts must be a list of at most 64 objects"),
+        (LEAST | {"artifacts": [LOG] * 65}, "artifacts must be a list of at most 64 objects"),
+        (LEAST | {"artifacts": [LOG | {"name": "../log.txt"}]}, "artifacts.0.name must be a file's name"),
+        (LEAST | {"artifacts": [LOG | {"name": "лог.txt"}]}, "artifacts.0.name must be a file's name"),
+        (LEAST | {"artifacts": [LOG | {"type": "text/html"}]}, "artifacts.0.type must be the type that belongs to"),
+        (LEAST | {"artifacts": [LOG | {"type": ["text/plain"]}]}, "artifacts.0.type must be the type"),
+        (LEAST | {"artifacts": [LOG | {"name": "log.svg"}]}, "log.svg has a type that is not accepted"),
+        (LEAST | {"artifacts": [LOG | {"name": "log.html"}]}, "log.html has a type that is not accepted"),
+        (LEAST | {"artifacts": [LOG | {"name": "a.png", "type": "text/plain"}]}, "a.png has a type that is not"),
+        (LEAST | {"artifacts": [LOG | {"name": "x.xml"}]}, "x.xml has a type that is not accepted"),
+        (LEAST | {"artifacts": [LOG, LOG]}, "log.txt is named twice"),
+        (LEAST | {"artifacts": [LOG], "files": [FILE | {"name": "log.txt"}]}, "log.txt is named twice"),
+        (LEAST | {"artifacts": [LOG | {"bytes": MAX_ARTIFACT_BYTES + 1}]}, "log.txt has more than 32 MiB"),
         (LEAST | {"environment": {"a": {"b": 1}}}, "environment must be an object of at most 100 texts"),
     ],
 )

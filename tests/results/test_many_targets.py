@@ -78,20 +78,22 @@ def check_what_fails_now(filled: ResultsStore, aliases: Aliases) -> None:
     now_of = filled.read(targets_now, REPOSITORY, 3, aliases)
     for target in TARGETS:
         target_key = TargetKey(REPOSITORY, LAB, target)
-        listed, total = filled.read(failing_tests, target_key, 100, aliases)
+        tests, total = filled.read(failing_tests, target_key, 1000, aliases)
         newest, now = filled.read(newest_runs, target_key), now_of[target_key]
-        failures = {failing_test.test: SEEN[status_byte(Status.FAILED)] for failing_test in listed}
+        failures = {failing_test.test: SEEN[status_byte(Status.FAILED)] for failing_test in tests}
         known = filled.read(known_flaky_tests, target_key, SUITE, now.sha, failures, aliases)
-        assert {failing_test.test for failing_test in listed if failing_test.known_flaky} == known.keys()
-        tests = filled.read(seen_tests, target_key, SUITE, now.sha).values()
-        flaky = sum(seen.flaky and seen.status in BAD for seen in tests)
+        assert {test.test for test in tests if test.known_flaky} == known.keys()
+        seen_there = filled.read(seen_tests, target_key, SUITE, now.sha).values()
+        flaky = sum(seen.flaky and seen.status in BAD for seen in seen_there)
         assert (now.sha, now.suites, now.failing) == (newest[0].sha, 1, total - len(known))
         assert now.known == len(known) + flaky
-        assert [(failure.suite, failure.test, failure.since) for failure in now.failures] == [
-            (failing_test.suite, failing_test.test, failing_test.context.since or failing_test.sha)
-            for failing_test in listed
-            if failing_test.test not in known
-        ][:3]
+        since_of = {test.test: test.context.since or test.sha for test in tests if test.test not in known}
+        listed = {failure.test: failure.since for failure in now.failures}
+        assert len(listed) == min(3, now.failing)
+        assert listed.items() <= since_of.items()
+        # Those that began to fail in the newest run come first.
+        new = [test for test, since in since_of.items() if since == newest[0].sha]
+        assert len(set(new) & set(listed)) == min(3, len(new))
 
 
 def test_a_history_of_any_length_has_the_new_failures_of_the_grid(store: ResultsStore) -> None:

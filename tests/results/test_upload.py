@@ -16,7 +16,7 @@ from nightjar_formats.readers.decoding.inflate import GZIP
 from nightjar_formats.runs.file_names import is_file_name, upload_names
 from nightjar_formats.runs.manifest import read_manifest
 from nightjar_formats.runs.offline_check import check_files
-from nightjar_formats.runs.upload import PackedRun, UploadFile, check_file_names, pack, pieces, send
+from nightjar_formats.runs.upload import PackedRun, UploadFile, pack, pieces, reports_and_artifacts, send
 from nightjar_lab.bucket import LabBucket
 
 from bot.core.errors import UserError
@@ -83,7 +83,7 @@ def test_an_invalid_key_is_reported(tmp_path: Path, wrong: dict[str, str]) -> No
 
 def test_files_of_one_name_and_of_other_names_get_names_of_their_own() -> None:
     paths = [Path(name) for name in ("a/x.xml", "b/x.xml", "my results.xml", "日本.xml.gz", ".hidden", "x" * 201)]
-    check_file_names(paths)
+    reports_and_artifacts(paths)
     names = upload_names(paths)
     assert names == upload_names(paths)
     assert [re.sub("-[0-9a-f]{12}", "-#", name) for name in names] == [
@@ -113,7 +113,7 @@ def test_a_name_made_safe_is_not_that_of_another_file() -> None:
 )
 def test_files_that_cannot_be_those_of_one_run_are_refused(paths: list[str], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        check_file_names([Path(path) for path in paths])
+        reports_and_artifacts([Path(path) for path in paths])
 
 
 NAMES = st.one_of(
@@ -136,14 +136,14 @@ def test_check_refuses_the_names_that_upload_refuses(pairs: list[tuple[str, str]
     faults = [file.problem for file in check_files(paths).files if not file.unreadable]
     if faults:
         with pytest.raises(UserError, match=re.escape(faults[0])):
-            check_file_names(paths)
+            reports_and_artifacts(paths)
     else:
-        check_file_names(paths)
+        reports_and_artifacts(paths)
 
 
 def test_a_folder_in_place_of_files_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is a folder; name the files in it"):
-        check_file_names([tmp_path])
+        reports_and_artifacts([tmp_path])
 
 
 def test_a_file_that_cannot_be_sent_is_reported(tmp_path: Path) -> None:

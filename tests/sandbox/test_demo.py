@@ -1,47 +1,82 @@
-"""The demo's foundations: its reports, and test files that match them."""
+"""The demo's foundations: its story, its pictures, and a contributor's commit in the lab's mirror."""
 
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import click
 import pytest
 
 from sandbox import GitHubSandbox
-from sandbox.demo.images import browser
+from sandbox.demo import two_weeks as story
+from sandbox.demo.__main__ import has_browser
+from sandbox.demo.images import IMAGES, NAMES, SUITE_IMAGE, browser
 from sandbox.demo.mirror import AUTHOR, Mirror, push_to_fork
-from sandbox.demo.nightly_runs import FAILURE
-from sandbox.demo.reports import reports
-from sandbox.demo.reports import test_files as files_of
+from tests.running import ROOT
+
+PICTURE = re.compile(r"images/([\w-]+\.png)")
 
 
-@pytest.mark.parametrize("nightly_run", ["night-1", "night-2", "broken-lab"])
-def test_the_files_of_a_nightly_run_are_valid_python(nightly_run: str) -> None:
-    files = files_of(nightly_run)
-    assert len(files) > len(reports(nightly_run))
-    for path, text in files.items():
-        assert path.startswith("tests/python/")
+def test_the_story_is_the_same_each_time_and_has_each_event() -> None:
+    outcomes = {
+        (target, suite, night): {
+            case.get("name", ""): "failed" if case.find("failure") is not None else "ok"
+            for case in ElementTree.fromstring(story.report(lab, target, suite, night)).iter("testcase")
+        }
+        for (lab, target), suites in story.SUITES.items()
+        for suite in suites
+        for night in range(story.NIGHTS)
+    }
+
+    def failing(target: str, suite: str, test: str) -> list[int]:
+        return [night for night in range(story.NIGHTS) if outcomes[target, suite, night].get(test) == "failed"]
+
+    assert story.report(story.LAB, story.TARGET, story.RUNTIME, 3) == story.report(
+        story.LAB, story.TARGET, story.RUNTIME, 3
+    )
+    assert failing(story.TARGET, story.OPERATORS, "test_gather[int8-1x128]") == [11, 12, 13]
+    assert failing(story.TARGET, story.OPERATORS, "test_softmax[float16-1x128]") == [13]
+    assert failing(story.TARGET, story.RUNTIME, story.FLAKY[1]) == list(story.FLAKY_NIGHTS)
+    assert failing(story.BOARD, story.RUNTIME, story.QUARANTINED[1]) == list(range(story.NIGHTS))
+    broken = outcomes[story.OTHER, story.OPERATORS, story.BROKEN_NIGHT]
+    assert set(broken.values()) == {"ok", "failed"}
+    assert [story.RENAMED[1][1] in outcomes[story.BOARD, story.RUNTIME, night] for night in (5, 6)] == [False, True]
+
+
+def test_the_test_files_are_valid_python_and_fail_at_the_line_of_the_tracebacks() -> None:
+    for path, text in story.test_files().items():
         ast.parse(text)
+        assert "assert_allclose" in text.splitlines()[story.ASSERTED_AT - 1], path
+
+
+def test_each_picture_in_the_docs_is_made_by_make_images_or_the_suite_demo() -> None:
+    made = {f"{name}.png" for name in (*NAMES, SUITE_IMAGE)}
+    files = [ROOT / "README.md", ROOT / "lab" / "README.md", *(ROOT / "docs").rglob("*.md")]
+    shown = {image for file in files for image in PICTURE.findall(file.read_text(encoding="utf-8"))}
+    assert shown == made
+    assert {path.name for path in IMAGES.iterdir()} == made
 
 
 @pytest.mark.parametrize(
-    ("path", "line", "code"),
+    ("environment", "platform", "opens"),
     [
-        (*FAILURE, "except tvm.base.TVMError as ex:"),
-        ("tests/python/arith/test_arith_analyzer_object.py", 140, "with pytest.raises(tvm.TVMError):"),
+        ({"DISPLAY": ":0"}, "linux", True),
+        ({"WAYLAND_DISPLAY": "wayland-0"}, "linux", True),
+        ({}, "linux", False),
+        ({"DISPLAY": ":0", "CI": "true"}, "linux", False),
+        ({}, "darwin", True),
+        ({"CI": "1"}, "darwin", False),
     ],
 )
-def test_a_failure_is_at_the_line_of_its_traceback(path: str, line: int, code: str) -> None:
-    assert files_of("night-1")[path].splitlines()[line - 1].strip() == code
-
-
-def test_a_file_has_the_tests_that_ran() -> None:
-    tree = ast.parse(files_of("night-1")["tests/python/te/test_te_tag.py"])
-    names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
-    assert names == ["test_with", "test_decorator", "test_nested"]
+def test_a_browser_is_opened_only_where_somebody_sees_it(
+    environment: dict[str, str], platform: str, opens: bool
+) -> None:
+    assert has_browser(environment, platform) is opens
 
 
 async def test_screenshots_name_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:

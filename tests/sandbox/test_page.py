@@ -88,3 +88,23 @@ async def test_a_missing_page_does_not_count_as_a_mistake_of_the_bot(
     async with session.get("/octocat/nowhere", headers={"Accept": "text/html"}) as answer:
         assert answer.status == 404
     assert github.violations == []
+
+
+async def test_a_visitor_comments_as_anybody_whose_name_they_choose(
+    session: aiohttp.ClientSession, github: GitHubSandbox, pull: PullRequest
+) -> None:
+    github.user("octo-friend")
+    address = f"/octocat/compiler/pull/{pull.number}"
+    text = await page(session, address)
+    people = re.findall(r"<option [^>]*>([^<]*)</option>", text)
+    assert people[:3] == ["octocat (admin)", "hubot (write)", "monalisa (triage)"]
+    assert "octo-friend (read)" in people
+    statuses = []
+    for login, body in [("octo-friend", "@ci help me"), ("nobody-at-all", "@ci help"), ("hubot", " ")]:
+        async with session.post(address, data={"by": login, "body": body}) as answer:
+            statuses.append(answer.status)
+    async with session.post("/octocat/compiler/pull/99", data={"by": "hubot", "body": "@ci help"}) as answer:
+        statuses.append(answer.status)
+    assert statuses == [200, 422, 422, 404]
+    assert [(comment.user.login, comment.body) for comment in pull.comments] == [("octo-friend", "@ci help me")]
+    assert "@ci help me" in await page(session, address)

@@ -63,7 +63,7 @@ async def test_ci_gets_the_decision_for_a_commit_of_a_branch(site: Site) -> None
         (f"{COMMIT_PATH}?branch={'b' * 245}", 400, "name of a branch"),
         (f"{COMMIT_PATH}?branch=refs/heads/main", 400, "name of a branch"),
         ("/api/v1/nothing", 404, "openapi.json"),
-        ("/api", 404, "openapi.json"),
+        ("/api/nothing", 404, "openapi.json"),
         ("/nothing", 404, "openapi.json"),
     ],
 )

@@ -142,8 +142,8 @@ def _application(site: SetupSite) -> tuple[web.Application, Connections]:
     pages = Pages(
         {"version": VERSION, "github": GITHUB}, RateLimit(PAGES_PER_MINUTE), nobody, no_repositories, [TEMPLATES]
     )
-    assets = pages.assets.operation()
-    app.router.add_get(assets.path, assets.handler)
+    for asset in pages.assets.operations():
+        app.router.add_get(asset.path, asset.handler)
     site.join(app)
     pages.join(app)
     return app, connections

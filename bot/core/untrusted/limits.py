@@ -61,9 +61,12 @@ class AllLimits:
     artifact: Limits = Limits("reading one artifact", cpu=20, wall=60, memory=1024 * MIB)
     comparison: Limits = Limits("comparing one suite", cpu=120, wall=240, memory=1536 * MIB)
     renames: Limits = Limits("searching for renamed tests", cpu=20, wall=60, memory=1024 * MIB)
+    log: Limits = Limits("reading one log", cpu=20, wall=60, memory=512 * MIB)
     tests: Limits = Limits("comparing the tests of one commit", cpu=60, wall=120, memory=1536 * MIB)
 
     @property
     def longest(self) -> float:
         """The seconds after which any job has ended."""
-        return max(self.run.wall, self.artifact.wall, self.comparison.wall, self.renames.wall, self.tests.wall)
+        return max(
+            self.run.wall, self.artifact.wall, self.comparison.wall, self.renames.wall, self.log.wall, self.tests.wall
+        )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, LiteralString
 
@@ -53,6 +53,10 @@ SELECT id, args ->> 'guid' AS guid FROM procrastinate_jobs
 """
 OF_LOCK: LiteralString = _DELIVERIES + (
     " WHERE delivery.lock = %(lock)s AND delivery.id < %(before)s ORDER BY delivery.id DESC LIMIT %(limit)s"
+)
+OF_LOCK_ACCEPTED: LiteralString = _DELIVERIES + (
+    " WHERE delivery.lock = %(lock)s AND delivery.id < %(before)s AND delivery.note IS NULL"
+    " ORDER BY delivery.id DESC LIMIT %(limit)s"
 )
 DELIVERY_BY_GUID: LiteralString = f"{_DELIVERIES} WHERE delivery.guid = %(guid)s"
 DELIVERIES_BY_GUID: LiteralString = f"{_DELIVERIES} WHERE delivery.guid = ANY(%(guids)s)"
@@ -140,6 +144,8 @@ class PlanRecord:
     replay: int
     stage: PlanStage
     effects: tuple[EffectRecord, ...]
+    basis: Mapping[str, Any] = field(default_factory=dict)
+    """What a conclusion decides by, as its job stores it; empty for any other plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,17 +280,24 @@ class Journal:
 
     async def of_lock(self, lock: str, limit: int = PAGE, before_id: int | None = None) -> list[DeliveryRecord]:
         """Return the deliveries of a lock, as of one pull request (`bot.core.events.lock_key`), newest first."""
-        end_id = NO_LIMIT if before_id is None else before_id
-        rows = await self._connector.execute_query_all_async(OF_LOCK, lock=lock, before=end_id, limit=limit)
-        return await self._records(rows)
+        return await self.of_locks([lock], limit, before_id)
 
     async def of_locks(
-        self, locks: Iterable[str], limit: int = PAGE, before_id: int | None = None
+        self, locks: Iterable[str], limit: int = PAGE, before_id: int | None = None, *, accepted: Iterable[str] = ()
     ) -> list[DeliveryRecord]:
-        """Return the newest `limit` deliveries of several locks, newest first."""
+        """Return the newest `limit` deliveries of several locks, newest first.
+
+        Of the locks in `accepted`, only those that a handler could accept: most events about a commit are ignored.
+        """
+        end_id = NO_LIMIT if before_id is None else before_id
+        queries = [*((OF_LOCK, lock) for lock in locks), *((OF_LOCK_ACCEPTED, lock) for lock in accepted)]
         # One statement per lock: for several locks, no index has the order.
-        records = [record for lock in locks for record in await self.of_lock(lock, limit, before_id)]
-        return sorted(records, key=lambda record: record.job.job_id, reverse=True)[:limit]
+        rows = [
+            row
+            for query, lock in queries
+            for row in await self._connector.execute_query_all_async(query, lock=lock, before=end_id, limit=limit)
+        ]
+        return await self._records(sorted(rows, key=lambda row: row["id"], reverse=True)[:limit])
 
     async def delivery(self, guid: str) -> DeliveryRecord | None:
         """Return the delivery of a GUID, or None."""
@@ -363,7 +376,14 @@ def _plans(derived: Sequence[Mapping[str, Any]]) -> Iterable[PlanRecord]:
                 replay=args.get("replay", 0),
                 stage=_stage(row["task_name"], args),
                 effects=tuple(planned),
+                basis=_basis(args),
             )
+
+
+def _basis(args: Mapping[str, Any]) -> Mapping[str, Any]:
+    stored = args.get("conclusion_basis")
+    basis = stored.get("basis") if isinstance(stored, dict) else None
+    return basis if isinstance(basis, dict) else {}
 
 
 def _stage(task: str, args: Mapping[str, Any]) -> PlanStage:

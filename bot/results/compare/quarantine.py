@@ -1,8 +1,8 @@
-"""Find the quarantined tests of a target on a day, from the list in app.yaml.
+"""Find the quarantined tests of a target on a day, from the lists in app.yaml and in the repository's own file.
 
 Systems that leave such tests out lose them: nobody owns the test, people forget the reason, and a broken lab looks
-healthy. So an item must have an owner, a reason, an issue and a last day. There is no button for it: a change of
-`app.yaml` is reviewed, and its history says who decided.
+healthy. So an item must have an owner, a reason, an issue and a last day. No button sets it: *Mute* opens a pull
+request (`handlers/mute`), so each change is reviewed, and the history of the file says who decided.
 
 - A failure of a quarantined test does not count as a new failure, but every check run lists it, and if it is new, the
   check run stays neutral. So no quarantine turns a failure into a success.

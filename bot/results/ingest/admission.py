@@ -22,7 +22,8 @@ from bot.github.errors import is_not_found, is_unprocessable
 from bot.github.pull_heads import head_of
 from bot.github.transport.pages import PER_PAGE
 from bot.results.ingest import texts
-from bot.results.state import Admission
+from bot.results.ingest.commit_summaries import commit_summary
+from bot.results.state import Admission, CommitSummary
 
 if TYPE_CHECKING:
     from bot.engine.records import Records
@@ -125,16 +126,19 @@ class Admissions:
         *,
         is_head: bool,
     ) -> Admission:
-        committed_at = await _committed_at(github, key)
+        commit = await _commit(github, key)
+        committed_at = datetime.fromisoformat(commit.string("committer", "date")).timestamp()
         if claimed_pull is not None and not is_head:
             await self._check_head(github, key, repository_id, claimed_pull)
         for branch in branches:
             if await _is_on(github, key, branch):
-                return Admission(committed_at, mainline=True, pull_request=claimed_pull)
+                return Admission(
+                    committed_at, mainline=True, pull_request=claimed_pull, summary=_summary(commit, claimed_pull)
+                )
         number = claimed_pull if claimed_pull is not None else await _pull_request_of(github, key)
         if number is None:
             raise Refused(texts.NOT_TO_BE_TESTED.format(sha=key.sha, branches=" or ".join(branches)))
-        return Admission(committed_at, mainline=False, pull_request=number)
+        return Admission(committed_at, mainline=False, pull_request=number, summary=_summary(commit, number))
 
     async def _check_head(self, github: GitHub, key: RunKey, repository_id: int, number: int) -> None:
         """Raise `Refused` unless the pull request has this head, according to our own record or GitHub."""
@@ -149,12 +153,16 @@ class Admissions:
             raise Refused(texts.OTHER_HEAD.format(number=number, head=head, sha=key.sha))
 
 
-async def _committed_at(github: GitHub, key: RunKey) -> float:
+async def _commit(github: GitHub, key: RunKey) -> Payload:
     # Not `GET /repos/{owner}/{repo}/commits/{ref}`, which also returns everything that the commit changed.
     commit = await _get_or_none(github, "/repos/{+repo}/git/commits/{sha}", repo=key.repository, sha=key.sha)
     if commit is None:
         raise Refused(texts.UNKNOWN_COMMIT.format(sha=key.sha, repository=key.repository))
-    return datetime.fromisoformat(commit.string("committer", "date")).timestamp()
+    return commit
+
+
+def _summary(commit: Payload, pull_request: int | None) -> CommitSummary:
+    return commit_summary(commit.text("message"), commit.text("author", "name"), pull_request)
 
 
 async def _is_on(github: GitHub, key: RunKey, branch: str) -> bool:

@@ -20,7 +20,7 @@ import structlog
 from nightjar_formats.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES
 from nightjar_formats.model import RunKey
 from nightjar_formats.refused import Refused, TooMuch
-from nightjar_formats.runs.manifest import FileEntry, Manifest, read_manifest
+from nightjar_formats.runs.manifest import ArtifactEntry, FileEntry, Manifest, read_manifest
 from nightjar_formats.runs.texts import FILE_MISSING, FILE_OF_OTHER_CONTENT, FILE_OF_OTHER_SIZE, FILE_TOO_LARGE
 
 from bot.aws.bucket import Arrival, NotThere, Source
@@ -188,18 +188,24 @@ class RunIngester:
                 limits = self._pool.limits.run
                 columns, repaired = await self._pool.run(owner, limits, parse_run, names, listed, files=files)
         except Incomplete as error:
-            return await self._store_waiting(run, str(error), seconds(request.config.deadline))
+            return await self._store_waiting(run, str(error), seconds(request.config.deadline), manifest.artifacts)
         except OverLimit as error:
             reason = texts.READING_COST.format(why=error)
-            return await self._store_failure(replace(run, state=RunState.INCOMPLETE, reason=reason))
+            return await self._store_failure(replace(run, state=RunState.INCOMPLETE, reason=reason), manifest.artifacts)
         except Refused as error:
             # The lab's results exist, but we cannot read them, so show it in the check run.
-            return await self._store_failure(replace(run, state=RunState.INCOMPLETE, reason=str(error)))
+            return await self._store_failure(
+                replace(run, state=RunState.INCOMPLETE, reason=str(error)), manifest.artifacts
+            )
         run = replace(run, state=RunState.STORED, reason=repaired)
         try:
-            await write_in_thread(partial(self._store.put, run, columns, replace=force), self._pool, owner)
+            await write_in_thread(
+                partial(self._store.put, run, columns, replace=force, artifacts=manifest.artifacts), self._pool, owner
+            )
         except TooMuch as error:
-            return await self._store_failure(replace(run, state=RunState.INCOMPLETE, reason=str(error)))
+            return await self._store_failure(
+                replace(run, state=RunState.INCOMPLETE, reason=str(error)), manifest.artifacts
+            )
         log.info("run stored", run=run.key.folder, suite=manifest.claims.suite, tests=len(columns))
         return run
 
@@ -232,16 +238,18 @@ class RunIngester:
         file.seek(0)
         return file
 
-    async def _store_waiting(self, run: Run, missing: str, deadline: float) -> Run:
+    async def _store_waiting(
+        self, run: Run, missing: str, deadline: float, artifacts: Sequence[ArtifactEntry] = ()
+    ) -> Run:
         """Store the run as waiting; as incomplete once `deadline` seconds have passed since the first notification."""
         if self._clock() - run.received_at < deadline:
-            return await self._store_failure(replace(run, state=RunState.WAITING, reason=missing))
+            return await self._store_failure(replace(run, state=RunState.WAITING, reason=missing), artifacts)
         reason = texts.NEVER_ARRIVED.format(missing=missing)
-        return await self._store_failure(replace(run, state=RunState.INCOMPLETE, reason=reason))
+        return await self._store_failure(replace(run, state=RunState.INCOMPLETE, reason=reason), artifacts)
 
-    async def _store_failure(self, run: Run) -> Run:
-        """Store a run without results: its state and the reason for the lab."""
-        await write_in_thread(partial(self._store.put_state, run), self._pool, _owner_of(run.key))
+    async def _store_failure(self, run: Run, artifacts: Sequence[ArtifactEntry] = ()) -> Run:
+        """Store a run without results: its state, the reason for the lab, and the artifacts, which may say more."""
+        await write_in_thread(partial(self._store.put_state, run, artifacts=artifacts), self._pool, _owner_of(run.key))
         log.info("run not stored", run=run.key.folder, state=run.state.value, reason=run.reason)
         return run
 

@@ -212,6 +212,14 @@ class Results(Keys):
         description="How long to wait for missing files and shards before the check run says that they are missing.",
         examples=["6h"],
     )
+    keep_files: Duration = Field(
+        default="90d",
+        description=(
+            "How long pages show the logs and other files of runs. Afterwards, the bot removes whole runs from the "
+            "folder beside the database; from a bucket, a lifecycle rule of yours removes them. Results stay."
+        ),
+        examples=["90d"],
+    )
     labs: Mapping[LabName, Lab] = Field(
         min_length=1,
         description="The labs, by the names of their folders.",

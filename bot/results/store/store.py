@@ -9,7 +9,7 @@ nothing. Nothing is ever removed. Functions of this folder's groups read and wri
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -17,12 +17,14 @@ import sqlalchemy as sa
 from nightjar_formats.columns.collect import Columns
 from nightjar_formats.model import SeenTest
 from nightjar_formats.runs.infra import infra
+from nightjar_formats.runs.manifest import ArtifactEntry
 
 from bot.results.compare import diff as compare
 from bot.results.compare.searching import Renames, write_with_searches
 from bot.results.compare.searching import renames as find_renames
 from bot.results.state import Run, RunState
-from bot.results.store.tables import failure_texts, names, revisions, runs
+from bot.results.store.tables import artifacts as stored_artifacts
+from bot.results.store.tables import commits, failure_texts, names, revisions, runs
 from bot.results.store.tables.blobs import RunColumns
 from bot.results.store.tables.database import ResultsDatabase
 from bot.results.store.tables.names import SuiteRow
@@ -83,8 +85,8 @@ class ResultsStore:
         with self._database.writing() as connection:
             return function(connection, *args, **kwargs)
 
-    def put_state(self, run: Run, renames: Renames | None = None) -> bool:
-        """Store the state of a run that has no results; return whether it has changed.
+    def put_state(self, run: Run, renames: Renames | None = None, *, artifacts: Sequence[ArtifactEntry] = ()) -> bool:
+        """Store the state of a run that has no results, and its artifacts; return whether the state has changed.
 
         `renames` finds the renamed tests. It may raise `SearchNeeded`; then nothing is stored. Without it, the store
         searches for them between two transactions.
@@ -100,15 +102,25 @@ class ResultsStore:
             target_id = runs.target_id(connection, run.key.about, make=True)
             assert target_id is not None
             number, old_run = stored or (None, None)
-            runs.save(connection, target_id, run, number)
+            saved = runs.save(connection, target_id, run, number)
+            commits.save(connection, run)
+            stored_artifacts.save(connection, saved, artifacts, is_new=number is None)
             self._follow(connection, target_id, search, old_run, run)
             revisions.grow(connection, run.key.repository)
             return True
 
         return self._save(save, renames)
 
-    def put(self, run: Run, columns: Columns, renames: Renames | None = None, *, replace: bool = False) -> bool:
-        """Store a run with its results; return False, and change nothing, if its folder is stored already.
+    def put(
+        self,
+        run: Run,
+        columns: Columns,
+        renames: Renames | None = None,
+        *,
+        replace: bool = False,
+        artifacts: Sequence[ArtifactEntry] = (),
+    ) -> bool:
+        """Store a run with its results and artifacts; return False, and change nothing, if its folder is stored.
 
         `renames` is as in `put_state`. The first results stay, because objects in the bucket are written once. With
         `replace`, which is for reading the bucket again, new results replace them.
@@ -138,7 +150,9 @@ class ResultsStore:
             number, old_run = stored or (None, None)
             text_numbers = failure_texts.save(connection, texts, columns)
             saved = runs.save(connection, target_id, run, number)
+            commits.save(connection, run)
             changed = write.save(connection, saved, ordered, text_numbers, is_new=number is None)
+            stored_artifacts.save(connection, saved, artifacts, is_new=number is None)
             columns_of = {saved: ordered.stored}
             self._follow(
                 connection, target_id, search, old_run, run, columns_of, suites, has_changed=changed or old_run != run

@@ -152,12 +152,17 @@ class Viewers:
 
     async def pressed(self, request: web.Request) -> Viewer:
         """Return who sent a form from a page of the bot. Raises `Problem` for a form from anywhere else."""
+        viewer, _ = await self.sent_form(request)
+        return viewer
+
+    async def sent_form(self, request: web.Request) -> tuple[Viewer, Mapping[str, str]]:
+        """Return who sent a form from a page of the bot, and its fields. Raises `Problem` as `pressed` does."""
         viewer = await self.of(request)
         if viewer is None or self.parts is None:
             raise Problem(404, NO_PAGE)
         form = await self._forms.read(request, self.parts.origin.of(request))
         check_token(self.parts.forms, viewer.session, form)
-        return viewer
+        return viewer, form
 
     async def context(self, request: web.Request) -> Mapping[str, Any]:
         """Return the variables of every template that depend on the reader."""

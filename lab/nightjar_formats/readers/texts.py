@@ -20,7 +20,10 @@ from nightjar_formats.limits import (
 
 # The format
 UNKNOWN_FORMAT = "{name}: unknown format {format}; available: {known}"
-UNKNOWN_CONTENT = "The content is in none of the formats {known}. It begins {head}"
+UNKNOWN_CONTENT = (
+    "The content is in none of the formats {known}. It begins {head}. If it is a log, send it as log.txt beside a "
+    "report: the run's page shows it"
+)
 OTHER_TOOL = "this is {what}, which is not read: {remedy}"
 OTHER_JSON = (
     "this is JSON of another tool, with the members {members}, which is not read: write JUnit, for which most tools "

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from nightjar_formats.items import first_of
-from nightjar_formats.limits import MAX_FILES, MAX_MANIFEST_BYTES, MAX_RUN_BYTES
+from nightjar_formats.limits import MAX_ARTIFACT_BYTES, MAX_ARTIFACTS, MAX_FILES, MAX_MANIFEST_BYTES, MAX_RUN_BYTES
 from nightjar_formats.model import (
     FILE_NAME,
     FULL_SHA,
@@ -31,6 +31,7 @@ from nightjar_formats.patterns import Pattern
 from nightjar_formats.patterns.match import without_half_pairs
 from nightjar_formats.refused import Refused, TooMuch
 from nightjar_formats.runs import texts
+from nightjar_formats.runs.artifacts import TYPES, media_type
 from nightjar_formats.strict_json import read_json
 
 SCHEMA = 1
@@ -51,26 +52,48 @@ _Faults = Callable[[Any, str], Iterator[str]]
 
 
 @dataclass(frozen=True)
-class FileEntry:
-    """One result file: its name in the run's folder, its size and digest, which show that it is whole, its format."""
+class RunFile:
+    """A file of a run: its name in the run's folder, and its size and digest, which show that it is whole."""
 
     name: str
     bytes: int
     sha256: str
+
+
+@dataclass(frozen=True)
+class FileEntry(RunFile):
+    """One report, with its format."""
+
     format: str | None = None
 
 
 @dataclass(frozen=True)
+class ArtifactEntry(RunFile):
+    """A log or another file that people read beside the results."""
+
+    @property
+    def media_type(self) -> str:
+        """Return its type, by its name."""
+        return media_type(self.name) or "application/octet-stream"
+
+
+@dataclass(frozen=True)
 class Manifest:
-    """A valid manifest: the lab's claims, and the files that it names."""
+    """A valid manifest: the lab's claims, the reports that it names, and the artifacts."""
 
     claims: Claims
     files: tuple[FileEntry, ...]
+    artifacts: tuple[ArtifactEntry, ...] = ()
 
     @property
     def bytes(self) -> int:
         """Return the bytes of all files as they are stored in the bucket."""
-        return sum(file.bytes for file in self.files)
+        return sum(file.bytes for file in self.all_files)
+
+    @property
+    def all_files(self) -> tuple[RunFile, ...]:
+        """Return the reports and the artifacts."""
+        return (*self.files, *self.artifacts)
 
 
 def run_key(key: str, prefix: str) -> tuple[RunKey, str] | None:
@@ -100,14 +123,20 @@ def read_manifest(raw: bytes, key: RunKey) -> Manifest:
     if value["sha"] != key.sha:
         raise Refused(texts.OTHER_SHA.format(claimed=value["sha"], sha=key.sha))
     files = tuple(FileEntry(file["name"], file["bytes"], file["sha256"], file.get("format")) for file in value["files"])
-    names = [file.name for file in files]
-    if not names:
+    artifacts = tuple(ArtifactEntry(file["name"], file["bytes"], file["sha256"]) for file in value.get("artifacts", ()))
+    if not files:
         raise Refused(texts.NO_FILES)
+    manifest = Manifest(_claims(value), files, artifacts)
+    names = [file.name for file in manifest.all_files]
     if MANIFEST in names:
         raise Refused(texts.NAMES_ITSELF.format(manifest=MANIFEST))
     if twice := next((name for name, times in Counter(names).items() if times > 1), None):
         raise Refused(texts.NAMED_TWICE.format(name=twice))
-    manifest = Manifest(_claims(value), files)
+    for file in value.get("artifacts", ()):
+        if file["type"] != media_type(file["name"]):
+            raise Refused(texts.ARTIFACT_TYPE.format(name=file["name"]))
+        if file["bytes"] > MAX_ARTIFACT_BYTES:
+            raise TooMuch(texts.ARTIFACT_TOO_LARGE.format(name=file["name"]))
     if manifest.bytes > MAX_RUN_BYTES:
         raise TooMuch(texts.RUN_TOO_LARGE)
     return manifest
@@ -181,18 +210,27 @@ _FILE: Mapping[str, _Faults] = {
     "sha256": _unless(_matches(r"[0-9a-f]{64}")),
     "format": _or_null(_is_at_most(50)),
 }
+_ARTIFACT: Mapping[str, _Faults] = {
+    **{name: _FILE[name] for name in ("name", "bytes", "sha256")},
+    "type": _unless(lambda value: value in TYPES.values()),
+}
 _SHARD: Mapping[str, _Faults] = {"index": _unless(_is_count), "total": _unless(_is_count)}
 
 
-def _files(value: Any, place: str) -> Iterator[str]:
-    if not isinstance(value, list) or len(value) > MAX_FILES:
-        yield _wrong(place)
-        return
-    for number, entry in enumerate(value):
-        if isinstance(entry, dict):
-            yield from _fields_of(entry, _FILE, ("name", "bytes", "sha256"), f"{place}.{number}.")
-        else:
-            yield _wrong(f"{place}.{number}")
+def _list_of(fields: Mapping[str, _Faults], required: Iterable[str], most: int) -> _Faults:
+    """Return the check of a list of at most `most` objects."""
+
+    def faults(value: Any, place: str) -> Iterator[str]:
+        if not isinstance(value, list) or len(value) > most:
+            yield _wrong(place)
+            return
+        for number, entry in enumerate(value):
+            if isinstance(entry, dict):
+                yield from _fields_of(entry, fields, required, f"{place}.{number}.")
+            else:
+                yield _wrong(f"{place}.{number}")
+
+    return faults
 
 
 def _shard(value: Any, place: str) -> Iterator[str]:
@@ -217,7 +255,8 @@ def _is_environment(value: Any) -> bool:
 MANIFEST_KEYS: Mapping[str, _Faults] = {
     "sha": _unless(_matches(FULL_SHA)),
     "suite": _unless(_matches(SUITE_NAME)),
-    "files": _files,
+    "files": _list_of(_FILE, ("name", "bytes", "sha256"), MAX_FILES),
+    "artifacts": _list_of(_ARTIFACT, tuple(_ARTIFACT), MAX_ARTIFACTS),
     "attempt": _unless(_is_count),
     "shard": _shard,
     "started_at": _or_null(_is_time),

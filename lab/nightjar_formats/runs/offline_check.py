@@ -23,9 +23,10 @@ from nightjar_formats.readers.repairs import Repairs
 from nightjar_formats.refused import Refused
 from nightjar_formats.runs import texts
 from nightjar_formats.runs.advice import CaseAdvice
+from nightjar_formats.runs.artifacts import artifact_fault, is_log, media_type
 from nightjar_formats.runs.file_names import path_faults
 from nightjar_formats.runs.infra import FINISHED, infra
-from nightjar_formats.runs.manifest import FileEntry, Manifest, read_manifest, run_key
+from nightjar_formats.runs.manifest import FileEntry, Manifest, RunFile, read_manifest, run_key
 from nightjar_formats.runs.texts import FILE_MISSING, FILE_OF_OTHER_CONTENT, FILE_OF_OTHER_SIZE, FILE_TOO_LARGE
 from nightjar_formats.strict_json import read_json
 
@@ -51,6 +52,8 @@ class FileReport:
     problem: str = ""
     warnings: tuple[str, ...] = ()
     unreadable: bool = False
+    is_artifact: bool = False
+    """It is the log or another file that people read, not a report; `format` is its type."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ def check_files(paths: Sequence[Path], format: str | None = None) -> RunReport:
     counts = Counter(path.name for path in paths)
     names = [path.name if counts[path.name] == 1 else str(path) for path in paths]
     checked = [
-        _refused(name, fault) if fault else _check(path, name, format)
+        _refused(name, fault) if fault else _check_artifact(path, name) if is_log(name) else _check(path, name, format)
         for path, name, fault in zip(paths, names, path_faults(paths))
     ]
     return _together(checked, exit_status=None)
@@ -115,11 +118,10 @@ def check_run(path: Path) -> RunReport:
         manifest = read_manifest(raw, key or RunKey("", "", "", _claimed_sha(raw), ""))
     except Refused as refused:
         return RunReport((), problems=(str(refused),), warnings=warnings)
-    names = {entry.name for entry in manifest.files} | {MANIFEST}
+    names = {entry.name for entry in manifest.all_files} | {MANIFEST}
     unnamed = sorted(entry.name for entry in folder.iterdir() if entry.name not in names)
-    report = _together(
-        [_check_entry(folder, entry) for entry in manifest.files], exit_status=manifest.claims.exit_status
-    )
+    checked = [_check_entry(folder, entry) for entry in manifest.all_files]
+    report = _together(checked, exit_status=manifest.claims.exit_status)
     warnings = (*warnings, *(texts.NOT_NAMED.format(name=name) for name in unnamed), *report.warnings)
     return RunReport(report.files, report.counts, report.problems, warnings, manifest)
 
@@ -139,7 +141,7 @@ def is_run(path: Path) -> bool:
 Checked = tuple[FileReport, Optional[Columns]]
 
 
-def _check_entry(folder: Path, entry: FileEntry) -> Checked:
+def _check_entry(folder: Path, entry: RunFile) -> Checked:
     """Check a file of a run: whether it matches the manifest, and then its contents."""
     path = folder / entry.name
     try:
@@ -152,7 +154,7 @@ def _check_entry(folder: Path, entry: FileEntry) -> Checked:
         return _refused(entry.name, FILE_MISSING.format(name=entry.name))
     except OSError as error:
         return _unreadable(path, entry.name, error)
-    return _check(path, entry.name, entry.format)
+    return _check(path, entry.name, entry.format) if isinstance(entry, FileEntry) else _check_artifact(path, entry.name)
 
 
 def sha256_of(path: Path) -> str:
@@ -162,6 +164,19 @@ def sha256_of(path: Path) -> str:
         while piece := file.read(CHUNK):
             digest.update(piece)
         return digest.hexdigest()
+
+
+def _check_artifact(path: Path, name: str) -> Checked:
+    if path.is_dir():
+        return _refused(name, texts.IS_FOLDER.format(path=path))
+    try:
+        with path.open("rb") as file:
+            fault = artifact_fault(file, path.name)
+    except OSError as error:
+        return _unreadable(path, name, error)
+    if fault:
+        return _refused(name, fault)
+    return FileReport(name, media_type(path.name) or "", is_artifact=True), None
 
 
 def _check(path: Path, name: str, format: str | None) -> Checked:

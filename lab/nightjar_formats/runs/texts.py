@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from nightjar_formats.limits import MAX_FILE_BYTES, MAX_FILES, MAX_MANIFEST_BYTES, MAX_PATH_STEPS, MAX_RUN_BYTES
+from nightjar_formats.limits import (
+    MAX_ARTIFACT_BYTES,
+    MAX_ARTIFACTS,
+    MAX_FILE_BYTES,
+    MAX_FILES,
+    MAX_MANIFEST_BYTES,
+    MAX_PATH_STEPS,
+    MAX_RUN_BYTES,
+)
 
 # The manifest
 MANIFEST_TOO_LARGE = f"manifest.json is larger than {MAX_MANIFEST_BYTES:,} bytes; put measurements into result files"
@@ -11,8 +19,8 @@ NOT_AN_OBJECT = "manifest.json must hold a JSON object"
 FAULTS = "manifest.json: {faults}"
 OTHER_SCHEMA = "manifest.json: schema must be {schema}, the only one that this version of Nightjar reads"
 OTHER_SHA = "manifest.json: sha is {claimed}, but the folder is for {sha}; upload to the folder of the commit"
-NAMED_TWICE = "manifest.json: files names {name} twice"
-NAMES_ITSELF = "{manifest}: files must not name {manifest} itself"
+NAMED_TWICE = "manifest.json: {name} is named twice"
+NAMES_ITSELF = "{manifest}: it must not name {manifest} itself"
 NO_FILES = "manifest.json: files is empty; name at least one file, even if no test ran"
 RUN_TOO_LARGE = f"manifest.json: its files have more than {MAX_RUN_BYTES >> 20} MiB together; upload the run in shards"
 KEY_MISSING = "{key} is missing; it must be {words}"
@@ -25,6 +33,8 @@ MANIFEST_FIELDS = {
     "bytes": "a whole number from 0",
     "sha256": "64 hexadecimal digits, a to f in lower case",
     "format": "the name of a format, as in junit",
+    "artifacts": f"a list of at most {MAX_ARTIFACTS} objects",
+    "type": "the type that belongs to the end of the name, as in text/plain for log.txt or image/png for plot.png",
     "attempt": "a whole number from 1 to 10000",
     "shard": 'an object, as in {"index": 1, "total": 4}',
     "index": "a whole number from 1 to 10000",
@@ -43,6 +53,26 @@ FILE_MISSING = "{name} has not arrived"
 FILE_OF_OTHER_SIZE = "{name} has {found:,} bytes, but manifest.json says {expected:,}"
 FILE_OF_OTHER_CONTENT = "{name} is not the file that manifest.json describes: its SHA-256 is {found}"
 FILE_TOO_LARGE = f"{{name}} has more than {MAX_FILE_BYTES >> 20} MiB, which is the limit; split or compress it"
+
+# Artifacts
+ARTIFACT_TYPES = "text (.txt, .log), JSON (.json), and images (.png, .jpg, .gif, .webp)"
+ARTIFACT_TYPE = (
+    f"{{name}} has a type that is not accepted as a file of a run. Accepted are {ARTIFACT_TYPES}; text and JSON may be "
+    "compressed as .gz or .zst. Convert it, or leave it out"
+)
+ARTIFACT_CONTENT = (
+    "{name} does not contain what its name says ({type}, compressed only if it ends in .gz or .zst). Rename it, or "
+    "leave it out"
+)
+ARTIFACT_TOO_LARGE = (
+    f"{{name}} has more than {MAX_ARTIFACT_BYTES >> 20} MiB, the limit for a file beside the reports. Compress it with "
+    "gzip or zstd, or shorten it"
+)
+TOO_MANY_ARTIFACTS = f"a run has at most {MAX_ARTIFACTS} files beside its reports. Leave some out"
+NO_REPORT = (
+    "{name} is the log of a run, and no report is named. Name the report as well, such as a JUnit file; if {name} is "
+    "the report itself, rename it"
+)
 
 # The check of files on the machine where they are
 PATH_UNREADABLE = "{path} cannot be read: {reason}"

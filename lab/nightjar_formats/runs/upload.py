@@ -14,11 +14,12 @@ from typing import Any, BinaryIO, Protocol
 
 from nightjar_formats import zstd
 from nightjar_formats.errors import AlreadyThere, TryAgain, UserError
-from nightjar_formats.limits import MAX_FILE_BYTES
+from nightjar_formats.limits import MAX_ARTIFACT_BYTES, MAX_FILE_BYTES
 from nightjar_formats.model import MANIFEST, Claims, RunKey
 from nightjar_formats.readers.decoding.inflate import GZIP, ZSTD
 from nightjar_formats.refused import Refused
 from nightjar_formats.runs import texts
+from nightjar_formats.runs.artifacts import LOG, READABLE, artifact_fault, artifact_faults, is_log, media_type
 from nightjar_formats.runs.file_names import path_faults, upload_names
 from nightjar_formats.runs.manifest import SCHEMA, read_manifest, run_key
 from nightjar_formats.runs.offline_check import sha256_of
@@ -40,11 +41,18 @@ class UploadFile:
     bytes: int
     sha256: str
     format: str | None = None
+    is_artifact: bool = False
 
     @property
     def entry(self) -> dict[str, Any]:
         """Return the file's entry in the manifest."""
-        fields = {"name": self.name, "format": self.format, "bytes": self.bytes, "sha256": self.sha256}
+        fields = {
+            "name": self.name,
+            "format": self.format,
+            "type": media_type(self.name) if self.is_artifact else None,
+            "bytes": self.bytes,
+            "sha256": self.sha256,
+        }
         return {key: value for key, value in fields.items() if value is not None}
 
 
@@ -75,26 +83,47 @@ class WriteOnce(Protocol):
         """
 
 
-def check_file_names(paths: Sequence[Path]) -> None:
-    """Raise `UserError` unless the paths can be the files of one run."""
-    for fault in filter(None, path_faults(paths)):
-        raise UserError(fault)
+def reports_and_artifacts(paths: Sequence[Path], files: Sequence[Path] = ()) -> tuple[list[Path], list[Path]]:
+    """Return the reports among `paths`, and the run's artifacts: the logs among `paths`, and `files`.
+
+    Raises `UserError` unless they can be the files of one run.
+    """
+    reports = [path for path in paths if not is_log(path.name)]
+    artifacts = [*(path for path in paths if is_log(path.name)), *files]
+    for fault in (*path_faults(reports), *artifact_faults(artifacts)):
+        if fault:
+            raise UserError(fault)
+    if not reports:
+        raise UserError(texts.NO_REPORT.format(name=artifacts[0].name if artifacts else LOG))
+    return reports, artifacts
 
 
-def pieces(paths: Sequence[Path], format: str | None, compress: str | None, into: Path) -> Iterator[UploadFile]:
-    """Yield the files to upload, under the names of `upload_names`.
+def pieces(
+    paths: Sequence[Path], format: str | None, compress: str | None, into: Path, artifacts: Sequence[Path] = ()
+) -> Iterator[UploadFile]:
+    """Yield the files to upload, under the names of `upload_names`: the reports at `paths`, and the artifacts.
 
     With `compress`, write a compressed copy of each uncompressed file into `into`. A file is compressed the same way
     every time, so that a second upload recognizes it. Raises `UserError`.
     """
-    for path, name in zip(paths, upload_names(paths)):
+    for number, (path, name) in enumerate(zip([*paths, *artifacts], upload_names([*paths, *artifacts]))):
+        is_artifact = number >= len(paths)
         try:
-            source = path if compress is None or _is_compressed(path) else _compressed(path, name, compress, into)
+            packs = compress is not None and not _is_compressed(path)
+            if is_artifact:
+                with path.open("rb") as file:
+                    fault = artifact_fault(file, name, packs=packs)
+                if fault:
+                    raise UserError(fault)
+                packs = packs and media_type(name) in READABLE
+            source = _compressed(path, name, compress, into) if packs and compress else path
             size = source.stat().st_size
-            if size > MAX_FILE_BYTES:
+            if size > (MAX_ARTIFACT_BYTES if is_artifact else MAX_FILE_BYTES):
                 packed = source is not path or _is_compressed(path)
-                raise UserError((texts.STILL_TOO_LARGE if packed else texts.UPLOAD_TOO_LARGE).format(name=path.name))
-            yield UploadFile(source, name if source is path else source.name, size, sha256_of(source), format)
+                text = texts.STILL_TOO_LARGE if packed else texts.UPLOAD_TOO_LARGE
+                raise UserError((texts.ARTIFACT_TOO_LARGE if is_artifact else text).format(name=path.name))
+            piece_name = name if source is path else source.name
+            yield UploadFile(source, piece_name, size, sha256_of(source), None if is_artifact else format, is_artifact)
         except OSError as error:
             reason = (error.strerror or type(error).__name__).lower()
             raise UserError(texts.PATH_UNREADABLE.format(path=path, reason=reason)) from None
@@ -150,7 +179,15 @@ def _document(key: RunKey, files: Sequence[UploadFile], claims: Claims) -> Mappi
     shard = {"index": claim_fields.pop("shard_index"), "total": claim_fields.pop("shard_total")}
     stated = {name: value for name, value in claim_fields.items() if value not in (None, "", {})}
     shard_field = {"shard": shard} if shard["total"] > 1 else {}
-    return {"schema": SCHEMA, "sha": key.sha, **stated, **shard_field, "files": [piece.entry for piece in files]}
+    artifacts = [piece.entry for piece in files if piece.is_artifact]
+    return {
+        "schema": SCHEMA,
+        "sha": key.sha,
+        **stated,
+        **shard_field,
+        "files": [piece.entry for piece in files if not piece.is_artifact],
+        **({"artifacts": artifacts} if artifacts else {}),
+    }
 
 
 def _is_compressed(path: Path) -> bool:

@@ -65,7 +65,7 @@ def report_lines(report: RunReport) -> Iterator[str]:
     """Yield a line for each file, one for all of them together, and then the problems and the advice."""
     for file in report.files:
         yield escape_controls(_file_line(file))
-    if len(report.files) > 1 and report.good:
+    if sum(not file.is_artifact for file in report.files) > 1 and report.good:
         yield texts.TOGETHER.format(counts=counts_text(report.counts))
     text = texts.UNREADABLE_RUN if report.unreadable else texts.REFUSED_RUN
     yield from (escape_controls(text.format(problem=problem)) for problem in report.problems)
@@ -90,6 +90,8 @@ def _file_line(file: FileReport) -> str:
         problem = file.problem.removeprefix(f"{file.name}: ").removeprefix(f"{file.name} ")
         text = texts.UNREADABLE_FILE if file.unreadable else texts.REFUSED_FILE
         return text.format(name=file.name, problem=problem)
+    if file.is_artifact:
+        return texts.ARTIFACT.format(name=file.name, type=file.format)
     troubles = ((file.collection_errors, "collection error", "s"), (file.crashes, "crash", "es"))
     troubles_text = ", ".join(
         f"{count:,} {word}{plural if count > 1 else ''}" for count, word, plural in troubles if count

@@ -43,8 +43,9 @@ from nightjar_lab.command import StreamedCommand, clean_environment
 from nightjar_lab.lab_run import (
     PendingRun,
     RunFolder,
+    artifacts,
     capabilities_of,
-    collect_reports,
+    collect_files,
     iso_time,
     left_out,
     pending_runs,
@@ -87,6 +88,13 @@ NIGHTLY, HEAD = "nightly", "HEAD"
     help="Reports that COMMAND writes elsewhere, as in 'build/**/*.xml'. One that matches none makes the run fail.",
 )
 @click.option(
+    "--file",
+    "named_files",
+    multiple=True,
+    metavar="PATTERN",
+    help="Logs, images and JSON that COMMAND writes elsewhere, for the run's page, as in 'build/*.log'.",
+)
+@click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("nightjar-runs"),
@@ -110,6 +118,9 @@ def run(command: tuple[str, ...], **options: Any) -> None:
     For pytest, the plugin of this package writes the report; files of --junitxml and --report-log are found as well.
     The exit status is that of COMMAND. If COMMAND succeeds, it is 1 if the upload fails, if there is no report, or if a
     --report matches none. A run without a report says that COMMAND crashed.
+
+    A log, images and JSON for people to read go into the folder NIGHTJAR_FILES. They are sent with the run, and its
+    page shows them.
 
     After SIGTERM or SIGINT, COMMAND gets a SIGINT, and what it has reported is uploaded. If the upload fails or is
     killed, the run stays in the folder, and the next `run`, or `run --resume`, uploads it under the same run ID.
@@ -163,6 +174,7 @@ class _CommandRun:
         self._folder = RunFolder(runs / key.run_id)
         # Before the command runs: it may make links where the patterns begin.
         self._patterns = [_report_pattern(pattern, runs) for pattern in options["named"]]
+        self._file_patterns = [_report_pattern(pattern, runs) for pattern in options["named_files"]]
         self._pytest_reports = [ReportPattern(path, runs, is_literal=True) for path in reports_of_pytest(command)]
         self._command = command
         self._options = options
@@ -213,6 +225,7 @@ class _CommandRun:
             "NIGHTJAR_ATTEMPT": str(claims.attempt),
             "NIGHTJAR_RUN_ID": key.run_id,
             "NIGHTJAR_RESULTS": str(self._folder.results),
+            "NIGHTJAR_FILES": str(self._folder.files),
             **pull_request,
         }
         self._running = StreamedCommand(self._command, clean_environment(variables, self._options["passed"]))
@@ -238,14 +251,18 @@ class _CommandRun:
             _say(line)
         # Each test would be reported twice if pytest's plugin has written a report as well.
         of_pytest = [] if reports(results) else self._pytest_reports
-        for match in collect_reports(self._folder, [*self._patterns, *of_pytest], since):
+        matches = collect_files(results, [*self._patterns, *of_pytest], since)
+        for match in (*matches, *collect_files(self._folder.files, self._file_patterns, since)):
             stale = [texts.STALE_REPORT.format(path=_shown(path)) for path in match.stale]
             links = [texts.LINKED_REPORT.format(path=_shown(path)) for path in match.links]
             for line in named_lines(stale + links):
                 _say(line)
+        for match in matches:
             if not match.files and match.pattern in self._options["named"]:
                 _say(texts.NO_MATCH.format(pattern=match.pattern))
                 self._has_reports = False
+        for line in named_lines(artifacts(self._folder).left_out):
+            _say(line)
         if not reports(results):
             _say(texts.NO_REPORT.format(status=status))
             self._has_reports = False

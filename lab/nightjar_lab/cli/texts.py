@@ -47,6 +47,7 @@ UNREADABLE = "Some files cannot be read here. Correct the paths or permissions, 
 REFUSED_FILE = "{name}: refused: {problem}"
 REFUSED_RUN = "refused: {problem}"
 UNREADABLE_FILE, UNREADABLE_RUN = "{name}: {problem}", "{problem}"
+ARTIFACT = "{name}: {type}, for people to read"
 TOGETHER = "all files: {counts}"
 ADVICE = "advice: {advice}"
 ADVICE_FOR = "advice: {names}: {advice}"
@@ -56,6 +57,7 @@ ERRORED = " (errored: {troubles})"
 
 # upload
 NOTHING_SENT = "nothing was uploaded; fix the files, or upload them unchanged with --no-check"
+NO_FILE_MATCHES = "--file {pattern} matches no file; correct it, or leave it out"
 RUN = "run {run_id}"
 FILE = "{name} ({bytes:,} bytes): {state}"
 UPLOADED, ALREADY_UPLOADED = "uploaded", "already uploaded"

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from glob import glob
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,9 +23,9 @@ from nightjar_formats.runs.upload import (
     PackedRun,
     UploadFile,
     WriteOnce,
-    check_file_names,
     pack,
     pieces,
+    reports_and_artifacts,
     send,
 )
 from nightjar_formats.strict_json import read_json
@@ -167,6 +168,13 @@ def upload_options(command: Command) -> Command:
         click.option("--job", help="The ID of the job, if somebody requested this run."),
         format_option,
         click.option(
+            "--file",
+            "named_files",
+            multiple=True,
+            metavar="PATTERN",
+            help="Logs, images and JSON for the run's page, as in 'plots/*.png'. FILE... may be log.txt as well.",
+        ),
+        click.option(
             "--compress", type=click.Choice(list(SUFFIXES)), help="Compress files that are not compressed yet."
         ),
         click.option("--check/--no-check", "checks", default=True, show_default=True, help="Check the files first."),
@@ -181,6 +189,7 @@ def upload_options(command: Command) -> Command:
     epilog=f"""{AS_WRITTEN}
     Examples:
       nightjar-lab upload --target adreno --sha "$SHA" --suite operators --exit-status "$STATUS" results.jsonl
+      nightjar-lab upload ... te.xml log.txt --file 'plots/*.png'
       nightjar-lab upload ... --shard 1/4 --run-id "$BUILD-1" --compress gz te.xml relax.xml
     """,
 )
@@ -215,11 +224,11 @@ def upload_files(place: UploadPlace, options: Mapping[str, Any]) -> None:
     paths: tuple[Path, ...] = options["paths"]
     run_id = options["run_id"] or new_run_id()
     key = RunKey(place.repository, options["lab"], options["target"], options["sha"], run_id)
-    check_file_names(paths)
+    reports, artifacts = reports_and_artifacts(paths, named_files(options.get("named_files", ())))
     with tempfile.TemporaryDirectory(prefix="nightjar-") as folder:
-        files = list(pieces(paths, options["format_name"], options["compress"], Path(folder)))
+        files = list(pieces(reports, options["format_name"], options["compress"], Path(folder), artifacts))
         if options["checks"]:
-            _check([file.path for file in files], options["format_name"])
+            _check([file.path for file in files if not file.is_artifact], options["format_name"])
         packed_run = pack(key, place.prefix, files, claims_of(options))
         uploaded, check_run = [], ""
         if not options["dry_run"]:
@@ -236,6 +245,19 @@ def upload_files(place: UploadPlace, options: Mapping[str, Any]) -> None:
         click.echo(f"{address}\n{packed_run.manifest.decode()}", nl=False)
     else:
         click.echo(address)
+
+
+def named_files(patterns: Sequence[str]) -> list[Path]:
+    """Return the files that patterns match, sorted for each pattern. Raises `UserError` for one that matches none."""
+    files: list[Path] = []
+    for pattern in patterns:
+        # A name may have brackets itself, and a pattern may be absolute, which `Path.glob` does not accept.
+        paths = [pattern] if Path(pattern).exists() else sorted(glob(pattern, recursive=True))  # noqa: PTH207
+        matches = [path for path in paths if Path(path).is_file()]
+        if not matches:
+            raise UserError(texts.NO_FILE_MATCHES.format(pattern=pattern))
+        files += map(Path, matches)
+    return files
 
 
 def wants_wait(options: Mapping[str, Any]) -> bool:

@@ -14,6 +14,8 @@ import aiohttp
 from bot.app.features import TITLES
 from bot.app.load import parse_config
 from bot.app.services import list_commands_of
+from bot.aws.bucket import RunStore
+from bot.aws.store_folder import StoreFolder
 from bot.core.metrics import Metrics
 from bot.core.redaction import Redactor
 from bot.core.untrusted.pool import Pool
@@ -74,7 +76,7 @@ class DashboardSite:
         """Request a page as a browser does; return status, headers and text."""
         sent = {"Accept": "text/html", **{name.replace("_", "-"): text for name, text in headers.items()}}
         async with self.client.get(self.url + path, headers=sent, allow_redirects=False) as answer:
-            return answer.status, dict(answer.headers), await answer.text()
+            return answer.status, dict(answer.headers), await answer.text(errors="replace")
 
     async def json(self, path: str) -> tuple[int, Any]:
         """Request the API; return status and JSON."""
@@ -94,11 +96,12 @@ async def dashboard_site(
     moment: float = NOW,
     clock: Callable[[], float] | None = None,
     database: str = "",
+    bucket: Path | None = None,
 ) -> AsyncIterator[DashboardSite]:
     """Serve the pages of a store that `filled` has filled; only the `public` repositories are public.
 
     `database` is the URL of a database with all tables, by default a new SQLite file. `clock` is the clock of the
-    pages.
+    pages. `bucket` is a folder in place of each repository's bucket; without it, no page may read one.
     """
     url = database or with_tables(f"sqlite:///{folder}/nightjar.db")
     async with AsyncExitStack() as stack:
@@ -111,7 +114,12 @@ async def dashboard_site(
         await asyncio.to_thread(filled, store)
         await fill_engine(engine)
         settings = parse_config(config.encode(), "app.yaml")
-        results = ResultsService(settings.configured.name_of, store, FileLists(), pool, _no_bucket)
+
+        def source_for(name: str) -> RunStore:
+            assert bucket is not None, f"a page read the bucket {name}"
+            return StoreFolder(bucket)
+
+        results = ResultsService(settings.configured.name_of, store, FileLists(), pool, source_for)
         redact = Redactor(["configured-secret"]).text
         commands = list_commands_of(settings, engine.records)
         parts = DashboardParts(
@@ -143,7 +151,7 @@ async def dashboard_site(
                 routes=[
                     *(operation for page in PAGES for operation in page(parts).operations()),
                     nightly_route.operation(
-                        nightly_route.NightlyBranches(TrackingRecord(settings, engine.records, NIGHTLY))
+                        nightly_route.NightlyBranches(TrackingRecord(settings, engine.records, NIGHTLY), results)
                     ),
                 ],
                 templates=[FEATURE.templates] if FEATURE.templates else [],
@@ -151,6 +159,7 @@ async def dashboard_site(
                 proxies=proxies,
                 metrics=Metrics("1.2.3", set()),
                 version="1.2.3",
+                public_url=lambda: parts.public_url,
                 mentions=["@ci"],
                 list_commands=list_commands_of(settings, engine.records),
             )
@@ -161,10 +170,6 @@ async def dashboard_site(
         await LimitedSite(runner, "127.0.0.1", 0, connections).start()
         client = await stack.enter_async_context(aiohttp.ClientSession(auto_decompress=True))
         yield DashboardSite(f"http://127.0.0.1:{runner.addresses[0][1]}", client, store, engine.records)
-
-
-def _no_bucket(name: str) -> Any:
-    raise AssertionError(f"a page read the bucket {name}")
 
 
 __all__ = ["REPOSITORY", "DashboardSite", "dashboard_site"]

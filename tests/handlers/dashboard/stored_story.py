@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
+from procrastinate.connector import BaseAsyncConnector
+
+from bot.commands.conclusion import CommandResults, Item
 from bot.core.events import Person, Repository, pull_lock
 from bot.core.utc import iso_utc
 from bot.effects.section_state import SECTION, SectionState
@@ -29,20 +33,30 @@ HOSTILE_TEXT = "<script>alert(1)</script> [x](javascript:alert(1)) \"&' \u202e"
 class StoryWriter:
     """Writes the deliveries and actions of one pull request directly to the tables."""
 
-    def __init__(self, engine: Engine, repository_id: int, number: int) -> None:
-        self._connector = engine.database.connector
+    def __init__(self, connector: BaseAsyncConnector, repository_id: int, number: int) -> None:
+        self._connector = connector
         self._store = Store(self._connector)
         self._repository = Repository(repository_id, REPOSITORY, 1)
         self._number, self._at, self._count = number, NOW - 3600.0, 0
 
     async def delivery(
-        self, event: str, action: str, *plans: tuple[str, str, Sequence[tuple[PlannedEffect, Note]]], outcome: str = ""
+        self,
+        event: str,
+        action: str,
+        *plans: tuple[str, str, Sequence[tuple[PlannedEffect, Note]]],
+        outcome: str = "",
+        results: CommandResults | None = None,
+        lock: str = "",
+        guid: str = "",
     ) -> None:
-        """Write a delivery with what each handler planned, why, and how each effect ended."""
+        """Write a delivery with what each handler planned, why, and how each effect ended.
+
+        `results` are those of the handler `commands`. The lock is that of the pull request unless another is given.
+        """
         self._count += 1
         self._at += 60
-        guid = f"0b989ba4-242f-11e5-81e1-{self._number:06}{self._count:06}"
-        lock = pull_lock(self._repository.id, self._number)
+        guid = guid or f"0b989ba4-242f-11e5-81e1-{self._number:06}{self._count:06}"
+        lock = lock or pull_lock(self._repository.id, self._number)
         arguments = {"action": action, "repository": REPOSITORY, "number": self._number}
         job = delivery_job(guid, event, self._at, lock)
         text = "no handler accepts it" if outcome == notes.IGNORED else ""
@@ -51,10 +65,12 @@ class StoryWriter:
         for handler, reason, effects in plans:
             origin = Origin(guid, handler, f"{guid}:{handler}", number, self._at, 0, lock)
             plan = await self._ended(plan_job(origin), Note(notes.PLANNED, reason))
-            planned = PlannedEffects(tuple(effect for effect, _ in effects), reason)
+            basis = {"basis": asdict(results), "rank": 0} if results and handler == "commands" else None
+            planned = PlannedEffects(tuple(effect for effect, _ in effects), reason, basis)
+            concluded = [Note(notes.CONCLUDED, "all effects were applied")] if basis else []
             jobs = effect_jobs(origin, plan, self._repository, planned)
-            for effect_job, (_, note) in zip(jobs, effects, strict=True):
-                await self._ended(effect_job, note)
+            for job, note in zip(jobs, [*(note for _, note in effects), *concluded], strict=True):
+                await self._ended(job, note)
 
     async def _ended(self, job: NewJob, note: Note) -> int:
         (deferred,) = await self._store.defer([job])
@@ -75,9 +91,15 @@ def applied(text: str, page: str) -> Note:
     return Note(notes.APPLIED, text, about={"page": page})
 
 
+def _results(*items: Item) -> CommandResults:
+    url = f"https://github.com/{REPOSITORY}/pull/{NUMBER}#issuecomment-1"
+    return CommandResults("issue_comment", 1, "", NUMBER, url, iso_utc(NOW), items, by="hubot")
+
+
 async def fill_story(engine: Engine, repository_id: int) -> None:
     """Write the stories of two pull requests: an ordinary one, and one with hostile texts."""
-    writer = StoryWriter(engine, repository_id, NUMBER)
+    connector = engine.database.connector
+    writer = StoryWriter(connector, repository_id, NUMBER)
     status = effect("SetStatus", "status", sha=sha(13), description="on: hubot asked for slow tests", state="success")
     await writer.delivery(
         "pull_request",
@@ -96,6 +118,7 @@ async def fill_story(engine: Engine, repository_id: int) -> None:
         "created",
         ("commands", "merge, asked for by hubot", [(react, Note(notes.APPLIED, "reacted with eyes"))]),
         ("merge", "waits for cpu/pr-head", [(reply, applied("answered", f"pull/{NUMBER}#issuecomment-7"))]),
+        results=_results(Item("`@ci merge when green`", "I'll merge it once `cpu/pr-head` is green.", done=True)),
     )
     rerun = effect("RestartRun", "run:7", sha=sha(13))
     secret = Note(notes.FAILED, f"HTTPError: https://internal.example.org answered 500: {SECRET}", "")
@@ -109,7 +132,7 @@ async def fill_story(engine: Engine, repository_id: int) -> None:
     comment_url = f"https://github.com/{REPOSITORY}/pull/{NUMBER}#issuecomment-1"
     pending = PendingMerge(sha(13), "main", Person(2, "hubot", False), comment_url, iso_utc(NOW - 1800))
     await engine.records.put(MERGE_REQUEST.of(repository_id, NUMBER), MergeRequest(pending))
-    hostile = StoryWriter(engine, repository_id, HOSTILE)
+    hostile = StoryWriter(connector, repository_id, HOSTILE)
     hostile_reply = effect("Reply", HOSTILE_TEXT, text=f"{HOSTILE_TEXT} {SECRET} configured-secret", number=HOSTILE)
     await hostile.delivery(
         "issue_comment",

@@ -13,7 +13,7 @@ from tests.handlers.dashboard.site import DashboardSite
 from tests.handlers.dashboard.stored_story import NUMBER
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-VIEWS = ["", "/compare", "/flaky", "/slow", "/skipped", "/nightly"]
+VIEWS = ["", "/compare", "/flaky", "/slow", "/skipped", "/nightly", "/pulls", "/labs"]
 HEXAGON = "example-lab/hexagon-v73"
 PAGES = {
     view_path(REPOSITORY): "Grid",
@@ -22,10 +22,13 @@ PAGES = {
     view_path(REPOSITORY, "slow"): "Slow",
     view_path(REPOSITORY, "skipped"): "Skipped",
     view_path(REPOSITORY, "nightly"): "Nightly",
+    view_path(REPOSITORY, "labs"): "Labs",
+    view_path(REPOSITORY, "search"): "",
     run_path(REPOSITORY, HEXAGON, sha(12), "operators-run-1"): "",
     history_path(REPOSITORY, SOFTMAX, HEXAGON): "",
     lab_path(REPOSITORY, "example-lab"): "",
-    pull_path(REPOSITORY, NUMBER): "",
+    view_path(REPOSITORY, "pulls"): "Pulls",
+    pull_path(REPOSITORY, NUMBER): "Pulls",
 }
 
 

@@ -2,16 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
+from nightjar_formats.model import TargetKey
 
 from bot.app.features import TITLES, full_router
+from bot.effects.checks import CHECK_RUN, WrittenCheckRun
+from bot.effects.section_state import SECTION, SectionState
+from bot.engine.jobs import notes
+from bot.engine.jobs.notes import Note
+from bot.github.pull_heads import HEAD, PullHead
+from bot.results.report.findings import IgnoredFailures
 from bot.web.texts import page_words
-from handlers.dashboard.story import WRITTEN
+from handlers.dashboard.pull import DELIVERIES
+from handlers.dashboard.story import WRITTEN, effect_words
+from handlers.device_tests.effects import step_guids
+from handlers.device_tests.store import JobStore
+from handlers.labs.webhooks import webhook_guids
+from handlers.results.records import IGNORED
+from handlers.stale_reviews.records import REMINDED_AT, Reminded
 from tests.durable import stored
-from tests.handlers.dashboard.nightly_runs import sha
+from tests.handlers.dashboard.nightly_runs import HEXAGON, REPOSITORY, sha
 from tests.handlers.dashboard.site import DashboardSite
-from tests.handlers.dashboard.stored_story import HOSTILE, NUMBER, SECRET
+from tests.handlers.dashboard.stored_history import REPOSITORY_ID
+from tests.handlers.dashboard.stored_story import HOSTILE, NUMBER, SECRET, StoryWriter, effect
+from tests.handlers.device_tests.cases import queued
 
+ALL_KINDS = 44
+"""A pull request for which the bot applied an effect of each kind."""
+OF_THE_PULL = {
+    *("ApproveDeviceJobs", "ApproveRun", "CancelDeviceJobs", "CountCommands", "EndPendingMerge", "EnsureLabel"),
+    *("LeaveQueue", "MarkOutOfDate", "MentionSubscribers", "MergePull", "React", "RemoveReaction", "Reply"),
+    *("ReportReviewers", "RequestReviewers", "RerunJob", "RerunWorkflow", "ShowSection", "StartJenkinsBuild"),
+    *("StorePendingMerge", "SubmitDeviceJob", "UpdateBranch", "UpsertSection"),
+}
+"""Kinds of effects of deliveries that have the lock of the pull request."""
+OF_THE_HEAD = {"RequestRefresh", "RequestSection", "SetStatus"}
+OF_A_SECTION = {"SubmitSection"}
+OF_A_DEVICE_TEST, OF_A_CALL = {"NoteShownStep", "PutCheckRun"}, {"SendLabWebhook", "StartLabWorkflow"}
+"""Kinds whose deliveries have other locks, but known GUIDs: those of the steps of a job, and of calls to its lab."""
+BY_RECORD = {
+    "IngestRun": "results",
+    "RequestCheckRun": "check_runs",
+    "StoreRecord": "ignored_failures",
+    "Remind": "reminded_at",
+}
+"""Kinds of which the page shows what they left behind, and where."""
+NOT_OF_PULLS = {
+    *("EnsureIssue", "EnsurePull", "MarkNightly", "MoveBranch", "PostMessage", "PostNews", "PublishNightly"),
+    *("RequestScan", "StoreReports", "StoreRepositoryFile", "StoreTeamList"),
+}
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 PAGE, API = "/r/octocat/compiler/pulls", "/api/v1/repos/octocat/compiler/pulls"
 
@@ -31,11 +72,15 @@ async def test_it_shows_events_decisions_and_writes(site: DashboardSite) -> None
     ]
     assert plans == [
         ("commands", "merge, asked for by hubot", [""]),
+        ("commands", "all effects were applied", []),
         ("merge", "waits for cpu/pr-head", ["I merge it when `cpu/pr-head` is green."]),
     ]
     assert (answered["ignored"], answered["older"]) == (1, None)
     assert (answered["head"], answered["merge"]["by"], answered["merge"]["why"]) == (
-        {"sha": sha(13), "base": "main", "is_open": True},
+        {
+            **{"sha": sha(13), "base": "main", "is_open": True, "state": "open"},
+            **{"title": "", "author": "", "merged_by": "", "merged_at": None},
+        },
         "hubot",
         "waits for cpu/pr-head",
     )
@@ -56,8 +101,8 @@ async def test_each_effect_links_what_it_created_or_changed(site: DashboardSite)
         ("Set status", f"{repository}/commit/{sha(13)}/checks", "checks"),
     ]
     _, _, page = await site.get(f"{PAGE}/{NUMBER}")
-    for effect in effects:
-        assert f'<a href="{effect["url"]}">{effect["link"]}</a>' in page
+    for shown in effects:
+        assert f'<a href="{shown["url"]}">{shown["link"]}</a>' in page
 
 
 @pytest.mark.parametrize(
@@ -154,3 +199,44 @@ async def test_the_story_contains_the_texts_that_people_see_on_github() -> None:
     unwritten = {"StoreRepositoryFile", "SubmitSection", "EnsureIssue", "EnsurePull"}
     with_text = {kind for kind, fields in stored("effects").items() if {"text", "description", "body"} & fields.keys()}
     assert with_text - unwritten == set(WRITTEN)
+
+
+async def test_each_kind_of_effect_has_a_place_on_the_page(site: DashboardSite) -> None:
+    """The bot's comment promises *everything I did*: a new kind of effect has to be placed here, and on the page."""
+    kinds = stored("effects").keys()
+    placed = [OF_THE_PULL, OF_THE_HEAD, OF_A_SECTION, OF_A_DEVICE_TEST, OF_A_CALL, BY_RECORD.keys(), NOT_OF_PULLS]
+    assert sorted(kind for group in placed for kind in group) == sorted(kinds)
+
+    connector, head = site.records.connector, sha(13)
+    key = TargetKey(REPOSITORY, *HEXAGON)
+    writer = StoryWriter(connector, REPOSITORY_ID, ALL_KINDS)
+
+    async def applies(event: str, kinds: Iterable[str], lock: str = "", guid: str = "") -> None:
+        effects = [(effect(kind, kind), Note(notes.APPLIED, "did it")) for kind in kinds]
+        await writer.delivery(event, "", ("commands", "", effects), lock=lock, guid=guid)
+
+    await applies("issue_comment", OF_THE_PULL)
+    of_head = f"sha:{REPOSITORY_ID}:{head}"
+    for _ in range(DELIVERIES):  # CI reports, and nothing follows
+        await writer.delivery("status", "", ("merge", "no merge is pending", []), lock=of_head)
+    await applies("status", OF_THE_HEAD, lock=of_head)
+    await applies("nightjar.section", OF_A_SECTION, lock=f"section:{REPOSITORY_ID}#{ALL_KINDS}:runtime")
+    job = queued("job-44", pull_request=ALL_KINDS, sha=head)
+    await JobStore(connector).submit(job, approval_needed=False)
+    for kinds_of_job, guid in ((OF_A_DEVICE_TEST, step_guids(job)[0]), (OF_A_CALL, webhook_guids(job)[0])):
+        await applies("nightjar.device-job", kinds_of_job, lock=f"check:{REPOSITORY_ID}:{key.check_name}", guid=guid)
+    await site.records.put_all(
+        {
+            HEAD.of(REPOSITORY_ID, ALL_KINDS): PullHead(head, {}, "", "main", 1, True, ""),
+            SECTION.of(REPOSITORY_ID, ALL_KINDS, "runtime"): SectionState(head, 1.0, "digest"),
+            CHECK_RUN.of(REPOSITORY_ID, head, key.check_name): WrittenCheckRun(1.0, 5, title="1 new failure"),
+            IGNORED.of(REPOSITORY_ID, ALL_KINDS, *HEXAGON): IgnoredFailures("hubot", head, "", frozenset({("a", "b")})),
+            REMINDED_AT.of(REPOSITORY_ID, ALL_KINDS): Reminded("2026-11-20T05:00:00Z"),
+        }
+    )
+    _, page = await site.json(f"{API}/{ALL_KINDS}")
+    shown = [part["what"] for story in page["deliveries"] for plan in story["plans"] for part in plan["effects"]]
+    in_story = {*OF_THE_PULL, *OF_THE_HEAD, *OF_A_SECTION, *OF_A_DEVICE_TEST, *OF_A_CALL}
+    assert sorted(shown) == sorted(map(effect_words, in_story))
+    assert [kind for kind, member in BY_RECORD.items() if not page[member]] == []
+    assert (await site.get(f"{PAGE}/{ALL_KINDS}"))[0] == 200

@@ -8,7 +8,18 @@ from nightjar_formats.model import TargetKey
 
 from bot.results.store.failures.failures import Failure, store_reports
 from bot.results.store.store import ResultsStore
-from tests.handlers.dashboard.nightly_runs import FLAKY, HEXAGON, NIGHTLY_RUNS, REPOSITORY, SOFTMAX, fill, sha
+from tests.handlers.dashboard.nightly_runs import (
+    FLAKY,
+    HEXAGON,
+    LOG,
+    LOGGED,
+    NIGHTLY_RUNS,
+    REPOSITORY,
+    SOFTMAX,
+    bucket_of,
+    fill,
+    sha,
+)
 from tests.handlers.dashboard.site import dashboard_site
 from tests.results.plans import plans_seen
 
@@ -23,11 +34,19 @@ ADDRESSES = {
     ],
     "/r/{owner}/{repo}/nightly": [""],
     "/r/{owner}/{repo}/compare": ["", f"?target={LAB}/{TARGET}&base={sha(3)[:8]}&head={NEWEST}", "?q=soft"],
+    "/r/{owner}/{repo}/commits/{sha}": [""],
     "/r/{owner}/{repo}/flaky": ["", "?q=rpc"],
     "/r/{owner}/{repo}/slow": ["", f"?target={LAB}/{TARGET}"],
     "/r/{owner}/{repo}/skipped": ["", "?q=bfloat16"],
     "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": [""],
+    "/r/{owner}/{repo}/labs": [""],
+    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}/files/{name}": ["", f"?test={SOFTMAX}"],
+    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}/files/{name}/raw": [""],
     "/r/{owner}/{repo}/labs/{lab}": [""],
+    "/r/{owner}/{repo}/grid.png": [""],
+    "/search": ["", f"?q={NEWEST[:7]}", "?q=soft", "?q=42"],
+    "/r/{owner}/{repo}/search": ["", "?q=soft"],
+    "/r/{owner}/{repo}/pulls": ["", "?state=open&author=octocat"],
     "/r/{owner}/{repo}/pulls/{n}": [""],
     "/r/{owner}/{repo}/badge/{lab}/{target}.svg": [""],
     "/r/{owner}/{repo}/regressions.atom": [""],
@@ -41,20 +60,27 @@ PARTS = {
     "target": TARGET,
     "sha": NEWEST,
     "run_id": "operators-run-1",
+    "name": "log.txt",
     "n": "42",
 }
 MOST_STATEMENTS = 12
 MORE_STATEMENTS = {
-    "/": 15,
-    "/r/{owner}/{repo}": 21,
-    "/r/{owner}/{repo}/compare": 34,
-    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 42,
-    "/r/{owner}/{repo}/tests": 24,
+    "/": 17,
+    "/r/{owner}/{repo}": 23,
+    "/r/{owner}/{repo}/compare": 35,
+    "/r/{owner}/{repo}/pulls/{n}": 62,
+    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 54,
+    "/r/{owner}/{repo}/skipped": 13,
+    "/r/{owner}/{repo}/tests": 25,
 }
 
 MOST_TRANSACTIONS = 3
 """One for the revision of the results, one for a target that app.yaml does not list, and one for all that is shown."""
-MORE_TRANSACTIONS = {"/r/{owner}/{repo}/compare": 7, "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 14}
+MORE_TRANSACTIONS = {
+    "/r/{owner}/{repo}/compare": 7,
+    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 15,
+    "/r/{owner}/{repo}/pulls/{n}": 17,
+}
 """Their suites are compared in other threads or processes, between transactions."""
 
 
@@ -67,12 +93,13 @@ def reported(store: ResultsStore) -> None:
 async def test_all_pages_have_an_address_here(tmp_path: Path) -> None:
     async with dashboard_site(tmp_path, filled=lambda _: None) as site:
         _, document = await site.json("/api/v1/openapi.json")
-    pages = {path for path in document["paths"] if path == "/" or path.startswith("/r/")}
+    pages = {path for path in document["paths"] if path in ("/", "/search") or path.startswith("/r/")}
     assert pages == set(ADDRESSES)
 
 
 async def test_no_page_reads_a_whole_table(tmp_path: Path, url_with_tables: str) -> None:
-    async with dashboard_site(tmp_path, database=url_with_tables, filled=reported) as site:
+    bucket = bucket_of(tmp_path, {LOGGED: LOG})
+    async with dashboard_site(tmp_path, database=url_with_tables, filled=reported, bucket=bucket) as site:
         for path, queries in ADDRESSES.items():
             for query in queries:
                 with plans_seen() as plans:

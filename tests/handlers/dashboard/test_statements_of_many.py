@@ -23,6 +23,8 @@ PAGES = {
     "new failures": f"{HERE}?status=new-failure",
     "part of names": f"{HERE}?q=restless",
     "lab": f"{HERE}/labs/{LAB}",
+    "labs": f"{HERE}/labs",
+    "search": f"/search?q={sha(3)[:7]}",
     "flaky": f"{HERE}/flaky",
     "slow": f"{HERE}/slow",
     "skipped": f"{HERE}/skipped",

@@ -269,6 +269,28 @@ async def test_several_buckets_are_listed_at_a_time_but_not_all(tmp_path: Path, 
     assert most == LISTINGS
 
 
+async def test_a_bucket_that_cannot_be_listed_is_tried_less_and_less_often(
+    tmp_path: Path, script: Script, aws: Aws
+) -> None:
+    """It was tried every 15 seconds, and each time an error was logged."""
+    script.answers = [web.Response(status=403)]
+    async with watching(tmp_path, config_of("device-results"), aws) as place:
+        times, seen = [], 0
+        for second in range(0, 3600, 15):
+            await place.run_timer(second)
+            if len(script.requests) > seen:
+                times.append(second)
+            seen = len(script.requests)
+        assert times[:4] == [0, 15, 45, 90]
+        assert {later - earlier for earlier, later in itertools.pairwise(times)} <= {15, 30, 45, 90, 165, 300}
+        # It answers again: the usual pauses begin.
+        script.answers = [web.Response(text=EMPTY, content_type="application/xml")]
+        seen = len(script.requests)
+        for second in range(3600, 4200, 15):
+            await place.run_timer(second)
+        assert len(script.requests) - seen > 20
+
+
 @pytest.mark.parametrize("is_large", [True, False])
 async def test_a_queue_is_advised_for_a_bucket_of_ten_thousand_objects(
     script: Script, aws: Aws, is_large: bool

@@ -40,9 +40,15 @@ def manifest(world: World) -> dict[str, Any]:
 
 
 async def test_it_streams_the_output_uploads_and_passes_on_the_exit_status(tmp_path: Path, aws_world: World) -> None:
-    script = f"env > env.txt; echo working; {WRITES}; exit 3"
+    script = (
+        f"env > env.txt; echo working; {WRITES}; "
+        "echo a log > $NIGHTJAR_RESULTS/log.txt; echo more > $NIGHTJAR_FILES/more.log; "
+        'echo "<svg/>" > $NIGHTJAR_FILES/a.svg; '
+        'ln -s $PWD/env.txt $NIGHTJAR_FILES/link.txt; mkdir build; echo "{}" > build/a.json; exit 3'
+    )
     options = ("--suite", "operators", "--attempt", "2", "--shard", "1/4", "--environment", "device=Pixel 9")
-    done = await run_script(script, *options, world=aws_world, folder=tmp_path, NIGHTJAR_LAB_TOKEN="the token")
+    words = (*options, "--file", "build/*.json")
+    done = await run_script(script, *words, world=aws_world, folder=tmp_path, NIGHTJAR_LAB_TOKEN="the token")
     assert (done.status, done.out) == (3, "working\n"), done
     assert "te.xml: junit: 1 passed" in done.err
     document = manifest(aws_world)
@@ -54,7 +60,15 @@ async def test_it_streams_the_output_uploads_and_passes_on_the_exit_status(tmp_p
         "shard": {"index": 1, "total": 4},
         "environment": {"device": "Pixel 9"},
     }
-    assert sorted(aws_world.keys(FOLDER)) == [f"{FOLDER}manifest.json", f"{FOLDER}te.xml"]
+    names = ["a.json", "log.txt", "manifest.json", "more.log", "te.xml"]
+    assert sorted(aws_world.keys(FOLDER)) == [f"{FOLDER}{name}" for name in names]
+    assert [(file["name"], file["type"]) for file in document["artifacts"]] == [
+        ("log.txt", "text/plain"),
+        ("a.json", "application/json"),
+        ("more.log", "text/plain"),
+    ]
+    assert "a.svg has a type that is not accepted" in done.err, "it loses no results"
+    assert "link.txt is not uploaded: it is a link" in done.err
     assert list((tmp_path / "nightjar-runs").iterdir()) == [], "nothing is left behind"
     variables = (tmp_path / "env.txt").read_text()
     assert f"NIGHTJAR_SHA={SHA}" in variables

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 from nightjar_formats.columns import CODES
@@ -22,7 +22,7 @@ from bot.results.store.history.quarantined import quarantined_failures
 from bot.results.store.history.series_names import END, changes_since, series_names
 from bot.results.store.history.windows import segments_over
 from bot.results.store.tables import schema
-from bot.results.store.tables.cells import IS_FAILURE, IS_FLAKY_FAILURE, marked_places
+from bot.results.store.tables.cells import FAILS, IS_FAILURE, IS_FLAKY_FAILURE, marked_places
 from bot.results.store.tables.names import all_names
 from bot.results.store.tables.points import (
     LinkedPoint,
@@ -39,25 +39,44 @@ from bot.results.store.tables.rename_pairs import PointRenames, renames_of
 START: Position = (float("-inf"), "")
 """Before every commit."""
 FAILED = CODES[Status.FAILED]
+MOST_RATES = 14
+"""The most commits of a target whose pass rates are returned: as many as a grid has columns."""
+MOST_FRESH = 1000
+"""The most tests that began to fail in the newest runs and are listed before others: only the order depends on it."""
 NameSpan = tuple[int, Position, Position]
 """The ordinal of a name of a test, and the commits from and until which the test had it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailingSince:
-    """A test that fails in the newest nightly run of its suite, and the commit at which that began."""
+    """A test that fails in the newest nightly run of its suite, and the commit at which that began.
+
+    `since_at` is when that commit was made, in seconds since 1970.
+    """
 
     suite: str
     test: str
     since: str
+    since_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class PassRate:
+    """How many tests of a target passed and failed at a commit, in all suites with complete results of it."""
+
+    sha: str
+    committed_at: float
+    passed: int
+    failed: int
 
 
 @dataclass(frozen=True, slots=True)
 class TargetNow:
     """The newest complete commit of a target, the number of its suites, and how many tests fail in their newest runs.
 
-    `failures` are some of these tests, by suite and name. `known` is the number of further failures, which a quarantine
-    or the flakiness of the tests explains, flaky ones included.
+    `failures` are some of these tests, by suite, then those that began to fail in the newest run, then by name. `known`
+    is the number of further failures, which a quarantine or the flakiness of the tests explains, flaky ones included.
+    `rates` are those of its last `MOST_RATES` commits whose counts are stored, oldest first.
     """
 
     sha: str
@@ -65,6 +84,7 @@ class TargetNow:
     failing: int
     known: int
     failures: Sequence[FailingSince]
+    rates: Sequence[PassRate] = ()
 
 
 def targets_now(
@@ -87,7 +107,7 @@ def targets_now(
         if targets is None or suite.target in targets
     }
     # The commit before says whether there is anything to compare with: without it, no failure is explained.
-    last_points = newest_points(connection, suites, 2)
+    last_points = newest_points(connection, suites, MOST_RATES)
     newest = {series: points[-1] for series, points in last_points.items()}
     # Where nothing failed, no test needs to be read. A flaky test is among the failed ones, but it does not fail.
     places = {series: suites[series].place_at(point.sha) for series, point in newest.items() if point.failed != 0}
@@ -107,6 +127,7 @@ def targets_now(
         ]
         for series in newest
     }
+    fresh = _fresh(connection, [newest[series].id for series, ordinals in failing.items() if ordinals]) if limit else {}
     by_target = dict[TargetKey, list[SuiteOnTarget]]()
     for series, suite in suites.items():
         if series in newest:
@@ -116,7 +137,12 @@ def targets_now(
         room = limit
         for suite in sorted(target_suites, key=lambda suite: suite.name):
             name_of = all_names(connection, suite.row) if room and failing[suite.series] else []
-            tests = sorted((name_of[ordinal], ordinal) for ordinal in failing[suite.series])[:room] if name_of else []
+            new = fresh.get(suite.series, set())
+            ordered = sorted(
+                (ordinal not in new, name_of[ordinal], ordinal)
+                for ordinal in (failing[suite.series] if name_of else ())
+            )
+            tests = [(name, ordinal) for _, name, ordinal in ordered[:room]]
             listed[suite.series] = tests
             room -= len(tests)
     since = _since(connection, suites, newest, listed, aliases)
@@ -126,7 +152,7 @@ def targets_now(
             (newest[suite.series].committed_at, newest[suite.series].sha, suite.name) for suite in target_suites
         )
         failures = [
-            FailingSince(suite.name, name, since[suite.series, ordinal])
+            FailingSince(suite.name, name, *since[suite.series, ordinal])
             for suite in sorted(target_suites, key=lambda suite: suite.name)
             for name, ordinal in listed[suite.series]
         ]
@@ -139,6 +165,7 @@ def targets_now(
                 for suite in target_suites
             ),
             failures,
+            _rates(last_points[suite.series] for suite in target_suites),
         )
     return target_now
 
@@ -161,6 +188,17 @@ def _explained(
     return known
 
 
+def _rates(points_of_suites: Iterable[Sequence[LinkedPoint]]) -> list[PassRate]:
+    """Return how many tests passed and failed at each of the newest commits of a target, in all its suites."""
+    rates: dict[str, PassRate] = {}
+    for points in points_of_suites:
+        for point in points:
+            if point.passed is not None and point.failed is not None:
+                rate = rates.get(point.sha, PassRate(point.sha, point.committed_at, 0, 0))
+                rates[point.sha] = replace(rate, passed=rate.passed + point.passed, failed=rate.failed + point.failed)
+    return sorted(rates.values(), key=lambda rate: (rate.committed_at, rate.sha))[-MOST_RATES:]
+
+
 def stored_failures(connection: sa.Connection, repository: str) -> dict[TargetKey, int]:
     """Return how many tests failed in the newest run of each suite of each target, explained failures included.
 
@@ -173,14 +211,29 @@ def stored_failures(connection: sa.Connection, repository: str) -> dict[TargetKe
     return failed
 
 
+def _fresh(connection: sa.Connection, points: Sequence[int]) -> dict[int, set[int]]:
+    """Return the tests that began to fail at points, by series: at most `MOST_FRESH` of all."""
+    table, fresh = schema.changes, dict[int, set[int]]()
+    for chunk in schema.in_chunks(points):
+        # The index `nightjar_changes_point` has all these columns.
+        statement = (
+            sa.select(table.c.series_id, table.c.ordinal)
+            .where(table.c.point_id.in_(chunk), table.c.before.not_in(FAILS), table.c.after.in_(FAILS))
+            .limit(MOST_FRESH)
+        )
+        for series, ordinal in connection.execute(statement):
+            fresh.setdefault(series, set()).add(ordinal)
+    return fresh
+
+
 def _since(
     connection: sa.Connection,
     suites: Mapping[int, SuiteOnTarget],
     newest: Mapping[int, LinkedPoint],
     listed: Mapping[int, Sequence[tuple[str, int]]],
     aliases: Aliases,
-) -> dict[tuple[int, int], str]:
-    """Return the commit at which the failure of each test began, by its series and ordinal."""
+) -> dict[tuple[int, int], tuple[str, float]]:
+    """Return the commit at which the failure of each test began, and its time, by the test's series and ordinal."""
     ordinals = {series: [ordinal for _, ordinal in tests] for series, tests in listed.items() if tests}
     if not ordinals:
         return {}
@@ -202,9 +255,9 @@ def _since(
             )
             # If nothing has changed, it ended at all commits as it does now.
             history = segments_over(spans_of_test, changes[series], chain, FAILED) if chain else []
-            failed_since[series, ordinal] = (
-                failure_context(history, [sha for _, sha in chain]).since or newest_position[1]
-            )
+            since = failure_context(history, [sha for _, sha in chain]).since or newest_position[1]
+            committed_at = {sha: time for time, sha in (*chain, newest_position)}
+            failed_since[series, ordinal] = since, committed_at[since]
     return failed_since
 
 

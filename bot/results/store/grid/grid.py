@@ -23,6 +23,7 @@ from bot.results.store.grid.rows import (
     newest_commits,
     rows_at,
     rows_before,
+    rows_of_commit,
     targets_on_page,
     with_earlier,
 )
@@ -97,6 +98,38 @@ def grid_of(connection: sa.Connection, grid_range: GridRange) -> Grid:
     points = _points(connection, by_series, rows, previous, grid_range)
     listed = {sha for _, sha in commits}
     return Grid(lines, commits, {place: point for place, point in points.items() if place[1] in listed}, older)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitGrid:
+    """All suites on all targets at one commit: the grid has no other commit, and none if there are no results.
+
+    `bases` has the commit that each series is compared with. A commit that is not `mainline` is compared with none
+    here: its check run knows the commit that its branch began at.
+    """
+
+    grid: Grid
+    bases: Mapping[int, Position]
+    mainline: bool = True
+    pull_request: int | None = None
+
+
+def grid_of_commit(connection: sa.Connection, grid_range: GridRange, sha: str) -> CommitGrid:
+    """Return the results of a commit, the counts as in a grid of many commits."""
+    lines = lines_of(connection, grid_range)
+    by_series = {line.series: line for line in lines}
+    rows = rows_of_commit(connection, by_series, sha)
+    if not rows:
+        return CommitGrid(Grid(lines, [], {}), {})
+    mainline = any(row["mainline"] for row in rows)
+    position = (min(row["committed_at"] for row in rows), sha)
+    earlier = rows_before(connection, by_series, position) if mainline else {}
+    return CommitGrid(
+        Grid(lines, [position], _points(connection, by_series, rows, earlier, grid_range)),
+        {series: (row["committed_at"], row["sha"]) for series, row in earlier.items()},
+        mainline,
+        max((row["pull_request"] for row in rows if row["pull_request"] is not None), default=None),
+    )
 
 
 def runs_of_test(

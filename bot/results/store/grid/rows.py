@@ -123,6 +123,21 @@ def rows_at(connection: sa.Connection, series: Collection[int], commits: Sequenc
     return connection.execute(statement).mappings().all()
 
 
+def rows_of_commit(connection: sa.Connection, series: Collection[int], sha: str) -> Sequence[sa.RowMapping]:
+    """Return the points of some series at one commit, on the nightly branch or not."""
+    points = schema.points
+    statement = sa.select(points).where(points.c.series_id.in_(series), points.c.sha == sha)
+    return connection.execute(statement).mappings().all()
+
+
+def commits_beginning_with(connection: sa.Connection, series: Collection[int], digits: str, limit: int) -> list[str]:
+    """Return the commits of some series whose SHA begins with some hexadecimal digits."""
+    points = schema.points
+    # All digits sort before `g`, so the index of each series has these commits side by side.
+    of_series = points.c.series_id.in_(series), points.c.sha >= digits, points.c.sha < f"{digits}g"
+    return list(connection.execute(sa.select(points.c.sha).where(*of_series).distinct().limit(limit)).scalars())
+
+
 def rows_before(connection: sa.Connection, series: Collection[int], oldest: Position) -> dict[int, sa.RowMapping]:
     """Return the last linked point of each series before the commits of a grid, to compare the first of them with."""
     table, points = schema.series, schema.points

@@ -24,14 +24,21 @@ MOST_UNUSABLE = 20
 
 @dataclass(frozen=True, slots=True)
 class CommitReport:
-    """The suites of a target at a nightly commit: how many have reported, and how many of these are infra.
+    """The suites of a target at a nightly commit: how many have reported, how many of these are infra or incomplete.
 
-    Infra: without usable results, because of the lab's setup and not because of the commit.
+    Infra: without usable results, because of the lab's setup and not because of the commit. `incomplete` counts those
+    of which a shard is missing, or that ended early, and that are not infra.
     """
 
     committed_at: float
     suites: int
     infra: int
+    incomplete: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether each suite that reported has complete and usable results."""
+        return not self.infra and not self.incomplete
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,23 +89,46 @@ class NightlyReports:
 
 def lab_activity(connection: sa.Connection, repository: str, lab: str, since: float) -> LabActivity:
     """Return what a lab has sent since a moment, in seconds since 1970."""
-    id_by_target = _target_ids(connection, repository, lab)
-    target_ids = id_by_target.values()
+    target_ids = {target: number for (_, target), number in _target_ids(connection, repository, lab).items()}
+    commits, activity = _activity_of(connection, repository, target_ids.values(), since)
+    targets = {target: activity[number] for target, number in target_ids.items()}
+    return LabActivity(targets, commits, _unusable(connection, target_ids.values(), since))
+
+
+def activity_of_labs(
+    connection: sa.Connection, repository: str, since: float
+) -> tuple[Mapping[str, float], dict[str, dict[str, TargetActivity]]]:
+    """Return what all labs have sent since a moment, by lab and target, in as many statements as for one lab.
+
+    Before it, it returns the tested commits, as `LabActivity.tested`.
+    """
+    target_ids = _target_ids(connection, repository)
+    tested, activity = _activity_of(connection, repository, target_ids.values(), since)
+    labs: dict[str, dict[str, TargetActivity]] = {}
+    for (lab, target), number in target_ids.items():
+        labs.setdefault(lab, {})[target] = activity[number]
+    return tested, labs
+
+
+def _activity_of(
+    connection: sa.Connection, repository: str, target_ids: Collection[int], since: float
+) -> tuple[dict[str, float], dict[int, TargetActivity]]:
+    """Return the tested commits of the nightly branch, and the activity of some targets, by the target's ID."""
     first_commits = _first_commits(connection, repository, target_ids)
     tested, commits = _commits(connection, repository, since)
     first_runs = _first_runs(connection, target_ids, since)
     newest = _newest(connection, target_ids)
-    targets = {
-        target: TargetActivity(
-            newest=newest.get(target_id),
-            first_commit_at=first_commits.get(target_id),
-            latencies=sorted(run.latency for run in first_runs.get(target_id, ())),
-            commits=commits.get(target_id, {}),
-            arrived=_last_arrivals(first_runs.get(target_id, ())),
+    activity = {
+        number: TargetActivity(
+            newest=newest.get(number),
+            first_commit_at=first_commits.get(number),
+            latencies=sorted(run.latency for run in first_runs.get(number, ())),
+            commits=commits.get(number, {}),
+            arrived=_last_arrivals(first_runs.get(number, ())),
         )
-        for target, target_id in id_by_target.items()
+        for number in target_ids
     }
-    return LabActivity(targets, tested, _unusable(connection, target_ids, since))
+    return tested, activity
 
 
 def lab_flips(
@@ -172,11 +202,12 @@ def unusable_targets(
     return unusable
 
 
-def _target_ids(connection: sa.Connection, repository: str, lab: str) -> dict[str, int]:
-    """Return the ID of each target of a lab, by the target's name."""
+def _target_ids(connection: sa.Connection, repository: str, lab: str | None = None) -> dict[tuple[str, str], int]:
+    """Return the IDs of the targets of a lab, or of all labs, by the names of lab and target."""
     table = schema.targets
-    rows = connection.execute(sa.select(table.c.target, table.c.id).filter_by(repository=repository, lab=lab))
-    return {row.target: row.id for row in rows}
+    statement = sa.select(table.c.lab, table.c.target, table.c.id).filter_by(repository=repository)
+    rows = connection.execute(statement if lab is None else statement.filter_by(lab=lab))
+    return {(row.lab, row.target): row.id for row in rows}
 
 
 def _first_commits(connection: sa.Connection, repository: str, target_ids: Collection[int]) -> dict[int, float]:
@@ -204,17 +235,18 @@ def _commits(
     """
     series, points = schema.series, schema.points
     infra = sa.func.sum(sa.case((points.c.infra != "", 1), else_=0))
+    incomplete = sa.func.sum(sa.case((sa.and_(points.c.infra == "", sa.not_(points.c.complete)), 1), else_=0))
     statement = (
-        sa.select(series.c.target_id, points.c.sha, points.c.committed_at, sa.func.count(), infra)
+        sa.select(series.c.target_id, points.c.sha, points.c.committed_at, sa.func.count(), infra, incomplete)
         .select_from(schema.suites.join(series).join(points, points.c.series_id == series.c.id))
         .where(schema.suites.c.repository == repository, points.c.committed_at >= since, points.c.mainline)
         .group_by(series.c.target_id, points.c.sha, points.c.committed_at)
     )
     tested: dict[str, float] = {}
     reports: dict[int, dict[str, CommitReport]] = {}
-    for target_id, sha, committed_at, suites, infra_suites in connection.execute(statement):
+    for target_id, sha, committed_at, *counts in connection.execute(statement):
         tested[sha] = committed_at
-        reports.setdefault(target_id, {})[sha] = CommitReport(committed_at, int(suites), int(infra_suites))
+        reports.setdefault(target_id, {})[sha] = CommitReport(committed_at, *map(int, counts))
     return tested, reports
 
 

@@ -6,9 +6,10 @@ from collections.abc import Collection
 
 import sqlalchemy as sa
 from nightjar_formats.model import RunKey, TargetKey
+from nightjar_formats.runs.manifest import ArtifactEntry
 
 from bot.results.state import Admission, Run, RunState
-from bot.results.store.tables import runs, schema
+from bot.results.store.tables import artifacts, runs, schema
 
 NEWEST = 100
 
@@ -28,6 +29,12 @@ def find_run(connection: sa.Connection, key: RunKey) -> Run | None:
     """Return a run; None if nothing is stored about it."""
     numbered_run = runs.find(connection, key)
     return None if numbered_run is None else numbered_run[1]
+
+
+def run_with_artifacts(connection: sa.Connection, key: RunKey) -> tuple[Run | None, list[ArtifactEntry]]:
+    """Return a run, or None if nothing is stored about it, and its artifacts, sorted by name."""
+    numbered_run = runs.find(connection, key)
+    return (numbered_run[1], artifacts.of_run(connection, numbered_run[0])) if numbered_run else (None, [])
 
 
 def list_runs(

@@ -128,6 +128,17 @@ columns = sa.Table(
     sa.Column("reasons", sa.LargeBinary),
 )
 
+# The log and other files of a run, which stay in the bucket. Without a row ID, those of a run lie together.
+artifacts = sa.Table(
+    "nightjar_artifacts",
+    metadata,
+    sa.Column("run_id", Id, sa.ForeignKey("nightjar_runs.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("bytes", sa.BigInteger, nullable=False),
+    sa.Column("sha256", sa.Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
 texts = sa.Table(
     "nightjar_texts",
     metadata,
@@ -243,6 +254,18 @@ checks = sa.Table(
     sa.Column("announced", sa.Integer, nullable=False),  # the revision that a check run was last written for, or 0
     sa.Column("over", sa.Boolean, nullable=False),  # whether no more results were expected then
     sa.Index("nightjar_checks_open", "target_id", sqlite_where=OPEN, postgresql_where=OPEN),
+)
+
+# Once for each tested commit: its title, its author's name, and the number of its pull request.
+commits = sa.Table(
+    "nightjar_commits",
+    metadata,
+    sa.Column("repository", sa.Text, primary_key=True),
+    sa.Column("sha", sa.Text, primary_key=True),
+    sa.Column("title", Storable, nullable=False),
+    sa.Column("author", Storable, nullable=False),
+    sa.Column("pull_request", sa.Integer),
+    sqlite_with_rowid=False,
 )
 
 # Pages are stored until this number grows.

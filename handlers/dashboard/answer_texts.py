@@ -1,0 +1,118 @@
+"""The sentences with which pages begin, and what pages suggest to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from handlers.dashboard.compare_rows import ChangeClass
+
+CLAUSE_END = "; "
+AND_MORE = " and {more}"
+SINCE = " since "
+LONGEST_NAME = 120
+"""Characters of a test's ID, or of a command, in a sentence."""
+
+# -- the grid --
+
+SUITE, TARGET = "suite", "target"
+OF_SUBJECTS = "on {count:,} of {subjects}"
+NEW_FAILURES = "{failures} {on}"
+IN_COMMITS = " ({commits})"
+DAY_OF_COMMIT = "{day} ({sha})"
+NOTHING_NEW_SINCE = "Nothing new since "
+NOTHING_NEW = "No new failure in {commits}"
+NO_TEST_FAILS = ": no test fails"
+STILL_FAIL = "{tests} still {fail} {on}"
+NO_USABLE_RESULTS = ": no usable results in the newest run"
+NOT_REPORTED = " has not reported for {age}"
+NEVER_REPORTED = " has never reported"
+MATCHES = {
+    "": ("matches", "match"),
+    "failing": ("fails", "fail"),
+    "new-failure": ("fails that did not fail before,", "fail that did not fail before,"),
+    "still-failing": ("still fails", "still fail"),
+    "known-failure": ("is a known failure", "are known failures"),
+    "flaky": ("is flaky", "are flaky"),
+    "skipped": ("is skipped", "are skipped"),
+    "passed": ("passed", "passed"),
+}
+"""What tests that match each filter of the grid did, for one and for many."""
+MATCHING_TESTS = "{tests} {match} in the newest nightly runs"
+
+# -- one commit on all targets --
+
+NONE_NEW = ", none of them new"
+NO_TEST_FAILED = "No test failed"
+NOT_ALL_ARRIVED = ": not all results have arrived"
+
+# -- all repositories --
+
+FAIL_ON_TARGETS = "{tests} on {count:,} of {targets}"
+OF_REPOSITORY = " of {repository}"
+NOTHING_FAILS = "No test fails in the newest nightly runs"
+NO_RESULTS_YET = "No lab has sent results yet"
+FAIL_ELSEWHERE = "tests also fail in {more}"
+MORE_LATE = "{more} without a recent report"
+BEGAN_AT = ", which began at {sha}"
+
+# -- two commits --
+
+CHANGES: Mapping[ChangeClass, tuple[str, str]] = {
+    "new-failure": ("new failure", "{count}"),
+    "fixed": ("fixed test", "{count}"),
+    "still-failing": ("", "{count} still failing"),
+    "quarantined": ("quarantined failure", "{count}"),
+    "flaky": ("flaky test", "{count}"),
+    "new-test": ("new test", "{count}"),
+    "newly-skipped": ("", "{count} newly skipped"),
+    "removed": ("removed test", "{count}"),
+}
+"""How the sentence counts each change, in its order: the noun for one, and the words around the count."""
+FROM_TO = " on {target}, from {base} to {head}"
+NO_CHANGE = "Nothing changed, and no test fails,"
+NOT_COMPARED = "No suite could be compared"
+
+# -- lists of tests --
+
+ON_TARGET = " on {target}"
+AT_LEAST = "At least {tests}"
+FLAKY_TESTS = "{tests}{where} changed in the last {days}"
+NOTHING_FLAKY = "No test was flaky{where} in the last {days}"
+MOST_PROOF = " on {target} has the most proof: {commits} with both outcomes"
+TESTS_TAKE = "{tests} on {target} take {duration}"
+NONE_SLOW = "none takes longer than {seconds} s"
+SOME_SLOW = "{tests} {take} longer than {seconds} s: to skip them saves {saved}"
+SKIPPED_TESTS = "{tests} {are} skipped in the newest nightly runs{where}"
+NOTHING_SKIPPED = "No test is skipped in the newest nightly runs{where}"
+IDLE_TESTS = "{tests} did not run for a week"
+
+# -- one test --
+
+FAILS_ON = "Fails on {count:,} of {targets}: "
+FAILS_NOWHERE = "Fails on none of {targets}"
+IS_FLAKY_ON = "flaky on "
+
+# -- what to do next --
+
+MAINTAINER, CONTRIBUTOR, LAB = "Maintainer: ", "Contributor: ", "Lab: "
+COMPARE_COMMITS = "see what changed between the last two nightly commits"
+KNOWN_FAILURES = "a failure in this list"
+NOT_YOURS = " is not from your pull request"
+SEE_LAB = "see what {lab} sent, and what is missing"
+NEWEST_FAILURE = "look at the newest failure"
+READ_COMMITS = "read the commits between the two"
+READ_COMMITS_BEFORE = "read the commits since the nightly commit before"
+READ_COMMITS_SINCE = "read the commits with which it began to fail"
+OPEN_ISSUE = "open an issue with what is known"
+REPRODUCE = "to reproduce it, run {command}"
+SEE_PROOF = "see the test with the most proof, and report it from its page"
+FLAKY_IS_KNOWN = "a failure that known flakiness explains does not count against your pull request"
+MARK_SLOW = "mark the slowest tests with @pytest.mark.slow, first "
+RUN_OR_REMOVE = "run these tests on some target, or remove them, first "
+
+
+def shortened(name: str) -> str:
+    """Shorten a long name or command: sentences stay readable."""
+    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"

@@ -1,0 +1,120 @@
+"""Open the pull request that mutes a test: one more item in `.github/nightjar.yaml` on the default branch.
+
+Each test on a target has a branch of its own, so that a person can merge one and close another. While its pull request
+is open, a further request names it and changes nothing.
+"""
+
+from __future__ import annotations
+
+from bot.config.faults import ConfigError
+from bot.config.repository_file import parse_repository_file
+from bot.config.shared import PATH
+from bot.core.errors import RefusedToPerson
+from bot.core.page_paths import history_path
+from bot.core.payload import Payload
+from bot.effects.pulls import EnsurePull
+from bot.effects.remember import StoreRecord
+from bot.github.commits.contents import found_at
+from bot.github.commits.refs import branch_head
+from bot.github.limits.ranks import Rank
+from bot.github.repositories.in_force import read_found
+from bot.github.text.markdown import code, escape, plain, truncate
+from bot.plan.handler import NOTHING, ConcludeStage, Context, Plan, Router
+from bot.plan.outcome import EffectOutcomes
+from bot.plan.page_links import page_url
+from bot.results.settings.quarantine import QuarantinedTest
+from handlers.mute import texts
+from handlers.mute.config import MUTE
+from handlers.mute.edit import with_item
+from handlers.mute.effects import ProposeMute, open_pull
+from handlers.mute.records import MUTE_EVENT, MUTED_TEST, MuteOutcome, MuteRequest
+
+NAME = "mute"
+LONGEST_TITLE = 150
+
+router = Router()
+
+
+def item_of(request: MuteRequest) -> QuarantinedTest:
+    """Return the item of `quarantine` that a request asks for. Raises pydantic's `ValidationError`."""
+    values = {name: getattr(request, name) for name in ("test", "owner", "reason", "issue", "until")}
+    targets = {"targets": (request.target,)} if request.target else {}
+    return QuarantinedTest.model_validate({**values, **targets})
+
+
+async def report_failure(context: Context, message: str) -> Plan:
+    """Show on the page of the test why there is no pull request."""
+    request = MUTE_EVENT.read(context.delivery.payload)
+    return Plan((_stored(context, MuteOutcome(request, problem=message)),), why=message)
+
+
+async def conclude_mute(context: Context, request: MuteRequest, outcomes: EffectOutcomes) -> Plan:
+    """Show on the page of the test why there is no pull request; the effect has stored the number of one."""
+    if not outcomes.failures:
+        return NOTHING
+    reason = texts.FAILED.format(reason=outcomes.failures[0].text)
+    return Plan((_stored(context, MuteOutcome(request, problem=reason)),), why=reason)
+
+
+@router.on(MUTE_EVENT.name, name=NAME, on_failure=report_failure, conclude=ConcludeStage(MuteRequest, conclude_mute))
+async def propose_mute(context: Context) -> Plan:
+    """Read the file on the default branch, and propose it with one more item."""
+    request, repository = MUTE_EVENT.read(context.delivery.payload), context.repository.full_name
+    settings = context.app_config.repository(repository)
+    if settings is None or not settings.of(MUTE):
+        raise RefusedToPerson(texts.OFF)
+    if number := await open_pull(context.github, repository, request):
+        known = MuteOutcome(request, number, earlier=True)
+        return Plan((_stored(context, known),), why=texts.ALREADY_OPEN.format(number=number))
+    description = Payload(await context.github.getitem("/repos/{+repo}", url_vars={"repo": repository}), "repository")
+    branch = description.string("default_branch")
+    base_sha = await branch_head(context.github, repository, branch)
+    if base_sha is None:
+        raise RefusedToPerson(texts.NO_BRANCH.format(branch=branch))
+    text, faults = await read_found(await found_at(context.github, repository, PATH, base_sha), settings)
+    if faults:
+        raise RefusedToPerson(texts.FILE_FAULTY.format(path=PATH, branch=branch, fault=faults[0]))
+    content = with_item(text, item_of(request))
+    if content is None:
+        raise RefusedToPerson(texts.NOT_IN_PLACE.format(path=PATH))
+    try:
+        parse_repository_file(content.encode(), type(settings), config=settings)
+    except ConfigError as error:
+        raise RefusedToPerson(texts.NOT_VALID_THEN.format(path=PATH, fault=error.faults[0])) from error
+    test = plain(truncate(request.test, LONGEST_TITLE))
+    title = texts.TITLE.format(test=test, until=request.until)
+    why = texts.PROPOSED.format(login=request.login, person=request.person, test=test, until=request.until)
+    ensure = EnsurePull(
+        branch=request.branch,
+        base=branch,
+        at=request.at,
+        base_sha=base_sha,
+        path=PATH,
+        content=content,
+        # A person may have closed an earlier proposal of this test: this one is another.
+        key=f"{request.digest}:{int(''.join(filter(str.isdigit, request.at)))}",
+        title=title,
+        body=_body(context, request),
+        message=f"{title}\n\n{plain(request.reason)}",
+    )
+    return Plan((ProposeMute(request, ensure),), why=why, conclusion_basis=request, rank=Rank.WRITER)
+
+
+def _body(context: Context, request: MuteRequest) -> str:
+    url = page_url(context, history_path(context.repository.full_name, request.test, request.target))
+    return texts.BODY.format(
+        until=request.until,
+        test=code(request.test),
+        targets=code(request.target) if request.target else texts.ALL_TARGETS,
+        owner=escape(request.owner),
+        reason=escape(request.reason),
+        issue=request.issue,
+        login=escape(request.login),
+        person=request.person,
+        page=texts.PAGE.format(url=url) if url else "",
+        path=PATH,
+    )
+
+
+def _stored(context: Context, outcome: MuteOutcome) -> StoreRecord:
+    return StoreRecord.of(MUTED_TEST.of(context.repository.id, outcome.request.digest), outcome)

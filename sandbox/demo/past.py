@@ -1,0 +1,243 @@
+"""Play the demo's two weeks: the real bot moves its nightly branch, ingests what labs upload, and writes check runs.
+
+The bot runs in this process, because its clock is set to each night in turn. So two weeks take seconds, and pages show
+the times that a reader expects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+from typing import LiteralString
+
+from bot.app.load import parse_config
+from bot.app.serve import Address, Bot, running
+from bot.config.environment import Settings
+from bot.engine.service import WorkerPace
+from bot.github.limits.ledger import Allowance
+from handlers.results.watch import WATCH
+from sandbox.bucket import BucketServer
+from sandbox.demo import two_weeks as story
+from sandbox.github import GitHubSandbox
+from sandbox.model.apps import App
+from sandbox.model.repository import Repository
+
+HOUR, DAY = 3600.0, 86400.0
+NIGHT_BEFORE_NOW = 10
+"""Whole hours between the newest nightly run and the demo."""
+CI, GPU_CI = "cpu/branch", "gpu/pr-head"
+LOG_NAME = "log.txt"
+OPEN_PULL = 12
+"""The number of the pull request that is open after the two weeks."""
+UNHURRIED = Allowance(
+    writes_per_minute=10_000, writes_per_hour=100_000, rest_points_per_minute=1_000_000, write_spacing=0
+)
+"""The sandbox does not require GitHub's pause between two writes."""
+SOON = WorkerPace(check_after=0.3)
+UNFINISHED: LiteralString = "SELECT id FROM procrastinate_jobs WHERE status IN ('todo', 'doing') LIMIT 1"
+FORGET_WRITES: LiteralString = "DELETE FROM nightjar_writes"
+"""The bot counts its writes of the last hour; those of two weeks would be too many."""
+BETWEEN_CHECKS = 0.02
+
+
+def nightly_hour(now: float) -> int:
+    """Return the hour of the day (UTC) at which the nightly branch moves, so that only the past has a move."""
+    return datetime.fromtimestamp(now - NIGHT_BEFORE_NOW * HOUR, UTC).hour
+
+
+class PastClock:
+    """The bot's clock: real time, moved back into the past."""
+
+    def __init__(self) -> None:
+        self._ahead = 0.0
+
+    def __call__(self) -> float:
+        """Return seconds since 1970."""
+        return time.time() + self._ahead
+
+    def set(self, moment: float | None = None) -> None:
+        """Set it to a moment, or to real time."""
+        self._ahead = 0.0 if moment is None else moment - time.time()
+
+
+class TwoWeeks:
+    """The people and the labs of the story, beside a running bot."""
+
+    def __init__(self, github: GitHubSandbox, repo: Repository, bucket: BucketServer, bucket_name: str) -> None:
+        self.github = github
+        self.repo = repo
+        self.clock = PastClock()
+        self.tested: list[str] = []
+        """The commits of the nightly branch that labs have tested, oldest first."""
+        self._bucket, self._bucket_name = bucket, bucket_name
+        self._newest = (time.time() - NIGHT_BEFORE_NOW * HOUR) // HOUR * HOUR
+
+    async def play(self, bot: Bot) -> None:
+        """Play everything from the first night to today, and let the bot's clock go on from there."""
+        self._bot = bot
+        self.clock.set(self._night(0) - HOUR)
+        await bot.timers.tick()
+        await self.quiet(bot)
+        with self._at(self._night(0) - 6 * HOUR):
+            self.repo.open_issue("monalisa", story.QUARANTINE_TITLE, story.QUARANTINE_BODY)
+        for night in range(story.NIGHTS):
+            self._merge(night)
+            self.clock.set(self._night(night) + 60)
+            await bot.timers.tick()
+            await self.quiet(bot)
+            await self._tested(bot, night)
+        self.clock.set()
+        await self._today(bot)
+
+    def _night(self, night: int) -> float:
+        return self._newest - (story.NIGHTS - 1 - night) * DAY
+
+    def _merge(self, night: int) -> None:
+        """Push the changes of a day to main, all of which CI tests."""
+        for change in (change for change in story.CHANGES if change.night == night):
+            with self._at(self._night(night) - 5 * HOUR):
+                files = {change.path: f"// {change.title}\n"}
+                pull = self.repo.open_pull_request(change.author, change.title, files=files)
+            with self._at(self._night(night) - 3 * HOUR):
+                self._passed(pull.merge("octocat", "squash"))
+        with self._at(self._night(night) - 2 * HOUR):
+            text = f"[CI] Update the images of day {night + 1}"
+            pushed = self.repo.push("main", {"ci/images.txt": f"{text}\n"}, by="octocat", message=text)
+            self._passed(pushed.sha)
+
+        if night == story.NIGHTS - 1:
+            with self._at(self._night(night) - HOUR):
+                files = {"src/tir/fuse_all.cc": "// Fuses.\n"}
+                red = self.repo.push("main", files, by="monalisa", message=story.RED_TITLE)
+                self.repo.set_status("hubot", red.sha, CI, "failure")
+        if night == story.OPENED_AT:
+            with self._at(self._night(night) - HOUR):
+                self._open_pull_request()
+
+    def _open_pull_request(self) -> None:
+        files = {story.OPEN_PATH: "// Tiles.\n"}
+        self.open_pull = self.repo.open_pull_request("hubot", story.OPEN_TITLE, story.OPEN_BODY, files=files)
+
+    def _passed(self, sha: str) -> None:
+        self.repo.set_status("hubot", sha, CI, "success")
+
+    def _at(self, moment: float) -> AbstractContextManager[None]:
+        return self.github.clock.stopped(datetime.fromtimestamp(moment, UTC))
+
+    async def _tested(self, bot: Bot, night: int) -> None:
+        """Let all labs test the head of the nightly branch, and let the bot report it."""
+        sha = self.repo.branch("nightly")
+        self.tested.append(sha)
+        self.clock.set(self._night(night) + 1.5 * HOUR)
+        runs = [
+            (lab, target, suite)
+            for (lab, target), suites in story.SUITES.items()
+            for suite in suites
+            if target != story.LATE or night < story.LATE_SINCE
+        ]
+        for lab, target, suite in runs:
+            exit_status = 3 if target == story.OTHER and night == story.BROKEN_NIGHT else 1
+            text = story.report(lab, target, suite, night)
+            await self._upload(lab, target, sha, suite, text, exit_status=exit_status)
+        if night == story.RERUN_NIGHT:
+            text = story.report(story.LAB, story.TARGET, story.RUNTIME, night + 1)
+            await self._upload(story.LAB, story.TARGET, sha, story.RUNTIME, text, run="runtime-2", exit_status=0)
+        await self._scanned(bot)
+
+    async def _scanned(self, bot: Bot) -> None:
+        """Let the bot find new runs, and write the check runs of those that are complete."""
+        for _ in range(2):
+            await bot.services.part(WATCH).tick()
+            await self.quiet(bot)
+            self.clock.set(self.clock() + 600)
+
+    async def _upload(
+        self, lab: str, target: str, sha: str, suite: str, report: str, *, run: str = "", **claims: int
+    ) -> None:
+        """Store a run in the bucket as a lab does: first its report and its log, and then its manifest."""
+        folder = f"results/{self.repo.full_name}/{lab}/{target}/{sha}/{run or suite}/"
+        files = {"report.xml": report.encode(), LOG_NAME: story.log_of(report).encode()}
+        result, log = (
+            {"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            for name, content in files.items()
+        )
+        artifacts = [{**log, "type": "text/plain"}]
+        manifest = {"schema": 1, "sha": sha, "suite": suite, "files": [result], "artifacts": artifacts, **claims}
+        client = self._bucket.client("s3")
+
+        def put() -> None:
+            for name, content in {**files, "manifest.json": json.dumps(manifest).encode()}.items():
+                client.put_object(Bucket=self._bucket_name, Key=folder + name, Body=content)
+
+        await asyncio.to_thread(put)
+
+    async def _today(self, bot: Bot) -> None:
+        """Leave a pull request for which a lab, a merge and CI are pending."""
+        pull = self.open_pull
+        self.repo.set_status("hubot", pull.head_sha, GPU_CI, "pending")
+        await self.quiet(bot)
+        text = story.report_of_pull_request(story.TARGET, story.OPENED_AT)
+        await self._upload(
+            story.LAB, story.TARGET, pull.head_sha, story.OPERATORS, text, exit_status=1, pull_request=pull.number
+        )
+        for login, command in (("hubot", f"@ci test on {story.BOARD}"), ("octocat", "@ci merge when green")):
+            pull.comment(login, command)
+            await self.quiet(bot)
+        await self._scanned(bot)
+        self.clock.set()
+
+    async def settled(self) -> None:
+        """Wait until the bot that played the two weeks has no work left."""
+        await self.quiet(self._bot)
+
+    async def quiet(self, bot: Bot) -> None:
+        """Wait until every webhook was answered, and the bot has no work left."""
+        while True:
+            await self.github.delivered()
+            sent = len(self.github.webhooks.deliveries)
+            # The bot's database announces nothing.
+            while await bot.engine.database.connector.execute_query_all_async(UNFINISHED):  # noqa: ASYNC110
+                await asyncio.sleep(BETWEEN_CHECKS)
+            if len(self.github.webhooks.deliveries) == sent and self.github.webhooks.idle:
+                return
+
+
+@asynccontextmanager
+async def bot_after_two_weeks(
+    weeks: TwoWeeks, app: App, config: str, environment: Mapping[str, str], port: int
+) -> AsyncIterator[Bot]:
+    """Run a bot on a port in this process, and play the two weeks with it."""
+    settings = Settings.from_environment(environment)
+    address = Address("127.0.0.1", port)
+    with _variables({name: text for name, text in environment.items() if name.startswith("AWS_")}):
+        async with running(
+            parse_config(config.encode(), "app.yaml"), settings, address, UNHURRIED, weeks.clock, SOON
+        ) as at_work:
+            app.webhook_url = f"http://127.0.0.1:{port}/webhook"
+            await weeks.play(at_work.bot)
+            yield at_work.bot
+            # A later bot on the same database gets the next webhook.
+            await weeks.quiet(at_work.bot)
+            await at_work.bot.engine.database.connector.execute_query_async(FORGET_WRITES)
+            app.webhook_url = ""
+
+
+@contextmanager
+def _variables(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables of this process, from which boto3 reads where S3 is."""
+    earlier = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, text in earlier.items():
+            if text is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = text

@@ -1,0 +1,76 @@
+"""What the demo promises to its visitor: pages to open and things to try, each of which is checked."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from html import unescape
+
+import aiohttp
+
+from bot.core.page_paths import help_path, pull_path, view_path
+from sandbox.demo.past import OPEN_PULL
+from sandbox.demo.stage import OPERATOR, REPOSITORY, DemoStage
+
+COMMENT = "@ci help"
+PERSON = "hubot"
+HIDDEN_FIELD = re.compile(r'<input type="hidden" name="([^"]*)" value="([^"]*)">')
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A page, what a visitor can do there, and words that it must show."""
+
+    title: str
+    url: str
+    hint: str
+    words: str
+
+
+def promises(demo: DemoStage) -> list[Promise]:
+    """Return all that the demo prints for its visitor to open."""
+    bot, github = demo.bot.url, demo.github.url
+    pull = f"{github}/{REPOSITORY}/pull/{OPEN_PULL}"
+    return [
+        Promise("The dashboard", f"{bot}/", "two labs, four targets, two weeks", REPOSITORY),
+        Promise("The grid", f"{bot}{view_path(REPOSITORY)}", "what broke on which night", "hexagon-v73"),
+        Promise("A pull request", pull, f"comment as anybody: {COMMENT}", "<textarea"),
+        Promise("What the bot did", f"{bot}{pull_path(REPOSITORY, OPEN_PULL)}", "and what it waits for", "octocat"),
+        Promise("The commands", f"{bot}{help_path(REPOSITORY)}", "who can use which", "merge when green"),
+        Promise("For operators", f"{bot}/operate", f"sign in as {OPERATOR}", "Sign in"),
+        Promise("All commits", f"{github}/{REPOSITORY}", "of the simulated GitHub", "nightly"),
+        Promise(
+            "The API", f"{bot}/api/v1/repos/{REPOSITORY}/nightly", "why no newer commit is tested", "why_not_newer"
+        ),
+    ]
+
+
+async def keep(demo: DemoStage) -> None:
+    """Check that each promise holds: every page, a comment of another person, and the sign-in of an operator."""
+    for promise in promises(demo):
+        text = await demo.page(promise.url)
+        demo.expect(f"{promise.title}: {promise.url}", holds=promise.words in text)
+    await _comment(demo)
+    await _sign_in(demo)
+
+
+async def _comment(demo: DemoStage) -> None:
+    pull = demo.repo.issues[OPEN_PULL]
+    form = {"by": PERSON, "body": COMMENT}
+    async with demo.http.post(f"{demo.github.url}/{REPOSITORY}/pull/{OPEN_PULL}", data=form) as answer:
+        demo.expect("a visitor can comment as another person", holds=answer.status == 200)
+    comment = pull.comments_by(PERSON)[-1]
+    await demo.check("and the bot reacts", lambda: bool(pull.reactions(comment)))
+
+
+async def _sign_in(demo: DemoStage) -> None:
+    # The cookies of sign-in are marked `Secure`, which a browser stores from this machine without https.
+    jar = aiohttp.CookieJar(unsafe=True, treat_as_secure_origin=demo.bot.url)
+    async with aiohttp.ClientSession(cookie_jar=jar, headers={"Accept": "text/html"}) as visitor:
+        async with visitor.get(f"{demo.bot.url}/login?next=/operate") as asked:
+            fields = {unescape(name): unescape(text) for name, text in HIDDEN_FIELD.findall(await asked.text())}
+            address = asked.url.with_query(None)
+        async with visitor.post(address, data={**fields, "by": OPERATOR}) as answer:
+            status, path, text = answer.status, answer.url.path, await answer.text()
+    is_seen = (status, path) == (200, "/operate") and OPERATOR in text
+    demo.expect(f"{OPERATOR} signs in and sees /operate", holds=is_seen)

@@ -1,0 +1,138 @@
+"""The sentence with which each page begins: what it says is what the rows behind its links say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bot.core.page_paths import commit_path, history_path, lab_path, run_path, view_path
+from tests.handlers.dashboard.nightly_runs import FLAKY, REPOSITORY, SOFTMAX, TITLE, sha
+from tests.handlers.dashboard.site import DashboardSite
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+API = f"/api/v1/repos/{REPOSITORY}"
+HEXAGON, ADRENO, BOARD = "example-lab/hexagon-v73", "example-lab/adreno", "hubot-lab/rpi-5@rack:2"
+
+
+def words(parts: list[dict[str, str]]) -> str:
+    return "".join(part["text"] for part in parts)
+
+
+async def follow(site: DashboardSite, page: Any, start: str) -> Any:
+    """Return what the API says about the address of the part of the answer that begins so."""
+    (href,) = [part["href"] for part in page["answer"] if part["text"].startswith(start)]
+    _, _, query = href.partition("?")
+    view = href.removeprefix(f"/r/{REPOSITORY}").partition("?")[0].removeprefix("/")
+    status, target = await site.json(f"{API}/{view or 'grid'}?{query}")
+    assert status == 200, href
+    return target
+
+
+async def test_each_page_begins_with_its_answer(site: DashboardSite) -> None:
+    late = f"{BOARD} has not reported for 3 days"
+    answers = {
+        "/api/v1/repos": f"7 failures on 2 of 3 targets of {REPOSITORY}; {late}.",
+        f"{API}/grid": f"1 new failure on 1 of 3 targets since {sha(12)[:7]} (16 commits); {late}.",
+        f"{API}/grid?target={HEXAGON}": f"Nothing new since 2026-11-21 ({sha(12)[:7]}): "
+        "6 tests still fail on 1 of 2 suites.",
+        f"{API}/grid?status=failing": "7 tests fail in the newest nightly runs.",
+        f"{API}/compare?target={HEXAGON}": f"6 still failing on {HEXAGON}, from {sha(12)[:7]} to {sha(13)[:7]}.",
+        f"{API}/flaky": f"1 flaky test changed in the last 30 days; {FLAKY} on {HEXAGON} has the most proof: "
+        "3 commits with both outcomes.",
+        f"{API}/slow?target={HEXAGON}": f"115 tests on {HEXAGON} take 29.6 s; none takes longer than 10 s.",
+        f"{API}/skipped": "35 tests are skipped in the newest nightly runs; 30 tests did not run for a week.",
+        f"{API}/tests?id={SOFTMAX}": f"Fails on 2 of 2 targets: {ADRENO}, {HEXAGON}.",
+    }
+    stated = {}
+    for path in answers:
+        status, page = await site.json(path)
+        assert status == 200, path
+        stated[path] = words(page["answer"])
+        assert len(page["next_steps"]) <= 3
+    assert stated == answers
+
+
+async def test_each_count_is_that_of_the_rows_behind_its_link(site: DashboardSite) -> None:
+    _, grid = await site.json(f"{API}/grid")
+    rows = (await follow(site, grid, "1 new failure"))["rows"]
+    assert [(row["target"], row["folder"]) for row in rows] == [(ADRENO, SOFTMAX)]
+    changed = await follow(site, grid, sha(12)[:7])
+    assert (changed["target"], changed["counts"]["new-failure"]) == (ADRENO, 1)
+    _, target = await site.json(f"{API}/grid?target={HEXAGON}")
+    assert len((await follow(site, target, "6 tests"))["rows"]) == 6
+    _, compared = await site.json(f"{API}/compare?target={HEXAGON}")
+    assert (await follow(site, compared, "6 still"))["matching"] == 6
+    _, overview = await site.json("/api/v1/repos")
+    assert lab_path(REPOSITORY, "hubot-lab") in [part["href"] for part in overview["answer"]]
+    _, _, page = await site.get(view_path(REPOSITORY))
+    assert page.index('<p class="answer">') < page.index('<table class="grid"')
+    assert page.count('<nav class="next"') == 1
+    # Three of the six failures of a run are new.
+    assert page.count("<i>▲</i>3 of 6</a>") == 1
+
+
+async def test_a_failing_test_is_one_row_with_its_targets(site: DashboardSite) -> None:
+    _, overview = await site.json("/api/v1/repos")
+    failing = overview["repositories"][0]["failing_now"]
+    # One target lists five failures, the other one.
+    assert len(failing) == 5
+    first = failing[0]
+    assert (first["test"], [(target["target"], target["since"]) for target in first["targets"]]) == (
+        SOFTMAX,
+        [(ADRENO, sha(13)), (HEXAGON, sha(10))],
+    )
+    times = [test["targets"][0]["since_at"] for test in failing]
+    assert times == sorted(times, reverse=True)
+    _, _, page = await site.get("/")
+    assert page.count(f'href="{history_path(REPOSITORY, SOFTMAX).replace("&", "&amp;")}"') >= 1
+
+
+async def test_a_commit_is_named_by_its_title_and_has_a_page_of_all_targets(site: DashboardSite) -> None:
+    path = commit_path(REPOSITORY, sha(13))
+    status, page = await site.json(f"/api/v1{path.replace('/r/', '/repos/')}")
+    assert status == 200
+    assert words(page["answer"]) == f"1 new failure on 1 of 3 targets: {ADRENO}; {BOARD}: not all results have arrived."
+    cells = [(row["target"], row["suite"], row["cell"]["state"], row["cell"]["failed"]) for row in page["rows"]]
+    assert cells == [
+        (ADRENO, "operators", "new-failure", 1),
+        (HEXAGON, "operators", "still-failing", 6),
+        (ADRENO, "runtime", "passed", 0),
+        (HEXAGON, "runtime", "passed", 0),
+        (BOARD, "runtime", "waiting", 0),
+    ]
+    assert page["known_commits"][sha(13)] == {"title": TITLE, "author": "Mona Lisa", "pull_request": 41}
+    (new,) = (await follow(site, page, ADRENO))["tests"]
+    assert new["test"] == SOFTMAX
+    # Part of a SHA finds the commit; so does an address in upper case.
+    for digits in (sha(13)[:10], sha(13).upper()):
+        assert (await site.get(commit_path(REPOSITORY, digits)))[0] == 200
+    for wrong, code in (("zzzzzzz", 400), ("123456", 400), ("0" * 40, 404)):
+        assert (await site.get(commit_path(REPOSITORY, wrong)))[0] == code
+    _, _, text = await site.get(view_path(REPOSITORY))
+    assert f'href="{path}" title="Fuse &lt;softmax&gt;, by Mona Lisa (#41)"' in text
+    run = run_path(REPOSITORY, HEXAGON, sha(13), "operators-run-1")
+    for view in (path, run, view_path(REPOSITORY, "compare"), view_path(REPOSITORY, "nightly"), "/"):
+        _, _, text = await site.get(view)
+        assert "Fuse &lt;softmax&gt;" in text, view
+        assert TITLE not in text
+    status, _, text = await site.get(f"/api/v1{path.replace('/r/', '/repos/')}?format=csv")
+    assert (status, text.count("\n")) == (200, 6)
+
+
+async def test_a_target_has_its_pass_rate_and_run_time_as_lines_with_words(site: DashboardSite) -> None:
+    _, overview = await site.json("/api/v1/repos")
+    rates = {target["target"]: target["rates"] for target in overview["repositories"][0]["targets"]}
+    assert [(rate["sha"], rate["failed"]) for rate in rates["hexagon-v73"]][-2:] == [(sha(12), 6), (sha(13), 6)]
+    assert len(rates["hexagon-v73"]) == 14
+    # A commit without usable results has no rate.
+    assert sha(7) not in {rate["sha"] for rate in rates["adreno"] if rate["passed"] < 40}
+    words_of_rate = "Pass rate of 14 nightly commits, oldest first: 94.7 % to 100.0 %, newest 94.7 %"
+    for path in ("/", view_path(REPOSITORY)):
+        _, _, page = await site.get(path)
+        assert f"<title>{words_of_rate}</title>" in page, path
+    _, grid = await site.json(f"{API}/grid")
+    seconds = {row["target"]: row["seconds"] for row in grid["rows"]}
+    assert seconds[HEXAGON] == [2 * 31 * 60.0] * 14
+    # One of the two suites is missing at two commits.
+    assert [number for number, value in enumerate(reversed(seconds[ADRENO])) if value is None] == [4, 9]
