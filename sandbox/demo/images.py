@@ -140,7 +140,7 @@ def dashboard_pictures(bot_url: str) -> list[Picture]:
         Picture("grid", grid, ".legend"),
         Picture("grid-dark", grid, ".legend", DARK),
         Picture("overview", f"{bot_url}/", "main"),
-        Picture("pull-request", f"{bot_url}{pull_path(REPOSITORY, OPEN_PULL)}", "main"),
+        Picture("pull-request", f"{bot_url}{pull_path(REPOSITORY, OPEN_PULL)}", "#commands-given + ol"),
     ]
 
 
