@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from bot.core.parts import PartKey
+
 
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
@@ -20,6 +22,20 @@ class HealthCheck:
     name: str
     find: Callable[[], str | None]
     fatal: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The result of one check of what the bot depends on. `remedy` says what to do, and is empty if it passes."""
+
+    check: str
+    text: str
+    remedy: str
+
+
+LastResults = Callable[[], Sequence[CheckResult]]
+"""Returns the results of the last round of checks in this process; it runs no check."""
+CHECK_RESULTS = PartKey[LastResults]("the results of the last round of checks")
 
 
 @dataclass(frozen=True, slots=True)

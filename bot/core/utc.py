@@ -13,3 +13,8 @@ def iso_utc(seconds: float) -> str:
 def iso_utc_or_none(seconds: float | None) -> str | None:
     """Return the text of a time, None for None."""
     return None if seconds is None else iso_utc(seconds)
+
+
+def moment_or_none(text: str) -> datetime | None:
+    """Return the moment of a time in ISO 8601, in UTC; None for an empty text."""
+    return datetime.fromisoformat(text).astimezone(UTC) if text else None

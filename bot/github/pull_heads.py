@@ -113,7 +113,10 @@ class PullNumbers:
 
 @dataclass(frozen=True, slots=True)
 class ListedPull:
-    """A pull request of which a webhook came. Its key has all ten digits of the number, so that keys are in order."""
+    """A pull request of which a webhook came. Its key has all ten digits of the number, so that keys are in order.
+
+    docs/decisions/pages-of-pull-requests.md
+    """
 
     number: int
 

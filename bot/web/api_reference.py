@@ -117,11 +117,13 @@ def _is_page(operation: Json) -> bool:
 
 def _route(method: str, path: str, operation: Json) -> DocumentedRoute:
     parameters = [
-        DocumentedMember(each["name"], form_of(each["schema"]), each["description"], each["in"], each["required"])
-        for each in operation.get("parameters", ())
+        DocumentedMember(part["name"], form_of(part["schema"]), part["description"], part["in"], part["required"])
+        for part in operation.get("parameters", ())
     ]
     token = next(iter(chain.from_iterable(operation.get("security", ()))), "")
-    schema: Json = next((each["schema"] for each in operation.get("requestBody", {}).get("content", {}).values()), {})
+    schema: Json = next(
+        (content["schema"] for content in operation.get("requestBody", {}).get("content", {}).values()), {}
+    )
     return DocumentedRoute(
         method,
         path,
@@ -169,16 +171,20 @@ def _example(method: str, path: str, parameters: list[DocumentedMember], token: 
     """Return a shell command that calls a route; `$NIGHTJAR_URL` has the address of the bot."""
     filled = _PART.sub(lambda part: EXAMPLES.get(part[1], part[1].upper()), path)
     query = {
-        each.name: EXAMPLES.get(each.name, each.name.upper())
-        for each in parameters
-        if each.required and each.place == "query"
+        parameter.name: EXAMPLES.get(parameter.name, parameter.name.upper())
+        for parameter in parameters
+        if parameter.required and parameter.place == "query"
     }
     words = ["curl"]
     if method != "GET" and not (method == "POST" and has_body):
         words.append(f"-X {method}")
     if token == LAB_TOKEN:
         words.append('-H "Authorization: Bearer $LAB_TOKEN"')
-    words += [f"-H {shlex.quote(f'{each.name}: …')}" for each in parameters if each.place == "header" and each.required]
+    words += [
+        f"-H {shlex.quote(f'{parameter.name}: …')}"
+        for parameter in parameters
+        if parameter.place == "header" and parameter.required
+    ]
     if has_body:
         words.append("--data-binary @FILE")
     question = "?" + urlencode(query, safe="/:") if query else ""

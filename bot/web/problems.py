@@ -88,8 +88,8 @@ async def _without_slash(request: web.Request) -> web.Response | None:
     if path == request.rel_url.raw_path:
         return None
     address = request.rel_url.with_path(path, encoded=True)
-    found = await request.app.router.resolve(request.clone(rel_url=address))
-    if found.http_exception is not None:
+    match = await request.app.router.resolve(request.clone(rel_url=address))
+    if match.http_exception is not None:
         return None
     query = f"?{request.rel_url.raw_query_string}" if request.rel_url.raw_query_string else ""
     return web.Response(status=http.HTTPStatus.PERMANENT_REDIRECT, headers={"Location": path + query})

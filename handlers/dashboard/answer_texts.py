@@ -33,6 +33,7 @@ MATCHES = {
     "failing": ("fails", "fail"),
     "new-failure": ("fails that did not fail before,", "fail that did not fail before,"),
     "still-failing": ("still fails", "still fail"),
+    "known-failure": ("is a known failure", "are known failures"),
     "flaky": ("is flaky", "are flaky"),
     "skipped": ("is skipped", "are skipped"),
     "passed": ("passed", "passed"),

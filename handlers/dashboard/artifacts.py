@@ -1,8 +1,10 @@
-"""Find the log and other files of a run, and fetch one from the bucket: a bounded copy that has the right digest."""
+"""Find the log and other files of a run, and fetch one from the bucket: a bounded copy that has the right digest.
+
+See docs/decisions/files-of-runs.md.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -32,8 +34,8 @@ if TYPE_CHECKING:
     from bot.web.page_routes import PageRequest
     from handlers.dashboard.wiring import DashboardParts
 
-MOST_AT_ONCE = 4
-"""Files that are fetched or sent at once: each takes up to 32 MiB of the disk."""
+MOST_BYTES = 256 << 20
+"""The most bytes of all files that are fetched or sent at once: they are on the disk for that long."""
 RETRY_SECONDS = 5
 OTHER_TYPE = "application/octet-stream"
 
@@ -60,7 +62,7 @@ class SeenArtifacts(BaseModel, extra="forbid"):
 
 
 @dataclass(frozen=True, slots=True)
-class FoundArtifact:
+class RunArtifact:
     """An artifact, its run, and the settings of the run's repository."""
 
     run: Run
@@ -104,13 +106,13 @@ def seen_artifacts(run: Run, entries: list[ArtifactEntry], results: Results, mom
 
 
 class ArtifactReader:
-    """Finds artifacts, and fetches them from the bucket of their repository."""
+    """Finds artifacts, and fetches them from the bucket of their repository, `most_bytes` of all together at once."""
 
-    def __init__(self, parts: DashboardParts) -> None:
+    def __init__(self, parts: DashboardParts, most_bytes: int = MOST_BYTES) -> None:
         self._parts = parts
-        self._fetching = 0
+        self._free_bytes = most_bytes
 
-    async def find(self, request: PageRequest) -> FoundArtifact:
+    async def find(self, request: PageRequest) -> RunArtifact:
         """Return the artifact in an address. Raises LookupError, and `Problem` 410 for one that has expired.
 
         Names are looked up, not interpreted: an address can name only what is stored about the run.
@@ -123,39 +125,40 @@ class ArtifactReader:
             raise LookupError(key.folder)
         if self._parts.clock() >= expires_at(run, results):
             raise Problem(410, texts.FILE_EXPIRED.format(name=entry.name, period=results.keep_files))
-        return FoundArtifact(run, entry, results)
+        return RunArtifact(run, entry, results)
 
     @asynccontextmanager
-    async def fetched(self, found: FoundArtifact) -> AsyncIterator[BinaryIO]:
+    async def fetched(self, artifact: RunArtifact) -> AsyncIterator[BinaryIO]:
         """Fetch an artifact into a temporary file without a name, which is at its beginning.
 
         Raises `TryAgain`, and `Problem`: 410 if the bucket no longer has this file, 503 if it cannot be read now.
         """
-        if self._fetching >= MOST_AT_ONCE:
+        size = artifact.entry.bytes
+        if size > self._free_bytes:
             raise Problem(503, texts.FILES_BUSY, headers={"Retry-After": str(RETRY_SECONDS)})
-        self._fetching += 1
+        self._free_bytes -= size
         try:
             with tempfile.TemporaryFile() as file:
-                await self._fetch(found, file)
+                await self._fetch(artifact, file)
                 yield file
         finally:
-            self._fetching -= 1
+            self._free_bytes += size
 
-    async def _fetch(self, found: FoundArtifact, file: BinaryIO) -> None:
-        entry = found.entry
+    async def _fetch(self, artifact: RunArtifact, file: BinaryIO) -> None:
+        entry = artifact.entry
         try:
-            source = self._parts.results.source_for(found.results.store)
-            download = await source.download(found.key, file, limit=entry.bytes)
+            source = self._parts.results.source_for(artifact.results.store)
+            download = await source.download(artifact.key, file, limit=entry.bytes)
         except NotThere:
             raise Problem(410, texts.FILE_REMOVED.format(name=entry.name)) from None
         except TooMuch:
             raise Problem(410, texts.FILE_REPLACED.format(name=entry.name)) from None
         except UserError as error:
-            log.warning("a file of a run cannot be read", key=found.key, reason=str(error))
+            log.warning("a file of a run cannot be read", key=artifact.key, reason=str(error))
             raise Problem(503, texts.FILE_UNREADABLE.format(name=entry.name)) from error
         if download.sha256 != entry.sha256:
             raise Problem(410, texts.FILE_REPLACED.format(name=entry.name))
-        await asyncio.to_thread(file.seek, 0)
+        file.seek(0)
 
 
 def download_type(name: str) -> str:

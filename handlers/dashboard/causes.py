@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cache
 
 from nightjar_formats.model import SeenTest, Status
@@ -31,6 +32,10 @@ class CausedTest(BaseModel, extra="forbid"):
     suite: str
     test: str
     kind: FailureClass
+    since: str = Field(description="The first nightly commit with the failure; empty if it is this one, or unknown.")
+    since_at: datetime | None = Field(description="When that was committed; null if unknown.")
+    owner: str = Field(description="Who is responsible for fixing a quarantined test; empty if it is not quarantined.")
+    until: str = Field(description="The last day of its quarantine (UTC); empty if it is not quarantined.")
 
 
 class FailureCause(BaseModel, extra="forbid"):
@@ -84,11 +89,13 @@ class GroupedFailures:
     ungrouped: int
 
 
-def causes_of(findings: Findings, command_of: Callable[[NewFailure], str]) -> GroupedFailures:
+def causes_of(
+    findings: Findings, command_of: Callable[[NewFailure], str], times: Mapping[str, float]
+) -> GroupedFailures:
     """Group failures by cause, and count them by outcome.
 
     Causes with the most important class of failure come first, then the most frequent ones. `command_of` returns the
-    command that reproduces a failure.
+    command that reproduces a failure; `times` has the times of commits, in seconds since 1970.
     """
     groups: dict[tuple[str, str], _Group] = {}
     counts, failing = Counter[str](), Counter[str]()
@@ -107,7 +114,7 @@ def causes_of(findings: Findings, command_of: Callable[[NewFailure], str]) -> Gr
         group = groups.setdefault((happened, cause_of(failure.message)), _Group())
         group.failures.append((kind, failure))
     ordered = sorted(groups.items(), key=lambda item: item[1].order)
-    causes = [_cause(happened, group, command_of) for (happened, _), group in ordered[:MOST_CAUSES]]
+    causes = [_cause(happened, group, command_of, findings, times) for (happened, _), group in ordered[:MOST_CAUSES]]
     counted = [
         FailureCount(happened=happened, count=count, failing=failing[happened])
         for happened, count in counts.most_common()
@@ -125,7 +132,28 @@ def _failures(findings: Findings) -> list[tuple[FailureClass, NewFailure]]:
     return sorted(failures, key=lambda pair: _ORDER[pair[0]])
 
 
-def _cause(happened: str, group: _Group, command_of: Callable[[NewFailure], str]) -> FailureCause:
+def _caused_test(kind: FailureClass, failure: NewFailure, findings: Findings, times: Mapping[str, float]) -> CausedTest:
+    context = findings.contexts.get((failure.suite, failure.test))
+    since = context.since if context else ""
+    quarantined = findings.quarantine.of(failure.test)
+    return CausedTest(
+        suite=failure.suite,
+        test=failure.test,
+        kind=kind,
+        since=since,
+        since_at=datetime.fromtimestamp(times[since], UTC) if since in times else None,
+        owner=quarantined.owner if quarantined else "",
+        until=quarantined.until if quarantined else "",
+    )
+
+
+def _cause(
+    happened: str,
+    group: _Group,
+    command_of: Callable[[NewFailure], str],
+    findings: Findings,
+    times: Mapping[str, float],
+) -> FailureCause:
     failures = sorted(group.failures, key=lambda pair: (_ORDER[pair[0]], pair[1].suite, pair[1].test))
     first = failures[0][1]
     detail = first.detail
@@ -137,9 +165,7 @@ def _cause(happened: str, group: _Group, command_of: Callable[[NewFailure], str]
         known=sum(kind in KNOWN for kind, _ in failures),
         unusable=sum(kind is FailureClass.UNUSABLE for kind, _ in failures),
         count=len(failures),
-        tests=[
-            CausedTest(suite=failure.suite, test=failure.test, kind=kind) for kind, failure in failures[:MOST_TESTS]
-        ],
+        tests=[_caused_test(kind, failure, findings, times) for kind, failure in failures[:MOST_TESTS]],
         output=output[-MOST_OUTPUT:],
         place=f"{detail.path}:{detail.line}" if detail.path and detail.line else detail.path,
         reproduce=command_of(first),

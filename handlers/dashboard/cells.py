@@ -89,10 +89,13 @@ class GridCell(BaseModel, extra="forbid"):
     @property
     def count(self) -> str:
         """Return the count that belongs to the state, empty if the state has none or it is 0."""
+        failing = self.failed - self.known
+        if self.state is CellState.NEW and self.new < failing < texts.THOUSAND:
+            return texts.NEW_OF_FAILING.format(new=self.new, failing=failing)
         numbers = {
             CellState.NEW: self.new,
-            CellState.STILL: self.failed - self.known,
-            CellState.UNJUDGED: self.failed - self.known,
+            CellState.STILL: failing,
+            CellState.UNJUDGED: failing,
             CellState.KNOWN: self.known,
             CellState.FLAKY: self.flaky,
             CellState.PASS: self.passed,

@@ -1,4 +1,4 @@
-"""Compute the coordinates of a small chart: the duration of a test by commit. No I/O."""
+"""Draw small charts: the duration of a test by commit, and lines as high as a word. No I/O."""
 
 from __future__ import annotations
 
@@ -9,10 +9,16 @@ from markupsafe import Markup, escape
 from pydantic import BaseModel
 
 from bot.web.page_filters import duration, short
+from handlers.dashboard import texts
 
 WIDTH, HEIGHT = 640, 110
 LEFT, RIGHT, TOP, BOTTOM = 8, 8, 20, 16
 LEAST_POINTS = 2
+SPARK_WIDTH, SPARK_HEIGHT, SPARK_MARGIN = 56, 14, 2
+SPARK = Markup(
+    '<svg class="chart spark" role="img" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
+    '<title>{label}</title><polyline class="line" points="{line}"/></svg>'
+)
 
 
 class ChartPoint(BaseModel, extra="forbid"):
@@ -74,6 +80,51 @@ def duration_chart(durations: Sequence[tuple[str, float | None, bool]]) -> Durat
         shortest=min(seconds for _, seconds, _ in timed),
         median=median(seconds for _, seconds, _ in timed),
     )
+
+
+def sparkline(values: Sequence[float | None], label: str) -> Markup:
+    """Draw values, oldest first, as a line as high as a word; `label` says the same in words.
+
+    A value that is None leaves its place out. Returns nothing for fewer than two values.
+    """
+    placed = [(index, value) for index, value in enumerate(values) if value is not None]
+    if len(placed) < LEAST_POINTS:
+        return Markup("")
+    lowest, highest = min(value for _, value in placed), max(value for _, value in placed)
+    across, down = SPARK_WIDTH - 2 * SPARK_MARGIN, SPARK_HEIGHT - 2 * SPARK_MARGIN
+    line = " ".join(
+        f"{SPARK_MARGIN + across * index / (len(values) - 1):.1f},"
+        f"{SPARK_MARGIN + down * ((highest - value) / (highest - lowest) if highest > lowest else 0.5):.1f}"
+        for index, value in placed
+    )
+    return SPARK.format(width=SPARK_WIDTH, height=SPARK_HEIGHT, label=label, line=line)
+
+
+def pass_rate_line(rates: Sequence[float | None]) -> Markup:
+    """Draw the pass rates of commits, oldest first, each from 0 to 1."""
+    known = [rate for rate in rates if rate is not None]
+    if not known:
+        return Markup("")
+    label = texts.RATES_OF_COMMITS.format(
+        commits=len(known), lowest=_percent(min(known)), highest=_percent(max(known)), newest=_percent(known[-1])
+    )
+    return sparkline(rates, label)
+
+
+def duration_line(seconds: Sequence[float | None]) -> Markup:
+    """Draw how long the runs of commits took, oldest first."""
+    known = [value for value in seconds if value is not None]
+    if not known:
+        return Markup("")
+    label = texts.SECONDS_OF_COMMITS.format(
+        commits=len(known), shortest=duration(min(known)), longest=duration(max(known)), newest=duration(known[-1])
+    )
+    return sparkline(seconds, label)
+
+
+def _percent(rate: float) -> str:
+    # Rounded down: 100 % means that no test failed.
+    return f"{int(rate * 1000) / 10:.1f} %"
 
 
 def _dot(point: ChartPoint) -> str:

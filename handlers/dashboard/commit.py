@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 SHA_DIGITS = Pattern("[0-9a-f]{7,40}")
 COMMIT_PART = Parameter("sha", "The commit, 7 digits at least.", {"type": "string"})
-COUNTS = ("passed", "failed", "new", "flaky", "skipped")
+COUNTS = ("passed", "failed", "new", "known", "flaky", "skipped")
 
 
 class CommitRow(BaseModel, extra="forbid"):
@@ -48,6 +48,11 @@ class CommitRow(BaseModel, extra="forbid"):
     base: str = Field(description="The nightly commit that it is compared with; empty if there is none.")
 
     @property
+    def failing(self) -> int:
+        """Return the number of failures that nothing explains."""
+        return self.cell.failed - self.cell.known
+
+    @property
     def shape(self) -> tuple[str, str]:
         """Return the CSS class and the character of its state."""
         return SHAPES[self.cell.state]
@@ -56,7 +61,7 @@ class CommitRow(BaseModel, extra="forbid"):
     def order(self) -> tuple[bool, int, int, str, str]:
         """Return its sort key: new failures first, then the worst state."""
         place = WORST_FIRST.index(self.cell.state) if self.cell.state in WORST_FIRST else len(WORST_FIRST)
-        return not self.cell.new, place, -self.cell.failed, self.target, self.suite
+        return not self.cell.new, place, -self.failing, self.target, self.suite
 
 
 class CommitPage(BaseModel, extra="forbid"):
@@ -167,7 +172,7 @@ def _table(page: CommitPage) -> CsvTable:
 def commit_answer(page: CommitPage, repository: str) -> Sentence:
     """Say on which targets a commit broke tests, and which targets have no results of it."""
     targets = list(dict.fromkeys(row.target for row in page.rows))
-    new, failing = sum(row.cell.new for row in page.rows), sum(row.cell.failed for row in page.rows)
+    new, failing = sum(row.cell.new for row in page.rows), sum(row.failing for row in page.rows)
     fresh = {row.target: row.base for row in page.rows if row.cell.new}
     if new:
         names = [
@@ -183,7 +188,7 @@ def commit_answer(page: CommitPage, repository: str) -> Sentence:
     elif failing:
         words = answer_texts.FAIL_ON_TARGETS.format(
             tests=counted(failing, "failure"),
-            count=len({row.target for row in page.rows if row.cell.failed}),
+            count=len({row.target for row in page.rows if row.failing}),
             targets=counted(len(targets), answer_texts.TARGET),
         )
         news = [text(f"{words}{answer_texts.NONE_NEW if page.previous else ''}")]

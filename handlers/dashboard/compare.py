@@ -30,6 +30,7 @@ from bot.results.store.lists.commits_with_results import (
 )
 from bot.results.store.tables import ancestry
 from bot.results.store.tables.commits import summaries_of
+from bot.web.page_filters import short
 from bot.web.page_routes import Page, PageRequest
 from bot.web.problems import Problem
 from handlers.dashboard import texts
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
 
 Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,40}$", to_lower=True, strip_whitespace=True)]
 WHOLE_SHA = 40
+MOST_SUGGESTED = 5
+"""The most commits that an error names instead of an unknown one."""
 
 
 class CompareQuery(BaseModel, extra="forbid"):
@@ -174,7 +177,8 @@ def _find_commit(
         raise Problem(400, texts.AMBIGUOUS_COMMIT.format(digits=digits))
     stored = commit_with_results(connection, target, shas[0]) if shas else None
     if stored is None:
-        raise Problem(400, texts.COMMIT_WITHOUT_RESULTS.format(sha=digits, target=target.full_name))
+        names = ", ".join(short(commit.sha) for commit in newest[:MOST_SUGGESTED])
+        raise Problem(400, texts.COMMIT_WITHOUT_RESULTS.format(sha=digits, target=target.full_name, newest=names))
     return stored
 
 

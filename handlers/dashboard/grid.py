@@ -84,7 +84,7 @@ class GridQuery(BaseModel, extra="forbid"):
         default=None, description="Tests whose ID begins with this, such as `tests/python/`."
     )
     status: Status | None = Field(
-        default=None, description="Tests that ended like this in the newest run of their suite are the rows."
+        default=None, description="Tests that ended like this in the newest complete run of their suite are the rows."
     )
     q: Annotated[str, StringConstraints(max_length=200)] | None = Field(
         default=None, description="Tests whose ID contains this text, ignoring case, are the rows."
@@ -326,7 +326,7 @@ def _line_news(grid: Grid, line: GridLine) -> LineNews | None:
     newest = points[0]
     counts = newest.counts or count_cell(newest.previous, newest.column)
     base = next((point.run.key.sha for point in points[1:] if point.complete), "")
-    return LineNews(line.target.full_name, line.name, newest.run.key.sha, base, counts.new, counts.failed)
+    return LineNews(line.target.full_name, line.name, newest.run.key.sha, base, counts.new, counts.failing)
 
 
 def _is_unusable(grid: Grid, target: str) -> bool:

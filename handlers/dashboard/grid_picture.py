@@ -36,6 +36,7 @@ COLORS = {
     CellState.NEW: (RED, RED),
     CellState.STILL: (PALE_RED, RED),
     CellState.UNJUDGED: (PAPER, RED),
+    CellState.KNOWN: (PAPER, VIOLET),
     CellState.FLAKY: (PALE_VIOLET, VIOLET),
     CellState.INFRA: (PALE_AMBER, AMBER),
     CellState.PART: (PAPER, AMBER),

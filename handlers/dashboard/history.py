@@ -386,10 +386,11 @@ def _quarantine(settings: RepositoryConfig, line: GridLine, last: Segment, momen
 
 def _reproduce(settings: RepositoryConfig, line: GridLine, last: Segment, test: str) -> str:
     lab = labs_of(settings).get(line.target.lab)
-    if lab is None or not lab.reproduce or last.status is None:
+    template = lab.reproduce_of(line.name) if lab else ""
+    if not template or last.status is None:
         return ""
     failure = NewFailure(line.name, test, SeenTest(last.status), {})
-    return command(lab.reproduce, failure, line.target.target, last.sha)
+    return command(template, failure, line.target.target, last.sha)
 
 
 def _source(links: HistoryAddresses, last: Segment, failure: NewFailure | None) -> HistorySource | None:

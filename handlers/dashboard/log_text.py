@@ -76,11 +76,11 @@ def read_log(files: Sequence[BinaryIO], name: str, tests: Sequence[str], line: i
     except Refused as refused:
         # What comes before a fault, or a limit, is shown.
         stopped = str(refused)
-    shown = next((mention.line for mention in finder.mentions if mention.test == test), line)
-    first = (shown - 1) // PAGE_LINES * PAGE_LINES + 1 if 1 <= shown <= total else 1
+    wanted_line = next((mention.line for mention in finder.mentions if mention.test == test), line)
+    first_line = (wanted_line - 1) // PAGE_LINES * PAGE_LINES + 1 if 1 <= wanted_line <= total else 1
     file.seek(0)
-    lines = islice(_lines(file, name), first - 1, min(first - 1 + PAGE_LINES, total))
-    return LogText(list(lines), first, total, finder.mentions, stopped)
+    lines = islice(_lines(file, name), first_line - 1, min(first_line - 1 + PAGE_LINES, total))
+    return LogText(list(lines), first_line, total, finder.mentions, stopped)
 
 
 def _lines(file: BinaryIO, name: str) -> Iterator[str]:
@@ -111,11 +111,14 @@ class _Finder:
         self._lines_of: Counter[str] = Counter()
         self._names: dict[str, list[tuple[str, str]]] = {}
         """By a word of their names: the names of tests in logs, and the tests."""
-        for test in tests[:MOST_TESTS]:
-            name = test.rpartition("::")[2]
-            word = max(_WORD.findall(name), key=len, default="")
-            if word and len(name) >= LEAST_NAME:
-                self._names.setdefault(word, []).append((name, test))
+        names = [(test.rpartition("::")[2], test) for test in tests[:MOST_TESTS]]
+        words_of = {name: _WORD.findall(name) for name, _ in names if len(name) >= LEAST_NAME}
+        counts = Counter(word for words in words_of.values() for word in set(words))
+        for name, test in names:
+            # The word that fewest names have: `1x64` of test_add[1x64], because all parameters share `test_add`.
+            if words := words_of.get(name):
+                rarest = min(words, key=lambda word: (counts[word], -len(word)))
+                self._names.setdefault(rarest, []).append((name, test))
 
     def add(self, line: int, text: str) -> None:
         """Search the next line."""
@@ -142,8 +145,9 @@ def _is_named(text: str, name: str) -> bool:
     start = text.find(name)
     while start >= 0:
         end = start + len(name)
-        before, after = text[start - 1 : start], text[end : end + 1]
-        if not _WORD.fullmatch(before) and not _WORD.fullmatch(after) and after not in _INSIDE_NAME:
+        previous_character, next_character = text[start - 1 : start], text[end : end + 1]
+        is_whole = not _WORD.fullmatch(previous_character) and not _WORD.fullmatch(next_character)
+        if is_whole and next_character not in _INSIDE_NAME:
             return True
         start = text.find(name, end)
     return False

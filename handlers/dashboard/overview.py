@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import sqlalchemy as sa
+from markupsafe import Markup
 from nightjar_formats.model import TargetKey
 from pydantic import BaseModel, Field, StringConstraints
 
@@ -27,6 +28,7 @@ from bot.web.page_filters import counted, short
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard import answer_texts
 from handlers.dashboard.answers import MOST_NAMED, Sentence, lateness, sentence, text
+from handlers.dashboard.chart import pass_rate_line
 from handlers.dashboard.content import Content
 from handlers.dashboard.settings import quarantine_of
 from handlers.dashboard.wiring import DashboardParts
@@ -71,6 +73,15 @@ class FailingTestOverview(BaseModel, extra="forbid"):
     targets: list[FailingTargetOverview]
 
 
+class CommitPassRate(BaseModel, extra="forbid"):
+    """How many tests of a target passed and failed at a nightly commit."""
+
+    sha: str
+    committed_at: datetime
+    passed: int
+    failed: int
+
+
 class TargetOverview(BaseModel, extra="forbid"):
     """The last results of a target of a lab. An unknown member is null."""
 
@@ -87,6 +98,14 @@ class TargetOverview(BaseModel, extra="forbid"):
     )
     known: int = Field(description="How many more fail there as their flakiness or a quarantine explains.")
     failures: list[FailingNow] = Field(description="Some of those tests.")
+    rates: list[CommitPassRate] = Field(
+        default=[], description="Its last 14 nightly commits with complete results, oldest first."
+    )
+
+    @property
+    def chart(self) -> Markup:
+        """Return its pass rate by commit as a small chart; empty with fewer than two commits."""
+        return pass_rate_line([rate.passed / max(1, rate.passed + rate.failed) for rate in self.rates])
 
 
 class BranchOverview(BaseModel, extra="forbid"):
@@ -334,6 +353,15 @@ def _target(
                 since_at=datetime.fromtimestamp(failure.since_at, UTC),
             )
             for failure in (now.failures[:most_failures] if now else ())
+        ],
+        rates=[
+            CommitPassRate(
+                sha=rate.sha,
+                committed_at=datetime.fromtimestamp(rate.committed_at, UTC),
+                passed=rate.passed,
+                failed=rate.failed,
+            )
+            for rate in (now.rates if now else ())
         ],
     )
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, Field
 
 from bot.core.events import locks_of
 from bot.core.patterns import Pattern
+from bot.core.utc import moment_or_none
 from bot.effects.checks import CHECK_RUN
 from bot.effects.section_state import SECTION, SECTION_EVENT, SectionEvent
 from bot.engine.jobs.journal import FAILED
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
 DELIVERIES = 50
 """Deliveries on one page; those that needed no action count too, although the page hides them."""
+MOST_OF_HEAD = 100
+"""Deliveries about the head that one page reads."""
 MOST_COMMANDS = 20
 """The most commands that the page lists; the deliveries below have them all."""
 LARGEST_NUMBER = 2**31 - 1
@@ -85,7 +88,7 @@ def pull_page(parts: DashboardParts) -> Page:
             raise LookupError(request.repository)
         head = await head_of(parts.records, repository_id, number)
         sections = await parts.records.under(SECTION, repository_id, number)
-        records = await _deliveries(parts.journal, repository_id, number, head, sections, query.before)
+        records = await _deliveries(parts.journal, repository_id, number, sections, query.before)
         if head is None and not records:
             raise LookupError(str(number))
         sha = head.sha if head else ""
@@ -95,8 +98,10 @@ def pull_page(parts: DashboardParts) -> Page:
         github = f"{parts.github}/{request.repository}"
         teller = StoryTeller(parts.redact, github, parts.titles)
         older = records[-1].job.job_id if len(records) == DELIVERIES else None
-        records = [record for record in records if _has_part(record)]
-        told = sorted({record.guid: record for record in (*records, *about_jobs)}.values(), key=_age, reverse=True)
+        of_head = await _deliveries_of_head(parts.journal, repository_id, sha, query.before, older) if sha else []
+        told = sorted(
+            {record.guid: record for record in (*records, *of_head, *about_jobs)}.values(), key=_age, reverse=True
+        )
         stories = await request.pages.run(lambda: [teller.delivery(record) for record in told])
         commands = [line for record in records for line in teller.commands(record)]
         ignored = await ignored_failures_of(parts.records, repository_id, number)
@@ -136,7 +141,7 @@ def pull_page(parts: DashboardParts) -> Page:
             more_device_tests=len(all_jobs) - len(jobs),
             check_runs=check_runs,
             ignored_failures=ignored_lines(ignored),
-            reminded_at=reminded.at,
+            reminded_at=moment_or_none(reminded.at),
             sections=_sections(sections, sha),
             commands=list(listed_commands),
             deliveries=listed,
@@ -162,29 +167,33 @@ async def _deliveries(
     journal: Journal,
     repository_id: int,
     number: int,
-    head: PullHead | None,
     sections: Mapping[str, SectionState],
     before_job: int | None,
 ) -> list[DeliveryRecord]:
-    """Return the newest deliveries about a pull request, its groups in the merge queue, its sections and its head.
+    """Return the newest deliveries about a pull request, its groups in the merge queue and its sections.
 
     They have different locks, so that nothing else of the pull request delays its merge, for example.
     """
     section_locks = [
         SECTION_EVENT.lock(repository_id, SectionEvent(section, number, "", {})) for section in sorted(sections)
     ]
-    # Most events about a commit are those of CI, in which the bot has nothing to do.
-    of_head = [f"sha:{repository_id}:{head.sha}"] if head is not None else []
-    locks = (*locks_of(repository_id, number), *section_locks)
-    return await journal.of_locks(locks, DELIVERIES, before_job, accepted=of_head)
+    return await journal.of_locks((*locks_of(repository_id, number), *section_locks), DELIVERIES, before_job)
+
+
+async def _deliveries_of_head(
+    journal: Journal, repository_id: int, sha: str, before_job: int | None, after_job: int | None
+) -> list[DeliveryRecord]:
+    """Return the deliveries about a commit from which something followed, among the newest between two jobs.
+
+    Most events about a commit are those of CI, in which the bot has nothing to do. So they have a limit of their own:
+    they would fill the page.
+    """
+    newest = await journal.of_locks((), MOST_OF_HEAD, before_job, accepted=[f"sha:{repository_id}:{sha}"])
+    return [record for record in newest if record.job.job_id > (after_job or 0) and _has_part(record)]
 
 
 def _has_part(record: DeliveryRecord) -> bool:
-    """Return whether a delivery is part of the story: not an event about the commit from which nothing followed."""
-    is_of_commit = bool(record.lock) and str(record.lock).startswith("sha:")
-    return (
-        not is_of_commit or not record.settled or record.state == FAILED or any(plan.effects for plan in record.plans)
-    )
+    return not record.settled or record.state == FAILED or any(plan.effects for plan in record.plans)
 
 
 def _age(record: DeliveryRecord) -> int:
@@ -201,7 +210,7 @@ def _head(head: PullHead) -> KnownHead:
         title=head.title,
         author=head.author,
         merged_by=head.merged_by if merged else "",
-        merged_at=_moment(head.merged_at),
+        merged_at=moment_or_none(head.merged_at),
     )
 
 
@@ -255,7 +264,7 @@ def _merge(pending: PendingMerge, stories: Sequence[DeliveryStory], commands: Se
         base=pending.base,
         by=pending.by.login,
         url=pending.url,
-        asked_at=_moment(pending.asked_at),
+        asked_at=moment_or_none(pending.asked_at),
         queued=pending.queued,
         why=without_links(next(filter(None, (*merge_plans, *answers)), "")),
     )
@@ -273,7 +282,3 @@ def _approve_command(parts: DashboardParts, jobs: Sequence[DeviceJob], sha: str)
     """Return the command that approves the tests of the head; empty if none waits for an approval."""
     waits = any(job.sha == sha and job.state is DeviceJobState.WAITING for job in jobs)
     return approve_command(parts, sha) if waits else ""
-
-
-def _moment(text: str) -> Any:
-    return datetime.fromisoformat(text).astimezone(UTC) if text else None

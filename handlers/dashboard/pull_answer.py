@@ -91,7 +91,8 @@ def _pending(facts: AnswerFacts) -> Iterator[AnswerPart]:
     tests = facts.open_tests
     for test in tests[:MOST_NAMED]:
         yield AnswerPart(text=texts.TEST_PENDING.format(target=test.target), href=f"#{TESTS_ID}")
-        yield AnswerPart(text=texts.TEST_STATE.format(words=_plain(test.words)))
+        waits = test.state == DeviceJobState.WAITING
+        yield AnswerPart(text=texts.TEST_WAITS if waits else texts.TEST_STATE.format(words=_plain(test.words)))
     if (more := len(tests) - MOST_NAMED) > 0:
         yield AnswerPart(text=texts.MORE_TESTS.format(count=more))
     for results in facts.awaited[:MOST_NAMED]:
@@ -146,6 +147,6 @@ def _run(facts: AnswerFacts, results: TargetResults) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a sentence of Markdown as plain text in one line, without the dot at its end."""
+    """Return sentences of Markdown as plain text in one line, without the dot at the end."""
     lines = [line.removeprefix("- ").strip() for line in text.replace("`", "").splitlines()]
-    return " ".join(filter(None, lines)).rstrip()
+    return " ".join(filter(None, lines)).rstrip(" .")

@@ -60,9 +60,13 @@ class TargetResults(BaseModel, extra="forbid"):
     title: str = Field(description="The title of the check run.")
     conclusion: str = Field(description="The conclusion of the check run: success or neutral.")
     passed: int
-    failed: int
+    failed: int = Field(description="All failures: of a failed test that nobody ignores, exactly one count below.")
     skipped: int
     new_failures: int = Field(description="New failures that nobody ignores.")
+    still_failing: int
+    unjudged: int = Field(description="Failures of suites that have nothing to compare with.")
+    known_flaky: int
+    quarantined: int
     ignored: int = Field(description="New failures that somebody ignores for this pull request.")
     complete: bool = Field(description="Whether everything that was announced has arrived.")
     failures: list[NewlyFailingTest] = Field(description="Some of the new failures.")
@@ -98,7 +102,7 @@ class IgnoredLine(BaseModel, extra="forbid"):
 
     target: str
     by: str
-    at: str = Field(description="In ISO 8601.")
+    at: datetime | None
     sha: str = Field(description="The commit whose check run had the button.")
     tests: int
 
@@ -120,7 +124,7 @@ class PullPage(BaseModel, extra="forbid"):
     more_device_tests: int = Field(description="Tests on devices that are not listed.")
     check_runs: list[CheckRunLine]
     ignored_failures: list[IgnoredLine]
-    reminded_at: str = Field(description="When the bot last reminded people, in ISO 8601; empty if it never did.")
+    reminded_at: datetime | None = Field(description="When the bot last reminded people; null if it never did.")
     sections: list[StickySection] = Field(description="What the bot's comment says about commits now.")
     commands: list[ListedCommand] = Field(description="The commands that people can give there, and who may use each.")
     deliveries: list[DeliveryStory]

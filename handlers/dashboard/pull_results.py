@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
 
+from bot.core.utc import moment_or_none
 from bot.github.check_runs import SUCCESS
+from bot.results.compare.failure_class import FailureClass
 from bot.results.compare.quarantine import quarantine_at
 from bot.results.report import sentences
 from bot.results.report.baseline import compared_suites
@@ -46,7 +48,9 @@ async def ignored_failures_of(records: Records, repository_id: int, number: int)
 def ignored_lines(ignored: IgnoredByTarget) -> list[IgnoredLine]:
     """Describe what people ignore for a pull request, by target."""
     return [
-        IgnoredLine(target=key.replace(":", "/", 1), by=item.by, at=item.at, sha=item.sha, tests=len(item.tests))
+        IgnoredLine(
+            target=key.replace(":", "/", 1), by=item.by, at=moment_or_none(item.at), sha=item.sha, tests=len(item.tests)
+        )
         for key, item in sorted(ignored.items())
     ]
 
@@ -68,6 +72,7 @@ class HeadResults:
         settings, results = self._parts.config.repository(repository), self._parts.results.running_in(request.pages.run)
         if settings is None or settings.of(LAB_RESULTS) is None:
             return [], 0
+        settings = await self._parts.in_force(repository, settings)
         moment = self._parts.moment()
         revisions = await request.pages.look_up(self._parts.results.store.read, revisions_of, [repository])
         key = (repository, number, sha, *revisions, moment, *((name, ignored[name]) for name in sorted(ignored)))
@@ -112,6 +117,10 @@ def _row(findings: Findings) -> TargetResults:
         failed=sum(count.failed + count.errored for count in counts),
         skipped=sum(count.skipped for count in counts),
         new_failures=len(findings.new_failures),
+        still_failing=findings.count(FailureClass.STILL_FAILING),
+        unjudged=findings.unjudged,
+        known_flaky=findings.count(FailureClass.KNOWN_FLAKY),
+        quarantined=findings.count(FailureClass.QUARANTINED),
         ignored=findings.ignored_failures,
         complete=findings.state.complete,
         failures=[

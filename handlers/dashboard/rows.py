@@ -9,12 +9,15 @@ import threading
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from functools import cache
 from itertools import product
 
 from cachetools import LRUCache
+from markupsafe import Markup
 from nightjar_formats.columns import STATUS_BYTES, at
+from nightjar_formats.model import Claims
 from pydantic import BaseModel, Field
 
 from bot.results.store.grid.grid import Grid, GridPoint
@@ -38,6 +41,7 @@ from handlers.dashboard.cells import (
     state_of_test,
     test_cell,
 )
+from handlers.dashboard.chart import duration_line, pass_rate_line
 
 MOST_ROWS = 100
 """The most rows that a page lists for a suite, or for a search; the page counts the rest."""
@@ -79,6 +83,21 @@ class GridRow(BaseModel, extra="forbid"):
         description="The common beginning of the IDs of the row's tests; the whole ID if the row is one test."
     )
     cells: list[GridCell]
+    seconds: list[float | None] = Field(
+        default=[],
+        description="How long the run of each commit took, by the lab's clock; only on rows of targets and suites.",
+    )
+
+    @property
+    def charts(self) -> Markup:
+        """Return its pass rate and its duration by commit as small charts, oldest first; empty on other rows."""
+        if self.kind not in (RowKind.TARGET, RowKind.SUITE):
+            return Markup("")
+        rates = [
+            cell.passed / (cell.passed + cell.failed) if cell.passed + cell.failed else None
+            for cell in reversed(self.cells)
+        ]
+        return pass_rate_line(rates) + duration_line(self.seconds[::-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +273,12 @@ class _Rows:
             joined_cell([cells_of_suite[column] for cells_of_suite in suite_cells]) if lines else nothing
             for column in range(len(self._grid.commits))
         ]
-        return GridRow(kind=RowKind.TARGET, name=target, target=target, suite="", folder="", cells=cells)
+        # A commit without one of the suites that have times would look faster than it was.
+        timed = [seconds for line in lines if any(seconds := self._seconds(line))]
+        seconds = [None if None in column else sum(filter(None, column)) for column in zip(*timed, strict=True)]
+        return GridRow(
+            kind=RowKind.TARGET, name=target, target=target, suite="", folder="", cells=cells, seconds=seconds
+        )
 
     def suite(self, line: GridLine) -> GridRow:
         """Return the row of a suite on one target."""
@@ -262,8 +286,17 @@ class _Rows:
             line, lambda point: counted_cell(point, point.counts or count_cell(point.previous, point.column))
         )
         return GridRow(
-            kind=RowKind.SUITE, name=line.name, target=line.target.full_name, suite=line.name, folder="", cells=cells
+            kind=RowKind.SUITE,
+            name=line.name,
+            target=line.target.full_name,
+            suite=line.name,
+            folder="",
+            cells=cells,
+            seconds=self._seconds(line),
         )
+
+    def _seconds(self, line: GridLine) -> list[float | None]:
+        return [run_seconds(point.run.claims) if point else None for point in self._points(line)]
 
     def folders(self, folder: str, first_row: int, folders: Folders) -> ListedRows:
         """Return the rows below a folder of one suite, from `first_row` on: folders and files first, then tests."""
@@ -317,6 +350,14 @@ class _Rows:
     def _empty_cell(self, line: GridLine, column: int) -> GridCell:
         committed_at = self._grid.commits[column][0]
         return no_cell(line, committed_at, self._now, expected=line.target.full_name in self._configured)
+
+
+def run_seconds(claims: Claims | None) -> float | None:
+    """Return how long a run took by the lab's clock; None if its manifest does not say."""
+    if claims is None or not (claims.started_at and claims.finished_at):
+        return None
+    started, finished = map(datetime.fromisoformat, (claims.started_at, claims.finished_at))
+    return max(0.0, (finished - started).total_seconds())
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -18,11 +18,13 @@ from bot.results.compare.quarantine import quarantine_at
 from bot.results.report import sentences
 from bot.results.report.baseline import compared_suites
 from bot.results.report.findings import ComparedSuite, Findings, NewFailure
-from bot.results.report.reproduce import command
+from bot.results.report.reproduce import command, template_of
+from bot.results.report.tables import listed_failures
 from bot.results.state import Run, RunState, SuiteState, TargetState
 from bot.results.store.commit import commit_state
+from bot.results.store.failures.contexts import ContextQuery, failure_contexts
 from bot.results.store.history.health import unreliable_suites
-from bot.results.store.lists.commits_with_results import runs_of_commit
+from bot.results.store.lists.commits_with_results import commit_times, runs_of_commit
 from bot.results.store.lists.run_lists import run_with_artifacts
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
@@ -34,8 +36,14 @@ from handlers.dashboard.wiring import DashboardParts
 from handlers.results.config import QUARANTINE, RENAMES, labs_of
 
 if TYPE_CHECKING:
-    from bot.config.model import RepositoryConfig
+    import sqlalchemy as sa
 
+    from bot.config.model import RepositoryConfig
+    from bot.core.aliases import Aliases
+    from bot.results.compare.context import FailureContext
+
+MOST_SUITES = 4
+"""The most suites with failures for which the page says since when they fail: each costs a few statements."""
 MOST_CLAIMS = 50
 """The most entries of an environment that the page shows."""
 LONGEST_CLAIM = 500
@@ -155,7 +163,9 @@ def run_page(parts: DashboardParts) -> Page:
         compared = await compared_suites(results, None, name, state, settings.of(RENAMES).aliases)
         findings = _findings(settings, key.about, state, compared, parts.moment())
         findings = replace(findings, unreliable=await results.read(unreliable_suites, key.about, key.sha))
-        page = await request.pages.run(_page_of, run, runs, findings)
+        queries = await request.pages.run(_context_queries, findings)
+        contexts, times = await results.read(_read_contexts, key, queries, settings.of(RENAMES).aliases)
+        page = await request.pages.run(_page_of, run, runs, replace(findings, contexts=contexts), times)
         page.files = seen_artifacts(run, entries, lab_results, parts.moment()) if entries else None
         return page
 
@@ -176,15 +186,39 @@ def _findings(
 ) -> Findings:
     quarantine, ended = quarantine_at(settings.of(QUARANTINE), target, moment)
     lab = labs_of(settings).get(target.lab)
-    reproduce = (lab.reproduce if lab else None) or ""
-    return Findings(state, compared, reproduce=reproduce, quarantine=quarantine, ended=ended)
+    return Findings(
+        state,
+        compared,
+        reproduce=(lab.reproduce if lab else None) or "",
+        reproduce_suites=lab.reproduce_suites if lab else {},
+        quarantine=quarantine,
+        ended=ended,
+    )
 
 
-def _page_of(run: Run, runs_of_commit: Sequence[Run], findings: Findings) -> RunDetails:
+def _context_queries(findings: Findings) -> dict[str, ContextQuery]:
+    """Return the failures whose contexts the page shows, by suite: those that a check run lists, of a few suites."""
+    queries = {}
+    for suite, tests in list(listed_failures(findings).items())[:MOST_SUITES]:
+        baseline = findings.compared[suite].baseline
+        queries[suite] = ContextQuery(baseline.sha if baseline else "", tests)
+    return queries
+
+
+def _read_contexts(
+    connection: sa.Connection, key: RunKey, queries: Mapping[str, ContextQuery], aliases: Aliases
+) -> tuple[dict[tuple[str, str], FailureContext], dict[str, float]]:
+    """Return the contexts of failures, and the times of the commits since which they fail."""
+    contexts = failure_contexts(connection, key.about, key.sha, queries, aliases)
+    shas = {context.since for context in contexts.values() if context.since}
+    return contexts, commit_times(connection, key.about, shas)
+
+
+def _page_of(run: Run, runs_of_commit: Sequence[Run], findings: Findings, times: Mapping[str, float]) -> RunDetails:
     """Return the page; it blocks, because it reads the outputs of failures from the store."""
     key, state = run.key, findings.state
     admission = run.admission
-    grouped = causes_of(findings, lambda failure: _command(findings, failure))
+    grouped = causes_of(findings, lambda failure: _command(findings, failure), times)
     return RunDetails(
         lab=key.lab,
         target=key.target,
@@ -236,7 +270,8 @@ def _suite(suite: SuiteState, compared: ComparedSuite, findings: Findings) -> Su
 
 def _command(findings: Findings, failure: NewFailure) -> str:
     target = findings.state.target
-    return command(findings.reproduce, failure, target.target, findings.state.sha) if findings.reproduce else ""
+    template = template_of(findings, failure)
+    return command(template, failure, target.target, findings.state.sha) if template else ""
 
 
 def _summarize_run(run: Run) -> SeenRun:

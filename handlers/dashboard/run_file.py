@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from aiohttp import hdrs, web
@@ -11,6 +11,7 @@ from nightjar_formats.model import BAD, FILE_NAME
 from nightjar_formats.runs.artifacts import READABLE, TEXT
 from pydantic import BaseModel, Field, StringConstraints
 
+from bot.aws.client import in_thread
 from bot.core.errors import TryAgain
 from bot.core.page_paths import query
 from bot.core.untrusted.limits import OverLimit
@@ -26,7 +27,7 @@ from bot.web.sign_in.viewers import keep_private
 from handlers.dashboard import texts
 from handlers.dashboard.artifacts import (
     ArtifactReader,
-    FoundArtifact,
+    RunArtifact,
     SeenArtifact,
     download_type,
     seen_artifact,
@@ -134,16 +135,16 @@ class RunFileRoutes:
         ]
 
     async def _load(self, request: PageRequest) -> RunFilePage:
-        found = await self._reader.find(request)
-        file = seen_artifact(found.entry, found.run.key)
+        artifact = await self._reader.find(request)
+        file = seen_artifact(artifact.entry, artifact.run.key)
         if file.media_type not in READABLE:
-            return _page_of(found, file, LogText([], 1, 0, [], ""), [])
-        tests = await request.pages.run(self._failing_tests, found)
-        async with self._reader.fetched(found) as stored:
+            return _page_of(artifact, file, LogText([], 1, 0, [], ""), [])
+        tests = await request.pages.run(self._failing_tests, artifact)
+        async with self._reader.fetched(artifact) as stored:
             try:
                 text = await self._parts.results.pool.run(
                     # One owner never gets all processes, so results that arrive are not kept waiting.
-                    Owner(found.run.key.repository.lower(), "files"),
+                    Owner(artifact.run.key.repository.lower(), "files"),
                     self._parts.results.pool.limits.log,
                     read_log,
                     file.name,
@@ -154,11 +155,11 @@ class RunFileRoutes:
                 )
             except OverLimit as error:
                 text = LogText([], 1, 0, [], texts.FILE_COST.format(name=file.name, why=error))
-        return _page_of(found, file, text, tests)
+        return _page_of(artifact, file, text, tests, request.query.test)
 
-    def _failing_tests(self, found: FoundArtifact) -> list[str]:
+    def _failing_tests(self, artifact: RunArtifact) -> list[str]:
         """Return the failing tests of the suite of a run at its commit; it blocks."""
-        key, claims = found.run.key, found.run.claims
+        key, claims = artifact.run.key, artifact.run.claims
         seen = self._parts.results.store.read(seen_tests, key.about, claims.suite, key.sha) if claims else {}
         return sorted(test for test, outcome in seen.items() if outcome.status in BAD)[:MOST_TESTS]
 
@@ -167,8 +168,8 @@ class RunFileRoutes:
         pages.admit(request)
         no_query = read_query(NoQuery, request)
         path = {name: text for name, text in request.match_info.items() if name not in ("owner", "repo")}
-        found = await loaded(self._reader.find, PageRequest(repository_of(request), path, no_query, pages, request))
-        entry = found.entry
+        artifact = await loaded(self._reader.find, PageRequest(repository_of(request), path, no_query, pages, request))
+        entry = artifact.entry
         headers = {
             **FILE_HEADERS,
             "Content-Disposition": f'attachment; filename="{entry.name}"',
@@ -185,9 +186,9 @@ class RunFileRoutes:
         if request.method == hdrs.METH_HEAD:
             return response
         try:
-            async with self._reader.fetched(found) as file:
+            async with self._reader.fetched(artifact) as file:
                 await response.prepare(request)
-                while chunk := await asyncio.to_thread(file.read, CHUNK):
+                while chunk := await in_thread(partial(file.read, CHUNK)):
                     await response.write(chunk)
                 await response.write_eof()
         except TryAgain as error:
@@ -197,16 +198,18 @@ class RunFileRoutes:
         return response
 
 
-def _page_of(found: FoundArtifact, file: SeenArtifact, text: LogText, tests: Sequence[str]) -> RunFilePage:
-    run = found.run.key
+def _page_of(
+    artifact: RunArtifact, file: SeenArtifact, text: LogText, tests: Sequence[str], test: str = ""
+) -> RunFilePage:
+    run = artifact.run.key
     tests_of_line: dict[int, list[str]] = {}
     first_line: dict[str, int] = {}
     for mention in text.mentions:
         tests_of_line.setdefault(mention.line, []).append(mention.test)
         first_line.setdefault(mention.test, mention.line)
-    last = text.first + len(text.lines) - 1
+    last_line = text.first + len(text.lines) - 1
     return RunFilePage(
-        answer=_answer(file, text, tests, first_line),
+        answer=[*_answer(file, text, tests, first_line), *_answer_about(test, first_line)],
         lab=run.lab,
         target=run.target,
         sha=run.sha,
@@ -218,11 +221,16 @@ def _page_of(found: FoundArtifact, file: SeenArtifact, text: LogText, tests: Seq
         ],
         total_lines=text.total,
         previous=text.first - PAGE_LINES if text.first > PAGE_LINES else None,
-        next=last + 1 if last < text.total else None,
+        next=last_line + 1 if last_line < text.total else None,
         named=[NamedTest(test=test, line=line) for test, line in first_line.items()],
         unnamed=len(tests) - len(first_line),
         stopped=text.stopped,
     )
+
+
+def _answer_about(test: str, first_line: Mapping[str, int]) -> list[AnswerPart]:
+    """Return the sentence about the test that a reader asks for, if the file does not name it."""
+    return [AnswerPart(text=texts.NOT_NAMED.format(test=test))] if test and test not in first_line else []
 
 
 def _answer(file: SeenArtifact, text: LogText, tests: Sequence[str], first_line: Mapping[str, int]) -> list[AnswerPart]:
@@ -235,6 +243,6 @@ def _answer(file: SeenArtifact, text: LogText, tests: Sequence[str], first_line:
     if not first_line:
         return [lines, AnswerPart(text=texts.NAMES_NO_TEST.format(tests=counted(len(tests), "failing test")))]
     line = min(first_line.values())
-    said = texts.NAMES_TESTS.format(named=len(first_line), tests=counted(len(tests), "failing test"))
+    counts = texts.NAMES_TESTS.format(named=len(first_line), tests=counted(len(tests), "failing test"))
     place = AnswerPart(text=texts.IN_LINE.format(line=line), href=f"{file.page}{query({'line': line})}#L{line}")
-    return [lines, AnswerPart(text=said), place, AnswerPart(text=".")]
+    return [lines, AnswerPart(text=counts), place, AnswerPart(text=".")]

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated
 import sqlalchemy as sa
 from pydantic import BaseModel, Field, StringConstraints
 
-from bot.core.page_paths import history_path, lab_path, pull_path, view_path
+from bot.core.page_paths import commit_path, history_path, lab_path, pull_path, view_path
 from bot.core.patterns import Pattern
 from bot.github.pull_heads import HEAD, repository_ids
-from bot.results.store.lists.search import commits_with_prefix, names_with_text
+from bot.results.store.lists.search import commits_with_prefix, commits_with_title, names_with_text
 from bot.web.answers import AnswerPart
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
@@ -53,8 +53,8 @@ class SearchQuery(BaseModel, extra="forbid"):
 
     q: Annotated[str, StringConstraints(max_length=200)] | None = Field(
         default=None,
-        description="A part of the name of a test, target, lab or repository; the first digits of a commit (4 at "
-        "least); or the number of a pull request. Letter case does not matter.",
+        description="A part of the name of a test, target, lab or repository, or of the title of a commit; the "
+        "first digits of a commit (4 at least); or the number of a pull request. Letter case does not matter.",
     )
 
 
@@ -65,7 +65,9 @@ class SearchHit(BaseModel, extra="forbid"):
     repository: str
     name: str
     href: str = Field(description="The path of its page.")
-    committed_at: datetime | None = Field(default=None, description="When a commit was made; null for other kinds.")
+    title: str = Field(default="", description="The title of a commit; empty if it is not known, and for other kinds.")
+    author: str = Field(default="", description="The author of a commit; empty as for `title`.")
+    committed_at: datetime | None = Field(default=None, description="When a commit was made; null if not known.")
     pull_request: int | None = Field(default=None, description="The pull request of a commit; null if there is none.")
 
 
@@ -157,6 +159,8 @@ def _stored_matches(
 ) -> tuple[list[CommitMatch], TestMatches]:
     is_sha = _DIGITS.fullmatch(text) is not None
     commits = commits_with_prefix(connection, repositories, text.lower(), texts.MOST_HITS + 1) if is_sha else []
+    if not commits:
+        commits = commits_with_title(connection, repositories, text.lower(), texts.MOST_HITS + 1)
     return commits, names_with_text(connection, repositories, text.lower(), texts.MOST_HITS + 1)
 
 
@@ -169,8 +173,10 @@ def _commit_hit(commit: CommitMatch) -> SearchHit:
         kind=HitKind.COMMIT,
         repository=commit.repository,
         name=commit.sha,
-        href=view_path(commit.repository, "compare", target=commit.target, head=commit.sha),
-        committed_at=datetime.fromtimestamp(commit.committed_at, UTC),
+        href=commit_path(commit.repository, commit.sha),
+        title=commit.title,
+        author=commit.author,
+        committed_at=datetime.fromtimestamp(commit.committed_at, UTC) if commit.committed_at is not None else None,
         pull_request=commit.pull_request,
     )
 

@@ -22,6 +22,7 @@ from bot.core.redaction import cut
 from bot.engine.jobs.journal import DONE, FAILED, WAITING, WORKING, PlanStage
 from bot.engine.jobs.notes import APPLIED, REFUSED, ROUTED
 from bot.github.addresses import stored_page
+from bot.web.page_filters import counted
 from bot.web.texts import page_words
 from handlers.dashboard import texts
 
@@ -136,7 +137,7 @@ class StoryTeller:
         conclusion = next((plan for plan in reversed(plans) if plan.basis), None)
         results = _results(conclusion.basis) if conclusion is not None else None
         received_at = datetime.fromtimestamp(record.received_at, UTC)
-        if conclusion is None or results is None:
+        if conclusion is None:
             plan = plans[-1]
             if plan.job.state == DONE and not plan.effects:
                 return []
@@ -144,6 +145,8 @@ class StoryTeller:
             state = REFUSED if plan.job.state == DONE else plan.job.state
             reason = self._reason(plan.job, record.guid) or texts.COMMAND_STATES.get(state, "")
             return [CommandLine(command="", by="", at=received_at, url="", state=state, result=reason)]
+        if results is None:
+            return []
         effects = {effect.target: effect for plan in plans if plan is not conclusion for effect in plan.effects}
         url = results.url if results.url.startswith(f"{self.repository}/") else ""
         lines = []
@@ -209,7 +212,7 @@ class StoryTeller:
         if job.state in (FAILED, REFUSED):
             return self._text(job.message, LONGEST_REASON) or texts.STEP_FAILED.format(guid=guid)
         if job.state in NOT_ENDED:
-            return texts.STEP_RETRIED.format(count=job.attempts) if job.attempts else ""
+            return texts.STEP_RETRIED.format(times=counted(job.attempts, "time")) if job.attempts else ""
         return without_links(self._text(job.text, LONGEST_REASON))
 
     def _text(self, text: str, most: int) -> str:

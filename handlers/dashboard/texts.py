@@ -30,6 +30,8 @@ LEGEND = {
 }
 """What each cell means, below a grid."""
 NEW = "{count:,} new {failures}"
+NEW_OF_FAILING = "{new} of {failing}"
+"""What the cell of a grid shows if some of its failures are not new."""
 FAILED = "{count:,} failed"
 KNOWN = "{count:,} known {failures}"
 FLAKY = "{count:,} flaky"
@@ -41,6 +43,7 @@ FILE_LINES = "{name} has {lines}; "
 NO_TEST_FAILED = "no test of its suite failed."
 NAMES_NO_TEST = "it names none of the {tests}."
 NAMES_TESTS = "it names {named:,} of {tests}, the first "
+NOT_NAMED = " It does not name {test}."
 IN_LINE = "in line {line:,}"
 FILE_IMAGE = "{name} is an image of {bytes:,} bytes."
 FILE_EXPIRED = "{name} has expired: files of runs are shown for {period} (`results.keep_files` in app.yaml)."
@@ -78,11 +81,16 @@ def compact(count: int) -> str:
     return str(count)
 
 
+# -- small charts --
+
+RATES_OF_COMMITS = "Pass rate of {commits} nightly commits, oldest first: {lowest} to {highest}, newest {newest}"
+SECONDS_OF_COMMITS = "Run time of {commits} nightly commits, oldest first: {shortest} to {longest}, newest {newest}"
+
 # -- comparing two commits --
 
 AMBIGUOUS_COMMIT = "More than one commit with results begins with {digits}. Give more digits of the SHA."
 BAD_SHA = "This is not the SHA of a commit: give 7 to 40 hexadecimal digits."
-COMMIT_WITHOUT_RESULTS = "There are no results for {sha} on {target}. Choose a commit that its lab tested."
+COMMIT_WITHOUT_RESULTS = "There are no results for {sha} on {target}. The newest commits with results: {newest}."
 NO_RESULTS_AT_HEAD = "It has no results at the head."
 NO_RESULTS_AT_BASE = "It has no results at the base, so there is nothing to compare with."
 INCOMPLETE_AT_HEAD = "Its results at the head are incomplete, so nothing counts as removed."
@@ -94,7 +102,7 @@ UNSEARCHED = "Too many names changed to search for renamed tests: each counts as
 
 BAD_NUMBER = "This is not the number of a pull request."
 STEP_FAILED = "This failed. Operators can find the reason in the log under delivery {guid}."
-STEP_RETRIED = "tried {count} times; the bot will try again"
+STEP_RETRIED = "tried {times}; the bot will try again"
 OTHER_EVENT = "Something happened on GitHub"
 COMMAND_STATES = {
     "waiting": "the bot has not read it yet",
@@ -127,11 +135,11 @@ HEAD_UNKNOWN = "No webhook has named the head of this pull request yet."
 MERGE_QUEUED = "The merge that {login} requested is in the merge queue of {base}. "
 MERGE_WAITS, MERGE_WAITS_FOR = (
     "The merge that {login} requested is pending. ",
-    "The merge that {login} requested is pending: {why} ",
+    "The merge that {login} requested is pending: {why}. ",
 )
 BOT_WORKS = "The bot is still working on {count}. "
 TEST_PENDING = "{target}"
-TEST_STATE = ": {words}. "
+TEST_STATE, TEST_WAITS = ": {words}. ", ": waiting for an approval. "
 MORE_TESTS = "{count} more device tests are pending. "
 RESULTS_AWAITED = " is still sending results. "
 NEW_FAILURES, ON_TARGETS = "{failures}", " on {bad} of {count}. "

@@ -11,12 +11,15 @@ from pydantic import BaseModel, Field
 from bot.engine.jobs.journal import FAILED, PlanStage
 from bot.engine.upkeep import DONE_DAYS, FAILED_DAYS
 from bot.github.addresses import NO_PAGE, stored_page
+from bot.web.answers import AnswerPart
 from bot.web.csv_tables import CsvTable
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
 from bot.web.texts import page_words
+from handlers.operate.attention import MOST_FAILURES, OperatorMatter, attention_of, operator_answer
 from handlers.operate.records import replays_asked
 from handlers.operate.search import MOST_READ, SHOWN, DeliverySearch, find_deliveries
+from handlers.operate.state import read_facts
 
 if TYPE_CHECKING:
     from bot.engine.jobs.journal import DeliveryRecord, JobState
@@ -60,8 +63,10 @@ class OperateDelivery(BaseModel, extra="forbid"):
 
 
 class OperatePage(BaseModel, extra="forbid"):
-    """Deliveries that match, newest first."""
+    """What needs a person, then deliveries that match, newest first."""
 
+    answer: list[AnswerPart]
+    attention: list[OperatorMatter] = Field(description="What needs a person, the most urgent first.")
     deliveries: list[OperateDelivery]
     older: int | None = Field(description="The `before` of the next page; null on the last one.")
     failed: bool = Field(description="Whether any stored delivery has failed.")
@@ -113,8 +118,11 @@ def deliveries_page(parts: OperateParts) -> Page:
         search = DeliverySearch(query.repo, query.pr, query.event, query.state, query.q, query.all)
         most = MOST_READ if request.as_csv else SHOWN
         page = await find_deliveries(parts.journal, parts.records, search, query.before, most)
-        failed, _ = await parts.journal.failures(1)
+        failed, _ = await parts.journal.failures(MOST_FAILURES)
+        matters = [] if request.as_csv else attention_of(await read_facts(parts, failed))
         return OperatePage(
+            answer=operator_answer(matters),
+            attention=matters,
             deliveries=[_row(parts, record) for record in page.records],
             older=page.older,
             failed=bool(failed),

@@ -6,6 +6,8 @@ The person is stored before the replay begins, so that every replay has a name e
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -18,7 +20,7 @@ from bot.web.pages import PAGES
 from bot.web.problems import Problem
 from bot.web.sign_in.viewers import Viewer
 from bot.web.texts import NO_PAGE
-from handlers.operate.deliveries import GUID_PART
+from handlers.operate.deliveries import GUID_PART, read_delivery
 from handlers.operate.records import note_replay
 from handlers.operate.texts import CANNOT_PLAN
 
@@ -28,7 +30,29 @@ if TYPE_CHECKING:
 LONGEST_PLAN = 200_000
 """The most characters of each text of a plan that the page shows."""
 
+LONGEST_TARGET = 500
+
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRow:
+    """An effect of a plan; `is_last` if it follows from the outcomes of the others. `fields` is JSON."""
+
+    kind: str
+    target: str
+    fields: str
+    is_last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDescription:
+    """The plan of a handler, and why it is so; `error` if it could not be made. Without handler: why there is none."""
+
+    handler: str
+    why: str
+    error: str
+    rows: list[PlannedRow]
 
 
 def replay_operations(parts: OperateParts) -> list[Operation]:
@@ -58,7 +82,9 @@ def replay_operations(parts: OperateParts) -> list[Operation]:
         except TryAgain as error:
             raise Problem(503, CANNOT_PLAN, headers={"Retry-After": "30"}) from error
         return await request.app[PAGES].answer(
-            request, "operate_plan.html", {"guid": guid, "plan": _describe_plans(parts, plan)}
+            request,
+            "operate_plan.html",
+            {"guid": guid, "plan": _describe_plans(parts, plan), "replayable": await _is_replayable(parts, guid)},
         )
 
     moved = ResponseSchema("Redirects to the page of the delivery", media_type="text/html")
@@ -95,22 +121,35 @@ async def _check_button(parts: OperateParts, request: web.Request) -> tuple[View
     return viewer, guid
 
 
-def _describe_plans(parts: OperateParts, plan: dict[str, Any]) -> list[dict[str, str]]:
+async def _is_replayable(parts: OperateParts, guid: str) -> bool:
+    """Return whether the delivery can be replayed now."""
+    return (await read_delivery(parts, guid)).replayable
+
+
+def _describe_plans(parts: OperateParts, plan: dict[str, Any]) -> list[PlanDescription]:
     """Describe what each handler would do, in texts without secrets."""
-    descriptions = []
-    for handler_plan in plan["plans"]:
-        effects = {"effects": handler_plan.get("effects", []), "conclusion": handler_plan.get("conclusion")}
-        text = json.dumps(effects, indent=2, ensure_ascii=False, default=str)
-        descriptions.append(
-            {
-                "handler": handler_plan["handler"],
-                "why": parts.shown(handler_plan.get("why") or "", LONGEST_PLAN),
-                "error": parts.shown(handler_plan.get("error", ""), LONGEST_PLAN),
-                "effects": parts.shown(text, LONGEST_PLAN)
-                if handler_plan.get("effects") or handler_plan.get("conclusion")
-                else "",
-            }
+    descriptions = [
+        PlanDescription(
+            handler_plan["handler"],
+            parts.shown(handler_plan.get("why") or "", LONGEST_PLAN),
+            parts.shown(handler_plan.get("error", ""), LONGEST_PLAN),
+            [
+                *_rows(parts, handler_plan.get("effects") or (), is_last=False),
+                *_rows(parts, (handler_plan.get("conclusion") or {}).get("effects") or (), is_last=True),
+            ],
         )
-    return descriptions or [
-        {"handler": "", "why": parts.shown(plan["ignored"], LONGEST_PLAN), "error": "", "effects": ""}
+        for handler_plan in plan["plans"]
     ]
+    return descriptions or [PlanDescription("", parts.shown(plan["ignored"], LONGEST_PLAN), "", [])]
+
+
+def _rows(parts: OperateParts, effects: Iterable[dict[str, Any]], *, is_last: bool) -> Iterator[PlannedRow]:
+    for effect in effects:
+        fields = {name: value for name, value in effect.items() if name not in ("target", "kind") and value}
+        text = json.dumps(fields, indent=2, ensure_ascii=False, default=str) if fields else ""
+        yield PlannedRow(
+            effect["kind"],
+            parts.shown(effect["target"], LONGEST_TARGET),
+            parts.shown(text, LONGEST_PLAN),
+            is_last=is_last,
+        )

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
-from bot.timers.timers import timer_states
+from bot.core.health import CheckResult
+from bot.timers.timers import STOPPED, timer_states, timers_of
 from bot.web.page_routes import Page, PageRequest
+from handlers.operate import texts
+from handlers.operate.attention import LowQuota, OperatorFacts
 
 if TYPE_CHECKING:
+    from bot.core.metrics import LeftQuota
+    from bot.engine.jobs.journal import DeliveryRecord
     from handlers.operate.wiring import OperateParts
 
 LONGEST_REASON = 500
+MOST_NAMES = 5
+LOW = 0.1
+"""The rest of a quota, as a part of its limit, below which it is nearly used up."""
+LATE_SECONDS = 900.0
+"""Seconds after its scheduled time for which a timer that has not run is not yet late."""
 
 
 class OperateTimer(BaseModel, extra="forbid"):
@@ -40,10 +51,20 @@ class OperateQuota(BaseModel, extra="forbid"):
     """What is left of a quota of GitHub, according to the last answer that this process received."""
 
     installation: str = Field(description="The installation's ID, or `app` for the App itself.")
+    account: str = Field(description="The account on which the App is installed; empty if this process does not know.")
+    repositories: list[str] = Field(description="The account's repositories in app.yaml, at most five.")
     resource: str
     remaining: int
     limit: int
     reset_at: datetime
+
+
+class OperateCheck(BaseModel, extra="forbid"):
+    """The last result of a check of what the bot depends on, as `nightjar doctor` makes it."""
+
+    check: str
+    text: str
+    remedy: str = Field(description="What to do; empty if the check passes.")
 
 
 class OperateWorker(BaseModel, extra="forbid"):
@@ -66,6 +87,9 @@ class OperateState(BaseModel, extra="forbid"):
     workers: list[OperateWorker]
     quotas: list[OperateQuota]
     timers: list[OperateTimer]
+    checks: list[OperateCheck] = Field(
+        description="The last round of checks of this process, which repeats them every ten minutes."
+    )
 
 
 def state_page(parts: OperateParts) -> Page:
@@ -89,16 +113,18 @@ def state_page(parts: OperateParts) -> Page:
                 for worker in await parts.engine.workers()
             ],
             quotas=[
-                OperateQuota(
-                    installation=installation,
-                    resource=resource,
-                    remaining=quota.remaining,
-                    limit=quota.limit,
-                    reset_at=datetime.fromtimestamp(quota.reset, UTC),
-                )
+                _quota(parts, installation, resource, quota)
                 for (installation, resource), quota in sorted(parts.metrics.quotas.items())
             ],
             timers=await _timers(parts),
+            checks=[
+                OperateCheck(
+                    check=result.check,
+                    text=parts.shown(result.text, LONGEST_REASON),
+                    remedy=parts.shown(result.remedy, LONGEST_REASON),
+                )
+                for result in parts.checks()
+            ],
         )
 
     return Page(
@@ -108,6 +134,63 @@ def state_page(parts: OperateParts) -> Page:
         template="operate_state.html",
         model=OperateState,
         load=load,
+    )
+
+
+def _quota(parts: OperateParts, installation: str, resource: str, quota: LeftQuota) -> OperateQuota:
+    account = parts.installed.accounts.get(int(installation), "") if installation.isdecimal() else ""
+    names = [name for name in parts.config.repositories if account and name.lower().startswith(f"{account.lower()}/")]
+    return OperateQuota(
+        installation=installation,
+        account=account,
+        repositories=names[:MOST_NAMES],
+        resource=resource,
+        remaining=quota.remaining,
+        limit=quota.limit,
+        reset_at=datetime.fromtimestamp(quota.reset, UTC),
+    )
+
+
+async def read_facts(parts: OperateParts, failed: Sequence[DeliveryRecord]) -> OperatorFacts:
+    """Read what may need a person, with a constant number of statements; `failed` are the newest failed deliveries."""
+    moment = parts.clock()
+    states = await timer_states(parts.config, parts.records, parts.journal, moment, with_reasons=False)
+    scheduled = {(timer.repository, timer.name): timer.schedule.last_time(moment) for timer in timers_of(parts.config)}
+    workers = await parts.engine.workers()
+    quotas = [
+        _quota(parts, installation, resource, quota)
+        for (installation, resource), quota in sorted(parts.metrics.quotas.items())
+        if quota.remaining < quota.limit * LOW and quota.reset > moment
+    ]
+    return OperatorFacts(
+        problem=parts.engine.ready() or "",
+        config_problem=parts.shown(parts.newest_config.problem, LONGEST_REASON),
+        silent_workers=sum(worker.counts_as_dead for worker in workers) if workers else None,
+        failures=[parts.shown(record.reason, LONGEST_REASON) for record in failed],
+        timers=states,
+        late=[
+            state
+            for state in states
+            if state.outcome != STOPPED
+            and state.last_run is not None
+            and state.last_run < scheduled[state.repository, state.name] < moment - LATE_SECONDS
+        ],
+        checks=[
+            CheckResult(
+                result.check, parts.shown(result.text, LONGEST_REASON), parts.shown(result.remedy, LONGEST_REASON)
+            )
+            for result in parts.checks()
+        ],
+        low_quotas=[
+            LowQuota(
+                quota.account or texts.APP_ITSELF,
+                quota.resource,
+                quota.remaining,
+                quota.limit,
+                f"{quota.reset_at:%H:%M} UTC",
+            )
+            for quota in quotas
+        ],
     )
 
 

@@ -8,19 +8,23 @@ from typing import TYPE_CHECKING
 
 from bot.config.environment import SETTINGS
 from bot.config.newest import NEWEST_CONFIG
+from bot.core.health import CHECK_RESULTS
 from bot.core.metrics import METRICS
 from bot.core.recent_log import RECENT_LOG, RecentLog
 from bot.core.redaction import Redactor, cut
 from bot.engine.service import ENGINE
+from bot.github.repositories.installed import INSTALLED
 
 if TYPE_CHECKING:
     from bot.config import Config
     from bot.config.newest import NewestConfig
+    from bot.core.health import LastResults
     from bot.core.metrics import Metrics
     from bot.engine.jobs.journal import Journal
     from bot.engine.records import Records
     from bot.engine.service import Engine
     from bot.feature import Services
+    from bot.github.repositories.installed import InstalledRepositories
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,8 @@ class OperateParts:
     redact: Callable[[str], str]
     github: str
     """The address of GitHub's own pages."""
+    checks: LastResults
+    installed: InstalledRepositories
 
     @staticmethod
     def of(services: Services) -> OperateParts:
@@ -54,6 +60,8 @@ class OperateParts:
             services.now,
             Redactor(settings.secrets()).text,
             settings.github_url,
+            services.part(CHECK_RESULTS),
+            services.part(INSTALLED),
         )
 
     def shown(self, text: str, most: int) -> str:

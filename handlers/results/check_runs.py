@@ -251,6 +251,7 @@ async def _load_findings(
         files=files,
         contacts=lab.contacts,
         reproduce=lab.reproduce or "",
+        reproduce_suites=lab.reproduce_suites,
         ignored=ignored,
         over=request.is_over or deadline_passed(state, seconds(results.deadline), moment),
         quarantine=quarantine,

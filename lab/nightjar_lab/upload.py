@@ -78,8 +78,8 @@ def result_files(
     an artifact that is not accepted loses no results.
     """
     result = result_paths(folder)
-    others = result_paths(artifacts_folder) if artifacts_folder else ResultPaths()
-    left_out = [*result.left_out, *others.left_out]
+    artifact_paths = result_paths(artifacts_folder) if artifacts_folder else ResultPaths()
+    left_out = [*result.left_out, *artifact_paths.left_out]
     files = [(path, file_stat) for path, file_stat in result.files if not is_log(path.name)]
     if len(files) > MAX_FILES:
         raise UploadFailed(texts.TOO_MANY_FILES.format(most=MAX_FILES))
@@ -87,7 +87,7 @@ def result_files(
         if file_stat.st_size > most:
             raise UploadFailed(texts.TOO_LARGE.format(name=path.name, most=most))
     artifacts = []
-    for path, file_stat in (*(entry for entry in result.files if is_log(entry[0].name)), *others.files):
+    for path, file_stat in (*(entry for entry in result.files if is_log(entry[0].name)), *artifact_paths.files):
         if fault := _artifact_fault(path, file_stat, most):
             left_out.append(fault)
         else:

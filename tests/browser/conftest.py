@@ -16,6 +16,7 @@ import pytest_asyncio
 from axe_playwright_python.async_playwright import Axe  # type: ignore[import-untyped]
 from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright
 
+from tests.handlers.dashboard.nightly_runs import LOG, LOGGED, bucket_of
 from tests.handlers.dashboard.site import DashboardSite, dashboard_site
 from tests.running import ROOT
 
@@ -123,7 +124,8 @@ class Walk:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[DashboardSite]:
     """Return the dashboard of two weeks of nightly runs."""
-    async with dashboard_site(tmp_path_factory.mktemp("browser")) as running:
+    folder = tmp_path_factory.mktemp("browser")
+    async with dashboard_site(folder, bucket=bucket_of(folder, {LOGGED: LOG})) as running:
         yield running
 
 

@@ -8,7 +8,8 @@ import pytest
 from playwright.async_api import Browser
 
 from tests.browser.conftest import walking
-from tests.handlers.dashboard.hostile import GITHUB, PAGES, fill_with_hostile_text
+from tests.handlers.dashboard.hostile import GITHUB, LOG, LOGGED, PAGES, fill_with_hostile_text
+from tests.handlers.dashboard.nightly_runs import bucket_of
 from tests.handlers.dashboard.site import dashboard_site
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("browser")]
@@ -16,7 +17,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group
 
 async def test_no_page_runs_or_links_text_from_a_lab(browser: Browser, tmp_path: Path) -> None:
     async with (
-        dashboard_site(tmp_path, filled=fill_with_hostile_text) as site,
+        dashboard_site(tmp_path, filled=fill_with_hostile_text, bucket=bucket_of(tmp_path, {LOGGED: LOG})) as site,
         walking(browser, site.url) as walk,
     ):
         walk.page.on("dialog", lambda dialog: walk.complaints.append(dialog.message))

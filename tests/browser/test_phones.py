@@ -19,7 +19,7 @@ PAGES = [
         path.format(**PARTS) + query
         for path, queries in ADDRESSES.items()
         for query in queries
-        if not path.endswith((".svg", ".atom"))
+        if not path.endswith((".svg", ".atom", ".png", "/raw"))
     ),
     "/help",
     "/help?repo=octocat/compiler",

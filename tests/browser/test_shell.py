@@ -15,6 +15,8 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group
 HERE = "/r/octocat/compiler"
 PHONE: ViewportSize = {"width": 390, "height": 800}
 HEADER = "document.querySelector('.top').getBoundingClientRect().height"
+CURRENT_VIEW = """(({left, right}) => [left, right])(
+  document.querySelector(".views [aria-current]").getBoundingClientRect())"""
 REGION = """() => [...document.querySelectorAll(".scroll")].filter(one => one.scrollWidth > one.clientWidth + 1)
   .map(one => [one.tabIndex, one.getAttribute("role"), one.getAttribute("aria-label").slice(0, 22)])"""
 
@@ -60,6 +62,9 @@ async def test_filters_apply_when_they_change_and_what_scrolls_can_be_reached(wa
         assert await walk.page.evaluate(HEADER) < 50
         assert await walk.page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
         await walk.audit({"runOnly": ["scrollable-region-focusable", "landmark-unique", "region"]})
+        if path == f"{HERE}/labs":
+            (start, end) = await walk.page.evaluate(CURRENT_VIEW)
+            assert 0 <= start < end <= PHONE["width"]
         if path == HERE:
             assert await walk.page.evaluate(REGION) == [[0, "region", "Rows by nightly commit"]]
     await walk.page.click(".find button")

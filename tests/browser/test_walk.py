@@ -24,6 +24,10 @@ async def test_the_grid_down_to_the_tests(walk: Walk) -> None:
     await walk.page.wait_for_load_state()
     assert "Not equal to tolerance" in await walk.text()
     await walk.seen("run", colors=True)
+    await walk.follow("in the log")
+    assert await walk.page.locator("tr.named:has(#named)").inner_text()
+    await walk.seen("log", colors=True)
+    await walk.page.go_back()
     await walk.page.locator("main .card li a").first.click()
     await walk.page.wait_for_load_state()
     assert "commits in between" in await walk.text()
@@ -91,7 +95,7 @@ async def test_the_pages_of_the_nightly_branch_and_the_commands(walk: Walk) -> N
 
 async def test_the_page_of_a_lab_that_stopped_reporting(walk: Walk) -> None:
     overview = await walk.go("/")
-    row = next(line for line in overview.splitlines() if "rpi-5@rack:2" in line)
+    row = next(line for line in overview.splitlines() if "rpi-5@rack:2" in line and "UTC" in line)
     assert "stale, over 36 h" in row
     lab = await walk.follow("hubot-lab")
     assert "stale, over 36 h" in lab

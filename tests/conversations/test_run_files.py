@@ -7,13 +7,21 @@ import gzip
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from typing import Any
 from urllib.parse import quote
 
 import aiohttp
 import pytest
+from nightjar_formats.model import RunKey
 from yarl import URL
 
+from bot.results.service import RESULTS
+from bot.results.store.lists.run_lists import run_with_artifacts
+from bot.web.problems import Problem
+from handlers.dashboard.artifacts import ArtifactReader, RunArtifact
+from handlers.dashboard.wiring import DashboardParts
+from handlers.results.config import LAB_RESULTS
 from tests.bucket import World
 from tests.conversations.lab import LAB, TARGET, TEST_FILE, LabTown, junit, lab_town
 from tests.conversations.town import REPOSITORY
@@ -103,20 +111,21 @@ async def test_a_run_shows_its_log_and_files_as_what_they_are(sqlite_url: str, a
         assert f"{run}/files/log.txt?test={quote(ADD, safe='')}#named" in page, "each failing test leads to its line"
 
         # The log: escaped, with anchors; the line of the test is marked, on the second part.
-        shown, text = (
+        page, text = (
             await reader.page(f"{run}/files/log.txt?test={quote(ADD)}"),
             await reader.api(f"{run}/files/log.txt"),
         )
-        assert '<tr id="L1500" class="named"><td class="num"><span id="named"></span><a href="#L1500"' in shown
-        assert f"FAILED {ADD} - boom<" in shown, "without the codes of colors"
-        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown
-        assert "<script>alert" not in shown
-        assert "it names 1 of 2 failing tests, the first " in shown
+        assert '<tr id="L1500" class="named"><td class="num"><span id="named"></span><a href="#L1500"' in page
+        assert f"FAILED {ADD} - boom<" in page, "without the codes of colors"
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+        assert "<script>alert" not in page
+        assert "it names 1 of 2 failing tests, the first " in page
         assert (text["total_lines"], len(text["lines"]), text["next"], text["previous"]) == (1501, 1000, 1001, None)
         assert text["named"] == [{"test": ADD, "line": 1500}]
         assert "".join(part["text"] for part in text["answer"]) == (
             "log.txt has 1,501 lines; it names 1 of 2 failing tests, the first in line 1,500."
         )
+        assert f" It does not name {SUB}.</p>" in await reader.page(f"{run}/files/log.txt?test={quote(SUB)}")
         assert "FAILED test_add" in await reader.page(f"{run}/files/notes.log.gz")
         assert '<img class="shown" src=' in await reader.page(f"{run}/files/plot.png")
         assert "{&#34;a&#34;: &#34;&lt;b&gt;&#34;}" in await reader.page(f"{run}/files/a%2Bb.json")
@@ -174,15 +183,15 @@ async def test_the_files_of_a_run_are_listed_whatever_becomes_of_its_report(
         uploaded(lab, sha, log, without=("te.xml",))  # its report may still arrive
         lab.bucket.put(f"results/{REPOSITORY}/{LAB}/{TARGET}/{sha}/run-2/log.txt", log["log.txt"])
         lab.upload(sha, {"te.txt": b"not a report"}, artifacts=entries(log))
-        other = "e" * 40
-        uploaded(lab, other, log)  # no commit that labs should test
+        foreign_sha = "e" * 40
+        uploaded(lab, foreign_sha, log)  # no commit that labs should test
         await lab.settle()
         for run, state in (("run-1", "waiting"), ("run-2", "incomplete")):
             twin = await reader.api(f"/r/{REPOSITORY}/runs/{LAB}/{TARGET}/{sha}/{run}")
             assert twin["run"]["state"] == state
             assert [file["name"] for file in twin["files"]["artifacts"]] == ["log.txt"]
         assert "If it is a log, send it as log.txt beside a report" in twin["run"]["reason"]
-        twin = await reader.api(f"/r/{REPOSITORY}/runs/{LAB}/{TARGET}/{other}/run-3")
+        twin = await reader.api(f"/r/{REPOSITORY}/runs/{LAB}/{TARGET}/{foreign_sha}/run-3")
         assert (twin["run"]["state"], twin["files"]) == ("refused", None)
 
 
@@ -220,5 +229,21 @@ async def test_files_sent_through_the_bot_are_shown_from_the_folder_beside_the_d
         reader = Reader(lab.town.url, client)
         path = f"/r/{REPOSITORY}/runs/{LAB}/{TARGET}/{lab.sha}/run-1/files/log.txt"
         assert (await reader.get(f"{path}/raw"))[2] == LOG
+        # A few readers at once; more of them come back later, and nothing is left over.
+        artifacts = ArtifactReader(DashboardParts.of(lab.town.bot.services), most_bytes=3 * len(LOG))
+        key = RunKey(REPOSITORY, LAB, TARGET, lab.sha, "run-1")
+        run, (entry,) = lab.town.bot.services.part(RESULTS).store.read(run_with_artifacts, key)
+        config = lab.town.bot.config.repository(REPOSITORY)
+        results = config.of(LAB_RESULTS) if config else None
+        assert run is not None
+        assert results is not None
+        async with AsyncExitStack() as readers:
+            for _ in range(3):
+                await readers.enter_async_context(artifacts.fetched(RunArtifact(run, entry, results)))
+            with pytest.raises(Problem) as busy:
+                await readers.enter_async_context(artifacts.fetched(RunArtifact(run, entry, results)))
+            assert (busy.value.status, busy.value.headers) == (503, {"Retry-After": "5"})
+        async with artifacts.fetched(RunArtifact(run, entry, results)) as file:
+            assert file.read() == LOG
         bodies = await asyncio.gather(*(reader.page(f"{path}?line={line}") for line in (1, 1001, 1)))
         assert [f'id="L{line}"' in body for line, body in zip((1, 1001, 1), bodies, strict=True)] == [True] * 3

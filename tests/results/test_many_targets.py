@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 
 from nightjar_formats.columns import SEEN, at, status_byte
-from nightjar_formats.model import Status, TargetKey
+from nightjar_formats.model import BAD, Status, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.flaky import WINDOW
+from bot.results.store.commit import seen_tests
 from bot.results.store.failures.failing_now import targets_now
 from bot.results.store.failures.failures import failing_tests, newest_runs
 from bot.results.store.grid.grid import grid_of, runs_of_test
@@ -81,7 +82,10 @@ def check_what_fails_now(filled: ResultsStore, aliases: Aliases) -> None:
         newest, now = filled.read(newest_runs, target_key), now_of[target_key]
         failures = {failing_test.test: SEEN[status_byte(Status.FAILED)] for failing_test in tests}
         known = filled.read(known_flaky_tests, target_key, SUITE, now.sha, failures, aliases)
-        assert (now.sha, now.suites, now.failing, now.known) == (newest[0].sha, 1, total - len(known), len(known))
+        seen_there = filled.read(seen_tests, target_key, SUITE, now.sha).values()
+        flaky = sum(seen.flaky and seen.status in BAD for seen in seen_there)
+        assert (now.sha, now.suites, now.failing) == (newest[0].sha, 1, total - len(known))
+        assert now.known == len(known) + flaky
         since_of = {test.test: test.context.since or test.sha for test in tests if test.test not in known}
         listed = {failure.test: failure.since for failure in now.failures}
         assert len(listed) == min(3, now.failing)

@@ -244,6 +244,9 @@ def test_a_template_that_does_not_name_the_test_gives_one_command() -> None:
     reported = both(reproduce="run {suite} {name} {path}")
     assert results_report(reported).summary.count("\nrun operators") == 2
     assert results_report(both(reproduce="run {suite}")).summary.count("\nrun operators") == 1
+    of_suite = both(reproduce="pytest {test}", reproduce_suites={"operators": "repro {suite}"})
+    assert results_report(of_suite).summary.count("\nrepro operators") == 1
+    assert "How to reproduce" not in results_report(both(reproduce_suites={"others": "repro {test}"})).summary
     assert "How to reproduce" not in results_report(both()).summary
 
 

@@ -33,7 +33,7 @@ from bot.app.doctor.texts import (
 )
 from bot.app.sign_in import sign_in_client
 from bot.core.errors import TryAgain
-from bot.core.health import HealthCheck
+from bot.core.health import CheckResult, HealthCheck
 from bot.github.limits.ranks import Rank, ranked
 from bot.github.sign_in import TokenEnded
 from bot.web.login import CALLBACK_PATH
@@ -111,6 +111,14 @@ class HealthWatch:
             HealthCheck(check.value, lambda check=check: self._shown(check), fatal=False)  # type: ignore[misc]
             for check in Check
             if check not in CHECKED_ELSEWHERE
+        ]
+
+    def results(self) -> Sequence[CheckResult]:
+        """Return the results of the last round; none before the first."""
+        return [
+            CheckResult(finding.check.value, finding.text, finding.remedy)
+            for check in Check
+            for finding in self.findings.get(check, ())
         ]
 
     async def run(self) -> None:

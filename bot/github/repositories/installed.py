@@ -94,6 +94,8 @@ class InstalledRepositories:
 
     def __init__(self, app: GitHubApp, clock: Callable[[], float] = time.monotonic) -> None:
         self._app = app
+        self.accounts: dict[int, str] = {}
+        """The account of each installation in the last list, however old it is."""
         self._installations: TTLCache[None, tuple[ListedInstallation, ...]] = TTLCache(1, FRESH_SECONDS, clock)
         self._repositories: TTLCache[int, tuple[ListedRepository, ...]] = TTLCache(
             MOST_INSTALLATIONS, FRESH_SECONDS, clock
@@ -120,6 +122,7 @@ class InstalledRepositories:
         for installation in listed:
             self._app.note_suspension(installation.id, suspended=installation.suspended)
         self._installations[None] = listed
+        self.accounts = {installation.id: installation.account for installation in listed}
         return listed
 
     async def read_repositories(self, installation: int) -> tuple[ListedRepository, ...]:

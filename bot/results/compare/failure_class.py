@@ -1,4 +1,7 @@
-"""Decide what a failure of a test means: every page, badge, check run and message says the same. Pure."""
+"""Decide what a failure of a test means: every page, badge, check run and message says the same. Pure.
+
+The reasons are in docs/decisions/known-failures.md.
+"""
 
 from __future__ import annotations
 

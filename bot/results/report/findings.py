@@ -102,10 +102,11 @@ class Findings:
     """All data of a report; `compared` has an entry for each suite of the state.
 
     `over`: the bot no longer waits for missing results. `files` are the paths of the repository at the commit, None if
-    unknown. `contacts` and `reproduce` come from app.yaml. `notice` (Markdown) answers the person who pressed a button.
-    `contexts` are the contexts of listed failures, by suite and test. `quarantine` applies to this target now, `ended`
-    has the items that applied until an earlier day. `unreliable` are the suites with unreliable results. `degraded`
-    (Markdown) says why the target accepts fewer requests than usual; it is empty if it does not.
+    unknown. `contacts`, `reproduce` and `reproduce_suites` come from app.yaml. `notice` (Markdown) answers the person
+    who pressed a button. `contexts` are the contexts of listed failures, by suite and test. `quarantine` applies to
+    this target now, `ended` has the items that applied until an earlier day. `unreliable` are the suites with
+    unreliable results. `degraded` (Markdown) says why the target accepts fewer requests than usual; it is empty if it
+    does not.
     """
 
     state: TargetState
@@ -113,6 +114,7 @@ class Findings:
     files: Collection[str] | None = None
     contacts: tuple[str, ...] = ()
     reproduce: str = ""
+    reproduce_suites: Mapping[str, str] = field(default_factory=dict[str, str])
     ignored: IgnoredFailures | None = None
     over: bool = False
     notice: str = ""

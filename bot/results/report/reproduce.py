@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from itertools import islice
 
 from nightjar_formats.runs.identity import is_shortened
 
@@ -20,17 +21,26 @@ _PLACEHOLDER = Pattern(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
 def reproduce(findings: Findings) -> str:
     """Return the commands for the first ten new failures; empty if app.yaml has no template or there are none."""
     # No test runner finds a test by a shortened ID.
-    reproducible = [failure for failure in findings.new_failures if not is_shortened(failure.test)]
-    failures = reproducible[:MOST_COMMANDS]
-    if not findings.reproduce or not failures:
+    reproducible = (
+        failure
+        for failure in findings.new_failures
+        if not is_shortened(failure.test) and template_of(findings, failure)
+    )
+    failures = list(islice(reproducible, MOST_COMMANDS))
+    if not failures:
         return ""
     state = findings.state
     commands = dict.fromkeys(
-        command(findings.reproduce, failure, state.target.target, state.sha) for failure in failures
+        command(template_of(findings, failure), failure, state.target.target, state.sha) for failure in failures
     )
     total = len(findings.new_failures)
     first = texts.REPRODUCE_FIRST.format(shown=len(failures), total=total) if total > len(failures) else ""
     return "\n\n".join(filter(None, (texts.REPRODUCE, first, fenced("\n".join(commands)))))
+
+
+def template_of(findings: Findings, failure: NewFailure) -> str:
+    """Return the template of the suite of a failure; empty if app.yaml has none."""
+    return findings.reproduce_suites.get(failure.suite, findings.reproduce)
 
 
 def command(template: str, failure: NewFailure, target: str, sha: str) -> str:

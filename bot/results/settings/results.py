@@ -15,7 +15,7 @@ from bot.core.patterns import LETTER_OR_DIGIT, Pattern
 from bot.results.settings.lab_identity import LabIdentity
 from bot.results.settings.lab_webhook import LabWebhook
 from bot.results.settings.lab_workflow import LabWorkflow
-from bot.results.settings.targets import Targets
+from bot.results.settings.targets import SuiteName, Targets
 from bot.results.settings.texts import (
     PLACEHOLDER_IN_QUOTES,
     PRESIGNED_WITHOUT_BUCKET,
@@ -106,6 +106,11 @@ class Lab(Keys):
         ),
         examples=["pytest {test}"],
     )
+    reproduce_suites: Mapping[SuiteName, Template] = Field(
+        default={},
+        description="Commands for suites that `reproduce` does not fit, such as backend suites, by the suite's name.",
+        examples=[{"onnx-node": "nightjar-lab suite repro --flow {target} --suite onnx-node {test}"}],
+    )
     runs_per_day: WholeNumber = Field(
         default=1000,
         description="Runs that the bot accepts from the lab per day (UTC). It refuses more.",
@@ -148,6 +153,10 @@ class Lab(Keys):
         ),
         examples=[True],
     )
+
+    def reproduce_of(self, suite: str) -> str:
+        """Return the template of the command that reproduces a failure in a suite; empty for none."""
+        return self.reproduce_suites.get(suite, self.reproduce or "")
 
 
 class Results(Keys):

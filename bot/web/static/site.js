@@ -47,7 +47,8 @@ sessionStorage.removeItem(CHOSEN);
 // What waits, as the server wrote it: below, its times change.
 let waiting = document.getElementById("live")?.innerHTML;
 
-// The server writes each time in UTC, so that all readers share one page. Here it becomes a distance from now.
+// The server writes each time in UTC, so that all readers share one page (docs/decisions/one-page-for-all-readers.md).
+// Here it becomes a distance from now.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const exact = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium" }); // 2026-11-23 07:30:12
 const UNITS = [["days", 86400, 2], ["h", 3600, 1], ["min", 60, 1]];
@@ -75,6 +76,13 @@ showTimes();
 setInterval(showTimes, 60000);
 const zoneNote = document.getElementById("zone");
 if (zoneNote) zoneNote.textContent = `Times count from now; point at one for the exact time (${zone}).`;
+
+// On a phone, the views of a repository scroll: the current one is in sight.
+document.querySelector(".views [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
+// A phone shows each row as a block, and leaves zeros out.
+for (const cell of document.querySelectorAll(".rows td[data-label]"))
+  if (cell.textContent.trim() === "0") cell.classList.add("zero");
 
 // What scrolls can be reached by keyboard, and says what it is.
 function nameRegions() {

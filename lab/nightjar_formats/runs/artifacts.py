@@ -70,8 +70,8 @@ def media_type(name: str) -> str | None:
     if _NAME.fullmatch(name) is None:
         return None
     plain = plain_name(name)
-    found = TYPES.get(Path(plain).suffix.lower())
-    return None if plain != name and found not in READABLE else found
+    kind = TYPES.get(Path(plain).suffix.lower())
+    return None if plain != name and kind not in READABLE else kind
 
 
 def artifact_fault(file: BinaryIO, name: str, *, packs: bool = False) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 from nightjar_formats.columns.collect import collect
+from nightjar_formats.model import RunKey
 
-from bot.core.page_paths import history_path, lab_path, pull_path, run_path, view_path
+from bot.core.page_paths import history_path, lab_path, pull_path, query, run_file_path, run_path, view_path
 from bot.results.state import RunState
 from bot.results.store.store import ResultsStore
-from tests.handlers.dashboard.nightly_runs import HEXAGON, REPOSITORY, Sent, sha
+from tests.handlers.dashboard.nightly_runs import HEXAGON, REPOSITORY, Sent, log_entry, sha
 from tests.handlers.dashboard.stored_story import HOSTILE as PULL
 from tests.results.test_report_safe import PIECES
 
@@ -20,6 +21,8 @@ TEXTS = (ATTACK, *(piece for piece in PIECES if piece.isprintable() and piece.st
 TESTS = tuple(f"{text}::{text}" for text in TEXTS)
 TARGET = "/".join(HEXAGON)
 NIGHTLY_RUNS = 5
+LOG = "\n".join((*TEXTS, *TESTS)).encode()
+LOGGED = RunKey(REPOSITORY, *HEXAGON, sha(NIGHTLY_RUNS - 1), "run")
 
 
 def fill_with_hostile_text(store: ResultsStore) -> None:
@@ -40,7 +43,9 @@ def fill_with_hostile_text(store: ResultsStore) -> None:
             run_name="run",
             slow=1000.0,
         )
-        store.put(upload.run, collect(upload.cases(), lambda case: (case.nodeid, case.path)))
+        store.put(
+            upload.run, collect(upload.cases(), lambda case: (case.nodeid, case.path)), artifacts=[log_entry(LOG)]
+        )
     refused = Sent(4, HEXAGON, ATTACK, (), run_name="run-2", state=RunState.REFUSED, reason=" ".join(TEXTS))
     store.put_state(refused.run)
 
@@ -61,6 +66,8 @@ PAGES = (
     view_path(REPOSITORY, "nightly"),
     run_path(REPOSITORY, TARGET, sha(4), "run"),
     run_path(REPOSITORY, TARGET, sha(4), "run-2"),
+    run_file_path(REPOSITORY, TARGET, sha(4), "run", "log.txt"),
+    f"{run_file_path(REPOSITORY, TARGET, sha(4), 'run', 'log.txt')}{query({'test': ATTACK})}",
     history_path(REPOSITORY, TESTS[0], TARGET),
     history_path(REPOSITORY, TESTS[1]),
     lab_path(REPOSITORY, "example-lab"),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from nightjar_formats.columns.collect import collect
 from nightjar_formats.model import Case, Claims, RunKey, Status, Trouble
+from nightjar_formats.runs.manifest import ArtifactEntry
 
 from bot.results.compare.ancestors import Relation
 from bot.results.state import Admission, CommitSummary, Run, RunState
@@ -27,6 +30,20 @@ RUNTIME = ("device_api", "rpc", "graph_executor", "vm", "profiler")
 TITLE = "Fuse <softmax>"
 """The title of the newest commit, the only one that is known."""
 Target = tuple[str, str]
+
+
+def log_entry(log: bytes) -> ArtifactEntry:
+    """Return the entry of a log in a manifest."""
+    return ArtifactEntry("log.txt", len(log), hashlib.sha256(log).hexdigest())
+
+
+def bucket_of(folder: Path, logs: Mapping[RunKey, bytes]) -> Path:
+    """Return a folder in place of a bucket, with the logs of some runs."""
+    for key, log in logs.items():
+        path = folder / "bucket/results" / key.folder / "log.txt"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(log)
+    return folder / "bucket"
 
 
 def sha(number: int) -> str:
@@ -175,7 +192,8 @@ def fill(store: ResultsStore) -> None:
     """Store all of it."""
     for sent in nightly_runs():
         if sent.state is RunState.STORED:
-            store.put(sent.run, collect(sent.cases(), lambda case: (case.nodeid, case.path)))
+            artifacts = [log_entry(LOG)] if sent.run.key == LOGGED else []
+            store.put(sent.run, collect(sent.cases(), lambda case: (case.nodeid, case.path)), artifacts=artifacts)
         else:
             store.put_state(sent.run)
     store.write(
@@ -189,3 +207,17 @@ def fill(store: ResultsStore) -> None:
             for earlier in range(number)
         ],
     )
+
+
+LOGGED = RunKey(REPOSITORY, *HEXAGON, sha(NIGHTLY_RUNS - 1), "operators-run-1")
+"""The run that has a log."""
+LOG = "\n".join(
+    [f"tests/python/operators/test_softmax.py {'.' * 70} [{number:3}%]" for number in range(1, 100)]
+    + [
+        f"FAILED {test} - {why}"
+        for sent in nightly_runs()
+        if sent.run.key == LOGGED
+        for test, why in sent.failed.items()
+    ]
+).encode()
+"""That of pytest, which names the tests that failed."""

@@ -70,6 +70,7 @@ class DashboardSite:
     client: aiohttp.ClientSession
     store: ResultsStore
     records: Records
+    moment: float = NOW
 
     async def get(self, path: str, **headers: str) -> tuple[int, dict[str, str], str]:
         """Request a page as a browser does; return status, headers and text."""

@@ -32,6 +32,10 @@ async def test_by_default_the_newest_commit_is_compared_with_the_previous_one(si
     )
     assert answered["counts"]["new-failure"] == 0
     assert answered["counts"]["still-failing"] == 6
+    # Without JavaScript: each commit of the target is a choice in both lists.
+    assert page.count(f'<option value="{sha(3)}">') == 2
+    _, _, page = await site.get(f"{COMPARE}?base={sha(3)}")
+    assert page.count(f'<option value="{sha(3)}" selected>') == 1
 
 
 async def test_two_commits_of_a_target_are_compared_class_by_class(site: DashboardSite) -> None:
@@ -70,6 +74,7 @@ async def test_a_commit_without_results_is_named(site: DashboardSite) -> None:
     status, answered = await site.json(f"{API}?{ON_HEXAGON}&base={'0' * 40}")
     assert status == 400
     assert "no results for 0000" in answered["detail"]
+    assert f"The newest commits with results: {sha(13)[:7]}, {sha(12)[:7]}," in answered["detail"]
     status, _, page = await site.get(f"{COMPARE}?{ON_HEXAGON}&base=master")
     assert status == 400
     assert "base" in page

@@ -68,6 +68,8 @@ async def test_each_count_is_that_of_the_rows_behind_its_link(site: DashboardSit
     _, _, page = await site.get(view_path(REPOSITORY))
     assert page.index('<p class="answer">') < page.index('<table class="grid"')
     assert page.count('<nav class="next"') == 1
+    # Three of the six failures of a run are new.
+    assert page.count("<i>▲</i>3 of 6</a>") == 1
 
 
 async def test_a_failing_test_is_one_row_with_its_targets(site: DashboardSite) -> None:
@@ -115,3 +117,21 @@ async def test_a_commit_is_named_by_its_title_and_has_a_page_of_all_targets(site
         assert TITLE not in text
     status, _, text = await site.get(f"/api/v1{path.replace('/r/', '/repos/')}?format=csv")
     assert (status, text.count("\n")) == (200, 6)
+
+
+async def test_a_target_has_its_pass_rate_and_run_time_as_lines_with_words(site: DashboardSite) -> None:
+    _, overview = await site.json("/api/v1/repos")
+    rates = {target["target"]: target["rates"] for target in overview["repositories"][0]["targets"]}
+    assert [(rate["sha"], rate["failed"]) for rate in rates["hexagon-v73"]][-2:] == [(sha(12), 6), (sha(13), 6)]
+    assert len(rates["hexagon-v73"]) == 14
+    # A commit without usable results has no rate.
+    assert sha(7) not in {rate["sha"] for rate in rates["adreno"] if rate["passed"] < 40}
+    words_of_rate = "Pass rate of 14 nightly commits, oldest first: 94.7 % to 100.0 %, newest 94.7 %"
+    for path in ("/", view_path(REPOSITORY)):
+        _, _, page = await site.get(path)
+        assert f"<title>{words_of_rate}</title>" in page, path
+    _, grid = await site.json(f"{API}/grid")
+    seconds = {row["target"]: row["seconds"] for row in grid["rows"]}
+    assert seconds[HEXAGON] == [2 * 31 * 60.0] * 14
+    # One of the two suites is missing at two commits.
+    assert [number for number, value in enumerate(reversed(seconds[ADRENO])) if value is None] == [4, 9]

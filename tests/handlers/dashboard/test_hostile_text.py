@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.handlers.dashboard.hostile import ATTACK, PAGES, TESTS, PageMarkup, fill_with_hostile_text
+from tests.handlers.dashboard.hostile import ATTACK, LOG, LOGGED, PAGES, TESTS, PageMarkup, fill_with_hostile_text
+from tests.handlers.dashboard.nightly_runs import bucket_of
 from tests.handlers.dashboard.site import DashboardSite, dashboard_site
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -16,7 +17,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def hostile_site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[DashboardSite]:
     """Return the dashboard of a hostile lab."""
-    async with dashboard_site(tmp_path_factory.mktemp("hostile"), filled=fill_with_hostile_text) as running:
+    folder = tmp_path_factory.mktemp("hostile")
+    bucket = bucket_of(folder, {LOGGED: LOG})
+    async with dashboard_site(folder, filled=fill_with_hostile_text, bucket=bucket) as running:
         yield running
 
 

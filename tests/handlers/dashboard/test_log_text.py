@@ -84,12 +84,16 @@ def test_what_can_be_read_of_a_damaged_or_endless_log_is_shown() -> None:
 
 def test_the_work_is_bounded_whatever_a_log_repeats() -> None:
     assert len(log(b"test_add\n" * 5000, ADD).mentions) == MOST_OF_TEST
-    # Each line is compared with all tests that have its word, until there were MOST_STEPS comparisons.
-    tests = [f"t.py::test_add[{number}]" for number in range(400)]
+    # Each line is compared with the tests that share its rarest word, until there were MOST_STEPS comparisons.
+    tests = [f"t.py::test_add[{'+' * number}]" for number in range(400)]
     lines = MOST_STEPS // len(tests)
-    for more, mentions in ((0, 1), (1, 0)):
-        content = b"test_add\n" * (lines - 1 + more) + b"test_add[7]\n"
+    for extra_lines, mentions in ((0, 1), (1, 0)):
+        content = b"test_add\n" * (lines - 1 + extra_lines) + b"test_add[+++]\n"
         assert len(log(content, *tests).mentions) == mentions
+    # Parameters are told apart without a comparison of each line with each of them.
+    lines_of_all = b"".join(b"FAILED t.py::test_add[1x%d]\n" % number for number in range(100_000))
+    parameters = [f"t.py::test_add[1x{number}]" for number in range(0, 100_000, 500)]
+    assert [mention.test for mention in log(lines_of_all, *parameters).mentions] == parameters
 
 
 @settings(max_examples=30)

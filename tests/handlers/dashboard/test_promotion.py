@@ -28,7 +28,7 @@ def test_after_a_month_of_good_nightly_runs_a_target_is_ready(tmp_path: Path) ->
                 upload = Upload(number, {f"test_{n}": "passed" for n in range(5)}, at=number * DAY, target=target)
                 run = replace(upload.run, received_at=number * DAY + HOUR)
                 store.put(run, upload.columns)
-        adreno, hexagon, mali = store.read(read_lab, REPOSITORY, LAB, lab, [], {}, moment, "", "").targets
+        mali, adreno, hexagon = store.read(read_lab, REPOSITORY, LAB, lab, [], {}, moment, "", "").targets
         assert adreno.promotion is not None
         assert (adreno.promotion.lacking, adreno.promotion.tier, adreno.promotion.seconds_p90) == ([], 1, HOUR)
         # The evidence: a month, latency, infra rate and false-alarm rate.
@@ -38,7 +38,7 @@ def test_after_a_month_of_good_nightly_runs_a_target_is_ready(tmp_path: Path) ->
         assert adreno.tier == lab.targets["adreno"].tier == 2
         assert (hexagon.promotion, mali.promotion) == (None, None)
         degraded = {f"{LAB}/adreno": DegradedTarget("a" * 40, 0.0, 0.0, 1, 0)}
-        assert store.read(read_lab, REPOSITORY, LAB, lab, [], degraded, moment, "", "").targets[0].promotion is None
+        assert store.read(read_lab, REPOSITORY, LAB, lab, [], degraded, moment, "", "").targets[1].promotion is None
         # The branch moved half an hour after each commit: labs could not test it earlier.
         moves: list[TrackingMove] = []
         for number in range(1, 40):
@@ -47,6 +47,6 @@ def test_after_a_month_of_good_nightly_runs_a_target_is_ready(tmp_path: Path) ->
                 sha=sha(number), previous_sha=None, moved_at=moved_at, found_at=moved_at, commits=None, why=""
             )
             moves.append(move)
-        promotion = store.read(read_lab, REPOSITORY, LAB, lab, moves, {}, moment, "", "").targets[0].promotion
+        promotion = store.read(read_lab, REPOSITORY, LAB, lab, moves, {}, moment, "", "").targets[1].promotion
         assert promotion is not None
         assert promotion.seconds_p90 == HOUR / 2

@@ -37,6 +37,12 @@ async def test_failures_with_one_cause_are_one_entry_and_new_ones_come_first(sit
     assert new_cause["message"].startswith("IndexError")
     assert (still_failing["new"], still_failing["count"]) == (0, 3)
     assert new_cause["reproduce"].startswith("pytest 'tests/python/operators/test_gather.py::")
+    # A new failure begins here; of the others the page says since when.
+    assert {(test["since"], test["since_at"]) for test in new_cause["tests"]} == {("", None)}
+    _, _, page = await site.get(f"/r/{address(HEXAGON, 12, 'operators-run-1')}")
+    for test in still_failing["tests"]:
+        assert test["since"] in {sha(number) for number in range(12)}
+        assert (test["since_at"], f"/commit/{test['since']}" in page) != (None, True)
 
 
 async def test_failures_are_counted_by_class(site: DashboardSite) -> None:

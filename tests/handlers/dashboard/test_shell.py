@@ -6,10 +6,12 @@ import re
 import struct
 import zlib
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
-from handlers.dashboard.grid_picture import GRAY, HEIGHT, PALETTE, RED, WIDTH, picture
+from handlers.dashboard.cells import CellState
+from handlers.dashboard.grid_picture import COLORS, GRAY, HEIGHT, PALETTE, RED, WIDTH, picture
 from tests.handlers.dashboard.nightly_runs import REPOSITORY
 from tests.handlers.dashboard.site import CONFIG, DashboardSite, dashboard_site
 from tests.handlers.dashboard.test_statements import ADDRESSES, PARTS
@@ -24,7 +26,7 @@ async def test_an_address_with_slashes_at_its_end_leads_to_the_page(site: Dashbo
         address = path.format(**PARTS)
         if address != "/":
             status, headers, _ = await site.get(f"{address}/{queries[-1]}")
-            assert (status, headers.get("Location")) == (308, address + queries[-1]), path
+            assert (status, unquote(headers.get("Location", ""))) == (308, unquote(address + queries[-1])), path
     for path in (f"/{HERE}//", "/help/"):
         status, headers, _ = await site.get(path)
         assert (status, headers["Location"]) == (308, f"/{path.strip('/')}")
@@ -75,6 +77,7 @@ async def test_the_picture_has_the_colors_of_the_grid(site: DashboardSite) -> No
     assert (RED in middle) == ("new-failure" in new_failures)
     assert len(body) < 20_000
     assert len(picture([])) < 2_000
+    assert {state.value for state in set(CellState) - set(COLORS)} == {"skipped", "missing", "waiting", "absent"}
     assert GRAY in set(pixels)
     assert (await site.get("/r/octocat/docs/grid.png", Accept="*/*"))[0] == 200
     assert (await site.get("/r/octocat/secret/grid.png"))[0] == 404

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
-import sqlalchemy as sa
-from nightjar_formats.model import RunKey, TargetKey
-from nightjar_formats.runs.manifest import ArtifactEntry
+from nightjar_formats.model import TargetKey
 
 from bot.results.store.failures.failures import Failure, store_reports
 from bot.results.store.store import ResultsStore
-from bot.results.store.tables import artifacts, runs
-from tests.handlers.dashboard.nightly_runs import FLAKY, HEXAGON, NIGHTLY_RUNS, REPOSITORY, SOFTMAX, fill, sha
+from tests.handlers.dashboard.nightly_runs import (
+    FLAKY,
+    HEXAGON,
+    LOG,
+    LOGGED,
+    NIGHTLY_RUNS,
+    REPOSITORY,
+    SOFTMAX,
+    bucket_of,
+    fill,
+    sha,
+)
 from tests.handlers.dashboard.site import dashboard_site
 from tests.results.plans import plans_seen
 
 HERE = f"/r/{REPOSITORY}"
 LAB, TARGET = HEXAGON
 NEWEST = sha(NIGHTLY_RUNS - 1)
-RUN = RunKey(REPOSITORY, LAB, TARGET, NEWEST, "operators-run-1")
-LOG = f"FAILED {SOFTMAX}\n".encode()
 ADDRESSES = {
     "/": [""],
     "/r/{owner}/{repo}": [
@@ -60,11 +65,11 @@ PARTS = {
 }
 MOST_STATEMENTS = 12
 MORE_STATEMENTS = {
-    "/": 15,
+    "/": 17,
     "/r/{owner}/{repo}": 23,
     "/r/{owner}/{repo}/compare": 35,
     "/r/{owner}/{repo}/pulls/{n}": 62,
-    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 43,
+    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 54,
     "/r/{owner}/{repo}/skipped": 13,
     "/r/{owner}/{repo}/tests": 25,
 }
@@ -73,7 +78,7 @@ MOST_TRANSACTIONS = 3
 """One for the revision of the results, one for a target that app.yaml does not list, and one for all that is shown."""
 MORE_TRANSACTIONS = {
     "/r/{owner}/{repo}/compare": 7,
-    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 14,
+    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 15,
     "/r/{owner}/{repo}/pulls/{n}": 17,
 }
 """Their suites are compared in other threads or processes, between transactions."""
@@ -83,21 +88,6 @@ def reported(store: ResultsStore) -> None:
     fill(store)
     failures = [Failure("operators", SOFTMAX, sha(10), sha(9))]
     store.write(store_reports, TargetKey(REPOSITORY, *HEXAGON), NEWEST, store.clock(), failures, {})
-    store.write(with_log)
-
-
-def with_log(connection: sa.Connection) -> None:
-    numbered = runs.find(connection, RUN)
-    assert numbered is not None
-    entry = ArtifactEntry("log.txt", len(LOG), hashlib.sha256(LOG).hexdigest())
-    artifacts.save(connection, numbered[0], [entry], is_new=False)
-
-
-def bucket_with_log(folder: Path) -> Path:
-    path = folder / "bucket/results" / RUN.folder / "log.txt"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(LOG)
-    return folder / "bucket"
 
 
 async def test_all_pages_have_an_address_here(tmp_path: Path) -> None:
@@ -108,7 +98,7 @@ async def test_all_pages_have_an_address_here(tmp_path: Path) -> None:
 
 
 async def test_no_page_reads_a_whole_table(tmp_path: Path, url_with_tables: str) -> None:
-    bucket = bucket_with_log(tmp_path)
+    bucket = bucket_of(tmp_path, {LOGGED: LOG})
     async with dashboard_site(tmp_path, database=url_with_tables, filled=reported, bucket=bucket) as site:
         for path, queries in ADDRESSES.items():
             for query in queries:

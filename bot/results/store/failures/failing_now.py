@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 from nightjar_formats.columns import CODES
@@ -22,7 +22,7 @@ from bot.results.store.history.quarantined import quarantined_failures
 from bot.results.store.history.series_names import END, changes_since, series_names
 from bot.results.store.history.windows import segments_over
 from bot.results.store.tables import schema
-from bot.results.store.tables.cells import FAILS, IS_FAILURE, marked_places
+from bot.results.store.tables.cells import FAILS, IS_FAILURE, IS_FLAKY_FAILURE, marked_places
 from bot.results.store.tables.names import all_names
 from bot.results.store.tables.points import (
     LinkedPoint,
@@ -39,6 +39,8 @@ from bot.results.store.tables.rename_pairs import PointRenames, renames_of
 START: Position = (float("-inf"), "")
 """Before every commit."""
 FAILED = CODES[Status.FAILED]
+MOST_RATES = 14
+"""The most commits of a target whose pass rates are returned: as many as a grid has columns."""
 MOST_FRESH = 1000
 """The most tests that began to fail in the newest runs and are listed before others: only the order depends on it."""
 NameSpan = tuple[int, Position, Position]
@@ -59,11 +61,22 @@ class FailingSince:
 
 
 @dataclass(frozen=True, slots=True)
+class PassRate:
+    """How many tests of a target passed and failed at a commit, in all suites with complete results of it."""
+
+    sha: str
+    committed_at: float
+    passed: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
 class TargetNow:
     """The newest complete commit of a target, the number of its suites, and how many tests fail in their newest runs.
 
     `failures` are some of these tests, by suite, then those that began to fail in the newest run, then by name. `known`
-    is the number of further failures, which a quarantine or the flakiness of the tests explains.
+    is the number of further failures, which a quarantine or the flakiness of the tests explains, flaky ones included.
+    `rates` are those of its last `MOST_RATES` commits whose counts are stored, oldest first.
     """
 
     sha: str
@@ -71,6 +84,7 @@ class TargetNow:
     failing: int
     known: int
     failures: Sequence[FailingSince]
+    rates: Sequence[PassRate] = ()
 
 
 def targets_now(
@@ -93,20 +107,16 @@ def targets_now(
         if targets is None or suite.target in targets
     }
     # The commit before says whether there is anything to compare with: without it, no failure is explained.
-    last_points = newest_points(connection, suites, 2)
+    last_points = newest_points(connection, suites, MOST_RATES)
     newest = {series: points[-1] for series, points in last_points.items()}
     # Where nothing failed, no test needs to be read. A flaky test is among the failed ones, but it does not fail.
     places = {series: suites[series].place_at(point.sha) for series, point in newest.items() if point.failed != 0}
     columns = status_columns(connection, numbers_of(stored_runs(connection, places.values())))
-    failed = {
-        series: column
-        for series, place in places.items()
-        if (column := columns.get(place, b"")) and 1 in column.translate(IS_FAILURE)
-    }
+    failed = {series: columns[place] for series, place in places.items() if place in columns}
     compared = {
         series: PointColumn((newest[series].committed_at, newest[series].sha), column, column)
         for series, column in failed.items()
-        if len(last_points[series]) > 1
+        if len(last_points[series]) > 1 and 1 in column.translate(IS_FAILURE)
     }
     known = _explained(connection, suites, compared, aliases, quarantine)
     failing = {
@@ -150,8 +160,12 @@ def targets_now(
             latest[1],
             len(target_suites),
             sum(len(failing[suite.series]) for suite in target_suites),
-            sum(len(known.get(suite.series, ())) for suite in target_suites),
+            sum(
+                len(known.get(suite.series, ())) + failed.get(suite.series, b"").translate(IS_FLAKY_FAILURE).count(1)
+                for suite in target_suites
+            ),
             failures,
+            _rates(last_points[suite.series] for suite in target_suites),
         )
     return target_now
 
@@ -172,6 +186,17 @@ def _explained(
             of_target = quarantine(suites[series].target)
             known[series].update(quarantined_failures(connection, rows[series], of_target, point.column))
     return known
+
+
+def _rates(points_of_suites: Iterable[Sequence[LinkedPoint]]) -> list[PassRate]:
+    """Return how many tests passed and failed at each of the newest commits of a target, in all its suites."""
+    rates: dict[str, PassRate] = {}
+    for points in points_of_suites:
+        for point in points:
+            if point.passed is not None and point.failed is not None:
+                rate = rates.get(point.sha, PassRate(point.sha, point.committed_at, 0, 0))
+                rates[point.sha] = replace(rate, passed=rate.passed + point.passed, failed=rate.failed + point.failed)
+    return sorted(rates.values(), key=lambda rate: (rate.committed_at, rate.sha))[-MOST_RATES:]
 
 
 def stored_failures(connection: sa.Connection, repository: str) -> dict[TargetKey, int]:

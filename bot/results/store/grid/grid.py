@@ -205,7 +205,7 @@ def _points(
     compared = with_earlier(rows, previous)
     if grid_range.newest_only:
         # Later points replace earlier ones of the same series.
-        compared = list({row["series_id"]: (row, earlier) for row, earlier in compared if not row["infra"]}.values())
+        compared = list({row["series_id"]: (row, earlier) for row, earlier in compared if row["linked"]}.values())
     read = [(row, earlier) for row, earlier in compared if not grid_range.counts or _needs_columns(row, counted)]
     columns_of = {_place(row, by_series) for pair in read for row in pair if row is not None}
     reported = _by_suite(

@@ -32,8 +32,8 @@ class GridRange:
     differently, still have columns.
 
     To find tests and show them takes two grids: one with `newest_only`, which has the newest point of each line with
-    usable results, and one with the `ordinals` of tests by series, which has the points of those series
-    and explains the failures of those tests alone. Without `explain`, no failure is explained.
+    complete and usable results, as all counts do, and one with the `ordinals` of tests by series, which has the points
+    of those series and explains the failures of those tests alone. Without `explain`, no failure is explained.
 
     With `most_targets`, only so many targets have points, from the place `first_target` in the order of
     `targets_in_order`; the commits are those of all targets.

@@ -73,6 +73,7 @@ def test_runs(
     unlinked = _read_unlinked(connection, lines, rows, suite, reported)
     runs_of_series: dict[int, list[TestRun]] = {series: [] for series in lines}
     outcomes = {series: _LinkedOutcomes(traced.get(series, ()), test) for series in lines}
+    other_names = grid_range.aliases.others(test)
     for row, earlier in with_earlier(rows, previous):
         series, line = row["series_id"], lines[row["series_id"]]
         bare_runs = reported.get((line.target_id, row["sha"], suite), [])
@@ -82,8 +83,13 @@ def test_runs(
         status, name = outcomes[series].at((row["committed_at"], row["sha"]))
         # The history of a test has linked points only; at another point, its outcome is read from the columns.
         if row["id"] in unlinked:
-            ordinal = find_ordinal(connection, line.row, name)
-            status = ABSENT if ordinal is None else at(unlinked[row["id"]], ordinal)
+            # It may have another name at this very commit.
+            for candidate in dict.fromkeys((name, *outcomes[series].names, *other_names)):
+                ordinal = find_ordinal(connection, line.row, candidate)
+                status = ABSENT if ordinal is None else at(unlinked[row["id"]], ordinal)
+                if status != ABSENT:
+                    name = candidate
+                    break
         if earlier is not None and not row["infra"]:
             previous_status, _ = outcomes[series].at((earlier["committed_at"], earlier["sha"]))
         facts = (row["sha"], row["committed_at"], row["linked"], row["complete"], row["infra"])
@@ -167,6 +173,7 @@ class _LinkedOutcomes:
             for segment in segments
         ]
         self._first = ABSENT, segments[0].name if segments else test
+        self.names = list(dict.fromkeys([test, *(segment.name for segment in reversed(segments))]))
         self.was_flaky = any(segment.flaky for segment in segments)
 
     def at(self, position: Position) -> tuple[int, str]:

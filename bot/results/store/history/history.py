@@ -17,6 +17,7 @@ from bot.results.store.tables.points import Position
 from bot.results.store.tables.rename_pairs import PointRenames, renames_of
 
 _END: Position = (float("inf"), "")
+_START: Position = (float("-inf"), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +148,21 @@ def _trace(connection: sa.Connection, lines: Mapping[int, _Line], test: int, ali
             line_changes = [change for change in changes.get(number, ()) if change.position < until]
             alias = _rename_by_alias(ordinal, other_names[ordinal], line_changes, line_renames)
             rename = max((rename for rename in (found_rename, alias) if rename), default=None)
-            since = rename.position if rename else (float("-inf"), "")
+            since = rename.position if rename else _START
             name_changes = [change for change in line_changes if change.ordinal == ordinal and since <= change.position]
             if rename and rename == alias:
-                # It was not absent before, but had another name.
+                # It was not absent before, but had another name, which mostly ended at the same commit.
+                old_status = next(
+                    (
+                        change.old_status
+                        for change in line_changes
+                        if change.ordinal == rename.old and change.position == since
+                    ),
+                    None,
+                )
                 name_changes = [
-                    change._replace(old_status=None) if change.position == since else change for change in name_changes
+                    change._replace(old_status=old_status) if change.position == since else change
+                    for change in name_changes
                 ]
             # Where a test gives up this name for another one, the name is absent from then on.
             given_up = [rename.position for rename in line_renames if rename.old == ordinal and rename.position > since]
@@ -173,7 +183,7 @@ def _rename_by_alias(
     """Return the last rename to a name that an alias explains, or None.
 
     The test appeared under the name, and one of its other names had been removed by then: the last of these is the old
-    name.
+    name. If the name itself was removed after all others, the test only was absent for a while.
     """
     appeared = [change.position for change in changes if change.ordinal == ordinal and change.old_status == ABSENT]
     for position in sorted(appeared, reverse=True):
@@ -190,7 +200,12 @@ def _rename_by_alias(
             last = max((event for event in events if event[0] <= position), default=None)
             if last and last[1]:
                 removed.append((last[0], other_ordinal))
-        if removed:
+        own_removals = (
+            change.position
+            for change in changes
+            if change.ordinal == ordinal and change.new_status == ABSENT and change.position < position
+        )
+        if removed and max(removed)[0] > max(own_removals, default=_START):
             return _Rename(position, max(removed)[1], ordinal)
     return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -57,6 +57,16 @@ def commit_with_results(connection: sa.Connection, target: TargetKey, sha: str) 
     series = [suite.series for suite in suites_on_targets(connection, target.repository, target.lab, target.target)]
     statement = sa.select(points).where(points.c.series_id.in_(series), points.c.sha == sha)
     return next(iter(_merged(connection.execute(statement).mappings().all())), None)
+
+
+def commit_times(connection: sa.Connection, target: TargetKey, shas: Collection[str]) -> dict[str, float]:
+    """Return when commits of a target were committed, in seconds since 1970; those without results are left out."""
+    points = schema.points
+    series = [suite.series for suite in suites_on_targets(connection, target.repository, target.lab, target.target)]
+    statement = sa.select(points.c.sha, points.c.committed_at).where(
+        points.c.series_id.in_(series), points.c.sha.in_(shas)
+    )
+    return {row.sha: row.committed_at for row in connection.execute(statement)}
 
 
 def suites_with_results(connection: sa.Connection, target: TargetKey, sha: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Search commits by the beginning of their SHA, and tests by a part of their name, over several repositories."""
+"""Search commits by SHA and title, and tests by a part of their name, in several repositories."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ AFTER_DIGITS = "g"
 
 @dataclass(frozen=True, slots=True)
 class CommitMatch:
-    """A commit with results of a target, which is LAB/TARGET. `committed_at` is in seconds since 1970."""
+    """A tested commit. What is not known is None, and a text is empty. `committed_at` is in seconds since 1970."""
 
     repository: str
     sha: str
-    committed_at: float
+    title: str
+    author: str
     pull_request: int | None
-    target: str
+    committed_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,23 +41,45 @@ def commits_with_prefix(
     connection: sa.Connection, repositories: Sequence[str], digits: str, limit: int
 ) -> list[CommitMatch]:
     """Return commits whose SHA begins with some digits, newest first; at most `limit`."""
-    suites, series, points, targets = schema.suites, schema.series, schema.points, schema.targets
+    suites, series, points, commits = schema.suites, schema.series, schema.points, schema.commits
     # A range, which the index `nightjar_points_once` answers on both databases; LIKE would ignore case.
     statement = (
-        sa.select(suites.c.repository, points.c.sha, points.c.committed_at, points.c.pull_request)
-        .add_columns(targets.c.lab, targets.c.target)
+        sa.select(suites.c.repository, points.c.sha, points.c.committed_at)
+        .add_columns(commits.c.title, commits.c.author, sa.func.coalesce(points.c.pull_request, commits.c.pull_request))
         .select_from(suites.join(series, series.c.suite_id == suites.c.id))
-        .join(targets, series.c.target_id == targets.c.id)
         .join(points, points.c.series_id == series.c.id)
+        .join(
+            commits,
+            sa.and_(commits.c.repository == suites.c.repository, commits.c.sha == points.c.sha),
+            isouter=True,
+        )
         .where(points.c.sha >= digits, points.c.sha < digits + AFTER_DIGITS)
-        .order_by(points.c.committed_at.desc(), points.c.sha, targets.c.id)
+        .order_by(points.c.committed_at.desc(), points.c.sha)
     )
-    commits: dict[tuple[str, str], CommitMatch] = {}
+    matches: dict[tuple[str, str], CommitMatch] = {}
     for chunk in schema.in_chunks(repositories):
-        for row in connection.execute(statement.where(suites.c.repository.in_(chunk))):
-            commit = CommitMatch(row.repository, row.sha, row.committed_at, row.pull_request, f"{row.lab}/{row.target}")
-            commits.setdefault((row.repository, row.sha), commit)
-    return sorted(commits.values(), key=lambda commit: -commit.committed_at)[:limit]
+        rows = connection.execute(statement.where(suites.c.repository.in_(chunk)))
+        for repository, sha, committed_at, title, author, pull_request in rows:
+            match = CommitMatch(repository, sha, title or "", author or "", pull_request, committed_at)
+            matches.setdefault((repository, sha), match)
+    return sorted(matches.values(), key=lambda match: -(match.committed_at or 0.0))[:limit]
+
+
+def commits_with_title(
+    connection: sa.Connection, repositories: Sequence[str], text: str, limit: int
+) -> list[CommitMatch]:
+    """Return tested commits whose title contains `text`, which is in lower case; at most `limit`.
+
+    It reads the titles of the repositories until enough match: one for each tested commit, about 10,000 a year.
+    """
+    table = schema.commits
+    statement = sa.select(table).where(sa.func.lower(table.c.title).contains(text, autoescape=True)).limit(limit)
+    matches = [
+        CommitMatch(row.repository, row.sha, row.title, row.author, row.pull_request)
+        for chunk in schema.in_chunks(repositories)
+        for row in connection.execute(statement.where(table.c.repository.in_(chunk)))
+    ]
+    return matches[:limit]
 
 
 def names_with_text(

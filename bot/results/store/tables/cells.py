@@ -84,7 +84,7 @@ _WAS_KNOWN = _is([KNOWN])
 FAILS = frozenset(byte for byte in range(STATUS_BYTES) if status_of(byte) in BAD and not is_flaky(byte))
 """The status bytes of failures; a flaky one passed on the same commit."""
 IS_FAILURE = bytes(byte in FAILS for byte in range(256))
-_FLAKY_FAILURE = bytes(byte < STATUS_BYTES and bool(_BAD[byte] and byte & FLAKY) for byte in range(256))
+IS_FLAKY_FAILURE = bytes(byte < STATUS_BYTES and bool(_BAD[byte] and byte & FLAKY) for byte in range(256))
 
 
 def renamed_column(column: bytes, renames: Mapping[int, int]) -> bytes:
@@ -114,7 +114,7 @@ def explained_column(column: bytes, places: Collection[int]) -> bytes:
 def count_cell(previous: bytes | None, column: bytes) -> CellCounts:
     """Count the tests of a column; `previous` is the column of the commit before, None where there is none."""
     bad = column.translate(_BAD)
-    known = _number(column.translate(_FLAKY_FAILURE))
+    known = _number(column.translate(IS_FLAKY_FAILURE))
     new = fixed = 0
     if previous is not None:
         # Tests beyond the end of `column` are absent, so they are neither new nor fixed.

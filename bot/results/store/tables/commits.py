@@ -1,4 +1,7 @@
-"""Store what people recognize tested commits by: once for each, because a commit never changes."""
+"""Store what people recognize tested commits by: once for each, because a commit never changes.
+
+`docs/decisions/commit-summaries.md` says where it comes from.
+"""
 
 from __future__ import annotations
 

@@ -39,13 +39,14 @@ class SuiteOnTarget:
 class LinkedPoint:
     """A complete run of the nightly branch with usable results. `committed_at` is in seconds since 1970.
 
-    `failed` is how many tests failed, explained failures included; None if that is not stored.
+    `failed` is how many tests failed, explained failures included, `passed` how many passed; None if not stored.
     """
 
     id: int
     sha: str
     committed_at: float
     failed: int | None = None
+    passed: int | None = None
 
 
 def suites_on_targets(
@@ -132,6 +133,7 @@ def newest_points(
     for chunk in schema.in_chunks(numbers):
         statement = (
             sa.select(points.c.series_id, points.c.id, points.c.sha, points.c.committed_at, points.c.failed)
+            .add_columns(points.c.passed)
             .select_from(joined)
             .where(table.c.id.in_(chunk), points.c.linked, up_to_last(points))
             # `oldest` is NULL for a series with fewer than `count` points: all of them are read.

@@ -1,0 +1,32 @@
+"""What people read about a change of a measurement."""
+
+from __future__ import annotations
+
+from bot.results.measurements.changes import LevelChange
+
+RATIO = "{name} {before} -> {after}{unit}, {share} % ({low} to {high})"
+DIFFERENCE = "{name} {before} -> {after}{unit} ({low} to {high})"
+EXACT = "{name} {before} -> {after}{unit}"
+_WHOLE_PERCENT = 10
+"""Smaller shares have a decimal."""
+
+
+def change_text(name: str, unit: str, change: LevelChange) -> str:
+    """Return the change in a line: `latency 412 -> 467 ms, +13 % (11 to 15)`; the interval has 95 % confidence."""
+    unit = unit and f" {unit}"
+    before, after = _number(change.before), _number(change.after)
+    if change.low == change.high:
+        return EXACT.format(name=name, before=before, after=after, unit=unit)
+    if change.before <= 0:
+        low, high = _number(change.low), _number(change.high)
+        return DIFFERENCE.format(name=name, before=before, after=after, unit=unit, low=low, high=high)
+    shares = [100 * (level / change.before - 1) for level in (change.after, change.low, change.high)]
+    digits = 0 if abs(shares[0]) >= _WHOLE_PERCENT else 1
+    share, low, high = (f"{share:.{digits}f}" for share in shares)
+    sign = "+" if change.is_rise else ""
+    return RATIO.format(name=name, before=before, after=after, unit=unit, share=f"{sign}{share}", low=low, high=high)
+
+
+def _number(value: float) -> str:
+    """Return a number with at least three digits, and all digits before the point."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

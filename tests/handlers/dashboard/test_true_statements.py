@@ -1,0 +1,344 @@
+"""Every statement of every page about random histories is what an independent oracle says, and so are all counts.
+
+`NIGHTJAR_HISTORIES=100` tests more of them.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from nightjar_formats.model import TargetKey
+
+from bot.core.aliases import Aliases
+from bot.core.page_paths import badge_path
+from bot.results.explain.classes import ResultClass
+from bot.results.explain.explainer import explain_test
+from bot.results.store.failures.failures import failures_of_target
+from bot.results.store.store import ResultsStore
+from tests.handlers.dashboard.random_histories import (
+    FAILING,
+    FILLERS,
+    LAB,
+    NEW_NAME,
+    OLD_NAME,
+    QUARANTINED,
+    STATES,
+    SUITES,
+    TARGETS,
+    Point,
+    RandomHistory,
+    random_history,
+    sha,
+)
+from tests.handlers.dashboard.site import DashboardSite, dashboard_site
+
+HISTORIES = int(os.environ.get("NIGHTJAR_HISTORIES", "3"))
+REPOSITORY = """
+  {name}:
+    renames: [{{from: "{old}", to: "{new}"}}]
+    quarantine:
+      - test: "{quarantined}"
+        owner: octocat
+        reason: known
+        issue: https://github.com/octocat/a/issues/1
+        until: "2030-01-01"
+    results:
+      bucket: device-results
+      labs:
+        example-lab: {{targets: [adreno, hexagon]}}
+"""
+WORST_FIRST = ("new-failure", "infra", "incomplete", "still-failing", "failing-uncompared", "known-failure", "flaky")
+
+
+async def test_pages_say_what_the_oracle_says(tmp_path: Path) -> None:
+    histories = [random_history(f"octocat/history-{seed:03}", random.Random(seed)) for seed in range(HISTORIES)]
+    names = [history.repository for history in histories]
+    config = "repositories:" + "".join(
+        REPOSITORY.format(name=name, old=OLD_NAME, new=NEW_NAME, quarantined=QUARANTINED) for name in names
+    )
+
+    def fill(store: ResultsStore) -> None:
+        for history in histories:
+            history.store(store)
+
+    async with dashboard_site(tmp_path, config=config, public=frozenset(names), filled=fill) as site:
+        for history in histories:
+            pages = Pages(site, history)
+            await pages.check_grid()
+            await pages.check_lists()
+            await pages.check_overview()
+            await pages.check_runs()
+            await pages.check_tests()
+            await pages.check_comparisons()
+            pages.check_explanations()
+
+
+class Pages:
+    """The pages of a repository, compared with its history."""
+
+    def __init__(self, site: DashboardSite, history: RandomHistory) -> None:
+        self.site, self.history = site, history
+        self.here = f"/api/v1/repos/{history.repository}"
+
+    async def json(self, path: str) -> Any:
+        """Return what the API says."""
+        status, answered = await self.site.json(path)
+        assert status == 200, (path, answered)
+        return answered
+
+    def point(self, target: str, suite: str, commit_sha: str) -> Point | None:
+        """Return the point of a cell."""
+        return self.history.points.get((target, suite, commit_sha))
+
+    async def check_grid(self) -> None:
+        """Compare cells of targets, suites, folders and tests."""
+        whole = await self.json(f"{self.here}/grid")
+        rows = {row["target"].partition("/")[2]: row for row in whole["rows"]}
+        for target in TARGETS:
+            page = await self.json(f"{self.here}/grid?target={LAB}/{target}")
+            suite_cells: dict[str, list[Any]] = {}
+            for row in page["rows"]:
+                suite_cells[row["suite"]] = row["cells"]
+                for commit, cell in zip(page["commits"], row["cells"], strict=True):
+                    self.check_counts(target, row["suite"], commit["sha"], cell)
+                await self.check_tests_of_suite(target, row["suite"])
+            for column, commit in enumerate(whole["commits"]):
+                states = (
+                    {cells[column]["state"] for cells in suite_cells.values()}
+                    if whole["commits"] == page["commits"]
+                    else set()
+                )
+                if states and states.isdisjoint(("missing", "waiting", "not-run")):
+                    worst = next((state for state in WORST_FIRST if state in states), "passed")
+                    assert rows[target]["cells"][column]["state"] == worst, (target, commit, states)
+
+    def check_counts(self, target: str, suite: str, commit_sha: str, cell: Any) -> None:
+        """Compare the cell of a suite."""
+        place = (self.history.repository, target, suite, commit_sha)
+        point = self.point(target, suite, commit_sha)
+        if point is None:
+            assert cell["run_id"] == "", place
+            return
+        if point.broken:
+            assert cell["state"] == "infra", place
+            return
+        states = Counter(self.history.state(point, test) for test in point.outcomes)
+        outcomes = point.outcomes.values()
+        counts = {
+            status: sum(outcome.status == status for outcome in outcomes) for status in ("passed", "failed", "skipped")
+        }
+        counts |= {"flaky": sum(outcome.flaky for outcome in outcomes)}
+        counts |= {"new": states["new-failure"], "known": states["known-failure"]}
+        assert {name: cell[name] for name in counts} == counts, place
+        worst = next(state for state in STATES if states[state])
+        if worst != "new-failure" and not point.complete:
+            worst = "incomplete"
+        elif worst == "skipped":
+            worst = "passed"
+        assert cell["state"] == worst, place
+
+    async def check_tests_of_suite(self, target: str, suite: str) -> None:
+        """Compare the cells of single tests and of their folders."""
+        matching = await self.json(f"{self.here}/grid?target={LAB}/{target}&suite={suite}&q=::test_")
+        for row in matching["rows"]:
+            for commit, cell in zip(matching["commits"], row["cells"], strict=True):
+                if point := self.point(target, suite, commit["sha"]):
+                    expected = "infra" if point.broken else self.state_under_name(point, row["folder"])
+                    assert cell["state"] == expected, (self.history.repository, target, suite, row["folder"], commit)
+        folders = await self.json(f"{self.here}/grid?target={LAB}/{target}&suite={suite}")
+        for row in folders["rows"]:
+            for commit, cell in zip(folders["commits"], row["cells"], strict=True):
+                if (point := self.point(target, suite, commit["sha"])) and not point.broken:
+                    tests = [test for test in point.outcomes if test.startswith(row["folder"])]
+                    states = Counter(self.history.state(point, test) for test in tests)
+                    assert (cell["known"], cell["new"]) == (states["known-failure"], states["new-failure"])
+
+    def state_under_name(self, point: Point, name: str) -> str:
+        """Return the state of a row of the grid, which is about one name of a test."""
+        if name not in point.outcomes:
+            return "absent" if point.complete else "incomplete"
+        return self.history.state(point, name)
+
+    async def check_lists(self) -> None:
+        """Compare the lists of tests by status, and the counts that lead to them."""
+        for status, states in (
+            (status, (status,)) for status in ("new-failure", "still-failing", "known-failure", "skipped")
+        ):
+            assert await self.listed(f"status={status}") == self.history.tests_now(states), status
+        assert await self.listed("status=failing") == self.history.tests_now(FAILING)
+        flaky = await self.json(f"{self.here}/flaky?days=400")
+        for row in flaky["tests"]:
+            target = row["target"].partition("/")[2]
+            point = self.history.newest(target, row["suite"])
+            assert point is not None
+            if row["explains"] and row["test"] in point.outcomes and point.outcomes[row["test"]].status == "failed":
+                assert self.history.state(point, row["test"]) in ("known-failure", "failing-uncompared")
+        skipped = await self.json(f"{self.here}/skipped")
+        rows = {(skip["target"], row["suite"], row["test"]) for row in skipped["tests"] for skip in row["skipped"]}
+        assert rows == self.history.tests_now(("skipped",))
+
+    async def listed(self, query: str) -> set[tuple[str, str, str]]:
+        """Return the target, suite and test of the rows of a filtered grid."""
+        page = await self.json(f"{self.here}/grid?{query}")
+        assert page["more"] == 0
+        return {(row["target"], row["suite"], row["folder"]) for row in page["rows"]}
+
+    async def check_overview(self) -> None:
+        """Compare the counts of the overview and the badge, also with the rows behind their links."""
+        (repository,) = (await self.json(f"/api/v1/repos?q={self.history.repository}"))["repositories"]
+        for listed in repository["targets"]:
+            target, query = listed["target"], f"target={LAB}/{listed['target']}"
+            newest = [point for suite in SUITES if (point := self.history.newest(target, suite))]
+            states = Counter(self.history.state(point, test) for point in newest for test in point.outcomes)
+            failing = sum(states[state] for state in FAILING)
+            assert (listed["failing"], listed["known"]) == (failing, states["known-failure"])
+            assert len(await self.listed(f"status=failing&{query}")) == failing
+            assert len(await self.listed(f"status=known-failure&{query}")) == listed["known"]
+            assert listed["suites"] == len(newest)
+            received = max(
+                sent.run.received_at
+                for sent in self.history.runs
+                if sent.target == target and sent.pull_request is None
+            )
+            assert listed["stale"] == (self.site.moment - received > 36 * 3600)
+            newest_commit = max(
+                point.commit
+                for place, point in self.history.points.items()
+                if place[0] == target and point.pull_request is None
+            )
+            unusable = all(
+                point.broken
+                for place, point in self.history.points.items()
+                if place[0] == target and point.pull_request is None and point.commit == newest_commit
+            )
+            state = (
+                "stale" if listed["stale"] else "no usable results" if unusable else "failing" if failing else "passing"
+            )
+            assert listed["state"] == state
+            badge = (await self.site.get(badge_path(self.history.repository, f"{LAB}/{target}")))[2]
+            assert (f"{failing} failing" if state == "failing" else state) in badge
+
+    async def check_runs(self) -> None:
+        """Compare the page of each run, whose statements are those of the check run."""
+        for (target, _, commit_sha), point in sorted(self.history.points.items(), key=lambda item: item[0]):
+            points = [other for suite in SUITES if (other := self.point(target, suite, commit_sha))]
+            run_id = point.sents[0].run.key.run_id
+            page = await self.json(f"{self.here}/runs/{LAB}/{target}/{commit_sha}/{run_id}")
+            kinds = Counter[str]()
+            for suite, other in zip(page["suites"], points, strict=True):
+                of_suite = Counter(
+                    self.history.kind(other, test)
+                    for test, outcome in other.outcomes.items()
+                    if outcome.status == "failed" or other.broken
+                )
+                kinds += of_suite
+                names = {
+                    "new": "new_failures",
+                    "still failing": "still_failing",
+                    "known flaky": "known_flaky",
+                    "quarantined": "quarantined",
+                    "nothing to compare with": "unjudged",
+                }
+                place = (self.history.repository, target, other.suite, commit_sha)
+                assert {kind: suite[name] for kind, name in names.items()} == {
+                    kind: of_suite[kind] for kind in names
+                }, place
+                assert bool(suite["infra"]) == other.broken, place
+            counted = {
+                name: sum(cause[name] for cause in page["causes"]) for name in ("new", "known", "unusable", "count")
+            }
+            known = kinds["quarantined"] + kinds["known flaky"]
+            causes = {"new": kinds["new"], "known": known, "unusable": kinds["unusable run"], "count": kinds.total()}
+            assert counted == causes, (self.history.repository, target, commit_sha)
+            assert sum(kind["count"] for kind in page["failures"]) == kinds.total()
+            assert sum(kind["failing"] for kind in page["failures"]) == kinds.total() - known - kinds["unusable run"]
+            self.check_title(page["check"], kinds, points)
+
+    def check_title(self, check: Any, kinds: Counter[str], points: list[Point]) -> None:
+        """Compare what a check run counts in its title, and its conclusion."""
+        numbers = {words: int(number) for number, words in COUNTED.findall(check["title"])}
+        usable = [point for point in points if not point.broken]
+        if usable and any(self.history.before(point) for point in usable):
+            assert numbers.get("new failure", 0) == kinds["new"], check
+            assert numbers.get("known flaky", 0) == kinds["known flaky"], check
+            confirmed = int(match[1]) if (match := CONFIRMED.search(check["title"])) else 0
+            assert numbers.get("still failing", 0) + confirmed == kinds["still failing"], check
+        if kinds["new"] or kinds["nothing to compare with"] or len(usable) < len(points):
+            assert check["conclusion"] == "neutral"
+
+    async def check_tests(self) -> None:
+        """Compare the history of each test."""
+        tests = {test for point in self.history.points.values() for test in point.outcomes} - {*FILLERS[1:], OLD_NAME}
+        for test in sorted(tests):
+            page = await self.json(f"{self.here}/tests?id={quote(test, safe='')}")
+            for on_target in page["targets"]:
+                target, suite = on_target["target"], on_target["suite"]
+                for run in on_target["runs"]:
+                    if point := self.point(target, suite, run["sha"]):
+                        expected = "infra" if point.broken else self.history.state(point, test)
+                        place = (self.history.repository, target, suite, test, run["sha"])
+                        assert run["cell"]["state"] == expected, place
+
+    async def check_comparisons(self) -> None:
+        """Compare the newest run of each suite with the run that a check run compares it with."""
+        for target in TARGETS:
+            for suite in SUITES:
+                head = self.history.newest(target, suite)
+                if head is None or not self.history.before(head):
+                    continue
+                base = self.history.before(head)[-1]
+                commits = f"base={sha(base.commit)}&head={sha(head.commit)}"
+                page = await self.json(f"{self.here}/compare?target={LAB}/{target}&{commits}")
+                (counts,) = (listed["counts"] for listed in page["suites"] if listed["suite"] == suite)
+                failed = [test for test, outcome in head.outcomes.items() if outcome.status == "failed"]
+                kinds = Counter(self.history.kind(head, test) for test in failed)
+                place = (self.history.repository, target, suite)
+                assert counts.get("new-failure", 0) == kinds["new"], place
+                assert counts.get("still-failing", 0) == kinds["still failing"], place
+                assert counts.get("quarantined", 0) == kinds["quarantined"], place
+                flaky = sum(outcome.flaky and outcome.status != "failed" for outcome in head.outcomes.values())
+                assert counts.get("flaky", 0) == kinds["known flaky"] + flaky, place
+
+    def check_explanations(self) -> None:
+        """Compare the class of each failure, and which failures are due to be reported, from the newest runs."""
+        read, aliases = self.site.store.read, Aliases([(OLD_NAME, NEW_NAME)])
+        for target in TARGETS:
+            key = TargetKey(self.history.repository, LAB, target)
+            newest = {suite: point for suite in SUITES if (point := self.history.newest(target, suite))}
+            ancestors = {
+                suite: sha(earlier[-1].commit)
+                for suite, point in newest.items()
+                if (earlier := self.history.before(point))
+            }
+            reported = {
+                failures.suite: failures.began for failures in read(failures_of_target, key, ancestors, aliases)
+            }
+            for suite, point in newest.items():
+                failed = [test for test, outcome in point.outcomes.items() if outcome.status == "failed"]
+                lasting = {test for test in failed if self.history.lasts(point, test)}
+                assert {failure.test for failure in reported[suite]} == lasting, (key, suite)
+                for test in failed:
+                    explanations = read(explain_test, key, sha(point.commit), test, aliases)
+                    (of_class,) = (explanation.of_class for explanation in explanations if explanation.suite == suite)
+                    is_known = point.outcomes[test].flaky or self.history.explained(point, test)
+                    place = (key, suite, test)
+                    if is_known:
+                        assert of_class is ResultClass.KNOWN_FLAKY, place
+                    elif not self.history.before(point):
+                        assert of_class is ResultClass.UNJUDGED, place
+                    elif lasting.intersection([test]):
+                        assert of_class in (ResultClass.REGRESSION, ResultClass.NEVER_PASSED), place
+                    else:
+                        last = self.history.before(point)[-1].outcome(test)
+                        is_still = last is not None and last.status == "failed"
+                        assert of_class is (ResultClass.STILL_FAILING if is_still else ResultClass.NEW_FAILURE), place
+
+
+COUNTED = re.compile(r"(\d+) (new failure|known flaky|still failing)")
+CONFIRMED = re.compile(r"(\d+) failures? confirmed")

@@ -1,0 +1,49 @@
+"""Measurements have limits, and a refusal names the test, the measurement and what to do."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from nightjar_formats.limits import MAX_MEASUREMENT_NAME, MAX_MEASUREMENTS, MAX_SAMPLES, MAX_UNIT
+from nightjar_formats.measurements import Better, Measurement, check_measurements
+from nightjar_formats.refused import Refused
+
+
+def test_measurements_within_the_limits_are_accepted() -> None:
+    measurements = tuple(
+        Measurement(
+            f"{number}".zfill(MAX_MEASUREMENT_NAME), -1e308, "u" * MAX_UNIT, Better.HIGHER, (0.0,) * MAX_SAMPLES
+        )
+        for number in range(MAX_MEASUREMENTS)
+    )
+    check_measurements("test_matmul", measurements)
+    assert Measurement("delegated_nodes", 12, "nodes").is_exact
+    assert not Measurement("latency", 12, "ms").is_exact
+
+
+@pytest.mark.parametrize(
+    ("measurements", "text"),
+    [
+        ((Measurement("latency", math.nan),), "the measurement latency of test_matmul is NaN, which is not a number"),
+        ((Measurement("latency", math.inf),), "latency of test_matmul is infinity"),
+        ((Measurement("latency", -math.inf),), "latency of test_matmul is minus infinity"),
+        (
+            (Measurement("latency", 1, samples=(1, math.nan)),),
+            "sample 2 of the measurement latency of test_matmul is NaN",
+        ),
+        ((Measurement("latency", 1, samples=(-math.inf,)),), "sample 1 of the measurement latency .* minus infinity"),
+        ((Measurement("latency", 1, samples=(1,) * (MAX_SAMPLES + 1)),), "1,001 samples, and 1,000 are allowed"),
+        ((Measurement("", 1),), "a measurement of test_matmul has no name"),
+        ((Measurement("n" * 101, 1),), "a name of 101 characters, and 100 are allowed. It begins n{100}$"),
+        (
+            (Measurement("latency", 1, "u" * 21),),
+            "the unit of the measurement latency of test_matmul has 21 characters",
+        ),
+        ((Measurement("latency", 1), Measurement("latency", 2)), "two measurements with the name latency"),
+        ((Measurement("latency", 1),) * 65, "test_matmul has 65 measurements, and 64 are allowed"),
+    ],
+)
+def test_a_refusal_says_what_is_wrong(measurements: tuple[Measurement, ...], text: str) -> None:
+    with pytest.raises(Refused, match=text):
+        check_measurements("test_matmul", measurements)

@@ -1,0 +1,83 @@
+"""A change of a level is reported once, when two nights confirm it, with its size; noise is not."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from bot.results.measurements.changes import analysis_of, exact_changes
+from bot.results.measurements.texts import change_text
+
+NIGHTS = 365
+
+
+def noisy(level: float, nights: int, seed: str, deviation: float = 0.01) -> list[float]:
+    rng = Random(seed)
+    return [level * (1 + rng.gauss(0, deviation)) for _ in range(nights)]
+
+
+def test_a_regression_is_confirmed_by_its_second_night_and_ends_with_its_fix() -> None:
+    values = [*noisy(412, NIGHTS, "before"), *noisy(467, 20, "slow"), *noisy(412, 20, "fixed")]
+    reported = [
+        (end, change) for end in range(NIGHTS - 5, len(values)) for change in analysis_of(values[: end + 1]).changes
+    ]
+    first_end, first = reported[0]
+    assert (first.begin, first.confirmed, first_end, first.end) == (NIGHTS, NIGHTS + 1, NIGHTS + 1, None)
+    assert first.low < 467 < first.high
+    assert first.before == pytest.approx(412, rel=0.01)
+    assert change_text("latency", "ms", first).startswith("latency 41")
+    regression, fix = analysis_of(values).changes
+    assert (regression.begin, regression.end, fix.begin, fix.end) == (NIGHTS, NIGHTS + 20, NIGHTS + 20, None)
+    assert {change.begin for _, change in reported} == {regression.begin, fix.begin}  # later nights move neither
+
+
+def test_one_night_is_not_a_change_and_nor_is_the_second_outlier_of_a_series_that_has_some() -> None:
+    values = noisy(100, NIGHTS, "quiet")
+    assert not analysis_of([*values, 150.0, *noisy(100, 3, "after")]).changes
+    assert analysis_of([*values, 150.0, 150.0]).changes
+    for night in range(10, NIGHTS, 20):
+        values[night] = 150.0
+    assert not analysis_of([*values, 150.0, 150.0]).changes
+
+
+def test_series_that_are_negative_zero_constant_or_short_are_analysed_as_well() -> None:
+    errors = [-40.0 + value for value in noisy(1, NIGHTS, "snr")]
+    (drop,) = analysis_of([*errors, *(value - 10 for value in errors[:3])]).changes
+    assert not drop.is_rise
+    assert drop.after == pytest.approx(-49, rel=0.01)
+    assert [change.begin for change in analysis_of([0.0] * NIGHTS + [1e-3] * 5).changes] == [NIGHTS]
+    assert analysis_of([5.0] * NIGHTS).changes == []
+    assert analysis_of([]).changes == []
+    assert analysis_of([]).level is None
+    assert analysis_of([1.0, 2.0]).predicted is None
+    huge = analysis_of([1e308, -1e308] * 50 + [1e308] * 20)
+    assert huge.level is not None
+
+
+def test_every_change_of_a_count_is_a_fact_and_has_its_end() -> None:
+    changes = exact_changes([12, 12, 11, 11, 9, 12, 12])
+    assert [(change.begin, change.before, change.after, change.end) for change in changes] == [
+        (2, 12, 11, 5),
+        (4, 11, 9, 5),
+        (5, 9, 12, None),
+    ]
+    assert change_text("delegated_nodes", "nodes", changes[0]) == "delegated_nodes 12 -> 11 nodes"
+
+
+def test_a_threshold_leaves_out_smaller_changes() -> None:
+    values = [*noisy(100, NIGHTS, "before"), *noisy(105, 10, "after")]
+    assert [change.begin for change in analysis_of(values).changes] == [NIGHTS]
+    assert analysis_of(values, least=0.08).changes == []
+
+
+def test_the_prediction_interval_has_99_of_100_nights_whatever_the_noise() -> None:
+    outside = nights = 0
+    rng = Random("prediction")
+    for _ in range(400):
+        values = [100 * (1 + rng.gauss(0, 0.02) + (0.2 if rng.random() < 0.02 else 0)) for _ in range(NIGHTS)]
+        predicted = analysis_of(values[:-10]).predicted
+        assert predicted is not None
+        outside += sum(not predicted[0] <= value <= predicted[1] for value in values[-10:])
+        nights += 10
+    assert outside <= 0.02 * nights
