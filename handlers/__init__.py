@@ -37,6 +37,7 @@ MODULES = (
     "handlers.cc_reviewers.feature",
     "handlers.results.feature",
     "handlers.regressions.feature",
+    "handlers.digest.feature",
     "handlers.device_tests.feature",
     "handlers.labs.feature",
     "handlers.tracking_branches.feature",

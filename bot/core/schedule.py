@@ -5,6 +5,7 @@ Times are seconds since 1970; no function here reads a clock.
 
 from __future__ import annotations
 
+import calendar
 import math
 import zlib
 from collections.abc import Iterator
@@ -70,6 +71,37 @@ class Daily:
         today = datetime.fromtimestamp(moment, zone).date()
         for days in DAYS_AROUND:
             yield _first_occurrence(today + timedelta(days=days), time_of_day, zone)
+
+
+@dataclass(frozen=True, slots=True)
+class Weekly:
+    """Every week on a `weekday` (0 is Monday) `at` a time of day, as `Daily` understands it."""
+
+    weekday: int
+    at: str
+    timezone: str
+
+    def __str__(self) -> str:
+        return f"{calendar.day_name[self.weekday]} {self.at} {self.timezone}"
+
+    def for_timer(self, key: str) -> Self:
+        """Return this schedule: app.yaml promises the minute."""
+        return self
+
+    def last_time(self, moment: float) -> float:
+        """Return the last scheduled time that is not after `moment`."""
+        return max(scheduled for scheduled in self._times_around(moment) if scheduled <= moment)
+
+    def next_time(self, moment: float) -> float:
+        """Return the first scheduled time after `moment`."""
+        return min(scheduled for scheduled in self._times_around(moment) if scheduled > moment)
+
+    def _times_around(self, moment: float) -> Iterator[float]:
+        zone, time_of_day = ZoneInfo(self.timezone), time.fromisoformat(self.at)
+        today = datetime.fromtimestamp(moment, zone).date()
+        begin = today - timedelta(days=today.weekday() - self.weekday)
+        for weeks in (-2, -1, 0, 1, 2):
+            yield _first_occurrence(begin + timedelta(weeks=weeks), time_of_day, zone)
 
 
 @dataclass(frozen=True, slots=True)

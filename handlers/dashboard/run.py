@@ -20,12 +20,13 @@ from bot.results.report.baseline import compared_suites
 from bot.results.report.findings import ComparedSuite, Findings, NewFailure
 from bot.results.report.reproduce import command, template_of
 from bot.results.report.tables import listed_failures
-from bot.results.state import Run, RunState, SuiteState, TargetState
+from bot.results.state import CommitSummary, Run, RunState, SuiteState, TargetState
 from bot.results.store.commit import commit_state
 from bot.results.store.failures.contexts import ContextQuery, failure_contexts
 from bot.results.store.history.health import unreliable_suites
 from bot.results.store.lists.commits_with_results import commit_times, runs_of_commit
 from bot.results.store.lists.run_lists import run_with_artifacts
+from bot.results.store.tables.commits import summaries_of
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.artifacts import SeenArtifacts, seen_artifacts
@@ -129,6 +130,9 @@ class RunDetails(BaseModel, extra="forbid"):
     causes: list[FailureCause] = Field(description="Failures grouped by cause, new ones first.")
     more_causes: int
     unlisted: int = Field(description="Number of failures with causes that are not listed.")
+    known_commits: dict[str, CommitSummary] = Field(
+        default={}, description="Titles, authors and pull requests of commits on the page, where they are known."
+    )
     files: SeenArtifacts | None = Field(
         default=None, description="The log and other files that the lab sent; null if it sent none."
     )
@@ -164,8 +168,9 @@ def run_page(parts: DashboardParts) -> Page:
         findings = _findings(settings, key.about, state, compared, parts.moment())
         findings = replace(findings, unreliable=await results.read(unreliable_suites, key.about, key.sha))
         queries = await request.pages.run(_context_queries, findings)
-        contexts, times = await results.read(_read_contexts, key, queries, settings.of(RENAMES).aliases)
+        contexts, times, known = await results.read(_read_contexts, key, queries, settings.of(RENAMES).aliases)
         page = await request.pages.run(_page_of, run, runs, replace(findings, contexts=contexts), times)
+        page.known_commits = known
         page.files = seen_artifacts(run, entries, lab_results, parts.moment()) if entries else None
         return page
 
@@ -207,11 +212,13 @@ def _context_queries(findings: Findings) -> dict[str, ContextQuery]:
 
 def _read_contexts(
     connection: sa.Connection, key: RunKey, queries: Mapping[str, ContextQuery], aliases: Aliases
-) -> tuple[dict[tuple[str, str], FailureContext], dict[str, float]]:
-    """Return the contexts of failures, and the times of the commits since which they fail."""
+) -> tuple[dict[tuple[str, str], FailureContext], dict[str, float], dict[str, CommitSummary]]:
+    """Return the contexts of failures, the times of the commits since which they fail, and summaries of commits."""
     contexts = failure_contexts(connection, key.about, key.sha, queries, aliases)
     shas = {context.since for context in contexts.values() if context.since}
-    return contexts, commit_times(connection, key.about, shas)
+    named = {key.sha, *shas, *(query.baseline for query in queries.values() if query.baseline)}
+    known = summaries_of(connection, key.repository, named)
+    return contexts, commit_times(connection, key.about, shas), known
 
 
 def _page_of(run: Run, runs_of_commit: Sequence[Run], findings: Findings, times: Mapping[str, float]) -> RunDetails:

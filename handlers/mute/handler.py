@@ -12,20 +12,21 @@ from bot.config.shared import PATH
 from bot.core.errors import RefusedToPerson
 from bot.core.page_paths import history_path
 from bot.core.payload import Payload
-from bot.effects.pulls import OURS, EnsurePull
+from bot.effects.pulls import EnsurePull
 from bot.effects.remember import StoreRecord
 from bot.github.commits.contents import found_at
 from bot.github.commits.refs import branch_head
 from bot.github.limits.ranks import Rank
 from bot.github.repositories.in_force import read_found
 from bot.github.text.markdown import code, escape, plain, truncate
-from bot.plan.handler import ConcludeStage, Context, Plan, Router
+from bot.plan.handler import NOTHING, ConcludeStage, Context, Plan, Router
 from bot.plan.outcome import EffectOutcomes
 from bot.plan.page_links import page_url
 from bot.results.settings.quarantine import QuarantinedTest
 from handlers.mute import texts
 from handlers.mute.config import MUTE
 from handlers.mute.edit import with_item
+from handlers.mute.effects import ProposeMute, open_pull
 from handlers.mute.records import MUTE_EVENT, MUTED_TEST, MuteOutcome, MuteRequest
 
 NAME = "mute"
@@ -48,12 +49,11 @@ async def report_failure(context: Context, message: str) -> Plan:
 
 
 async def conclude_mute(context: Context, request: MuteRequest, outcomes: EffectOutcomes) -> Plan:
-    """Show the pull request on the page of the test, or why there is none."""
-    if outcomes.failures:
-        reason = texts.FAILED.format(reason=outcomes.failures[0].text)
-        return Plan((_stored(context, MuteOutcome(request, problem=reason)),), why=reason)
-    number = await _open_pull(context, request)
-    return Plan((_stored(context, MuteOutcome(request, number)),), why=texts.PULL.format(number=number))
+    """Show on the page of the test why there is no pull request; the effect has stored the number of one."""
+    if not outcomes.failures:
+        return NOTHING
+    reason = texts.FAILED.format(reason=outcomes.failures[0].text)
+    return Plan((_stored(context, MuteOutcome(request, problem=reason)),), why=reason)
 
 
 @router.on(MUTE_EVENT.name, name=NAME, on_failure=report_failure, conclude=ConcludeStage(MuteRequest, conclude_mute))
@@ -63,7 +63,7 @@ async def propose_mute(context: Context) -> Plan:
     settings = context.app_config.repository(repository)
     if settings is None or not settings.of(MUTE):
         raise RefusedToPerson(texts.OFF)
-    if number := await _open_pull(context, request):
+    if number := await open_pull(context.github, repository, request):
         known = MuteOutcome(request, number, earlier=True)
         return Plan((_stored(context, known),), why=texts.ALREADY_OPEN.format(number=number))
     description = Payload(await context.github.getitem("/repos/{+repo}", url_vars={"repo": repository}), "repository")
@@ -97,7 +97,7 @@ async def propose_mute(context: Context) -> Plan:
         body=_body(context, request),
         message=f"{title}\n\n{plain(request.reason)}",
     )
-    return Plan((ensure,), why=why, conclusion_basis=request, rank=Rank.WRITER)
+    return Plan((ProposeMute(request, ensure),), why=why, conclusion_basis=request, rank=Rank.WRITER)
 
 
 def _body(context: Context, request: MuteRequest) -> str:
@@ -118,11 +118,3 @@ def _body(context: Context, request: MuteRequest) -> str:
 
 def _stored(context: Context, outcome: MuteOutcome) -> StoreRecord:
     return StoreRecord.of(MUTED_TEST.of(context.repository.id, outcome.request.digest), outcome)
-
-
-async def _open_pull(context: Context, request: MuteRequest) -> int:
-    """Return the number of the open pull request of a test, 0 if there is none."""
-    owner = context.repository.full_name.partition("/")[0]
-    url_vars = {"repo": context.repository.full_name, "head": f"{owner}:{request.branch}", "state": "open"}
-    pulls = [Payload(pull, "pull_request") for pull in await context.github.getitem(OURS, url_vars=url_vars)]
-    return next((pull.integer("number") for pull in pulls), 0)

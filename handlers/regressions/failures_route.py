@@ -114,6 +114,7 @@ class ListedFailure(BaseModel, extra="forbid"):
     failed_before: int = Field(description="In how many of these runs the test failed or was flaky.")
     runs_before: int = Field(description="How many of the 40 nightly runs before `since` have the test.")
     also_on: list[str] = Field(description="Other targets with the failure in their newest run, as LAB/TARGET.")
+    known_flaky: bool = Field(description="Whether the known flakiness of the test explains the failure.")
     quarantine: ListedQuarantine | None = Field(description="The quarantine of the test; null if it has none.")
 
 
@@ -132,7 +133,7 @@ class FailureList(BaseModel, extra="forbid"):
     """Failing tests, by suite and name."""
 
     failures: list[ListedFailure]
-    total: int = Field(description="Number of failing tests, including those not listed.")
+    total: int = Field(description="Number of failing tests, known failures and those not listed included.")
     unreliable: list[UnreliableSuite] = Field(description="The suites whose results are unreliable.")
 
 
@@ -208,5 +209,6 @@ def _listed_failure(failure: FailingTest, quarantined: QuarantinedTest | None) -
         failed_before=context.failed,
         runs_before=context.runs,
         also_on=list(context.also_on),
+        known_flaky=failure.known_flaky,
         quarantine=quarantine,
     )

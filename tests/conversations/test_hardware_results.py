@@ -345,6 +345,7 @@ async def test_each_failure_shows_since_when_and_how_often_it_failed_and_where_e
                         "failed_before": 1,
                         "runs_before": 3,
                         "also_on": [f"{LAB}/adreno"],
+                        "known_flaky": False,
                         "quarantine": None,
                     }
                 ],

@@ -82,6 +82,7 @@ def check_what_fails_now(filled: ResultsStore, aliases: Aliases) -> None:
         newest, now = filled.read(newest_runs, target_key), now_of[target_key]
         failures = {failing_test.test: SEEN[status_byte(Status.FAILED)] for failing_test in tests}
         known = filled.read(known_flaky_tests, target_key, SUITE, now.sha, failures, aliases)
+        assert {test.test for test in tests if test.known_flaky} == known.keys()
         seen_there = filled.read(seen_tests, target_key, SUITE, now.sha).values()
         flaky = sum(seen.flaky and seen.status in BAD for seen in seen_there)
         assert (now.sha, now.suites, now.failing) == (newest[0].sha, 1, total - len(known))

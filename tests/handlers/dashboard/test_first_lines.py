@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot.core.page_paths import commit_path, history_path, lab_path, view_path
+from bot.core.page_paths import commit_path, history_path, lab_path, run_path, view_path
 from tests.handlers.dashboard.nightly_runs import FLAKY, REPOSITORY, SOFTMAX, TITLE, sha
 from tests.handlers.dashboard.site import DashboardSite
 
@@ -111,7 +111,8 @@ async def test_a_commit_is_named_by_its_title_and_has_a_page_of_all_targets(site
         assert (await site.get(commit_path(REPOSITORY, wrong)))[0] == code
     _, _, text = await site.get(view_path(REPOSITORY))
     assert f'href="{path}" title="Fuse &lt;softmax&gt;, by Mona Lisa (#41)"' in text
-    for view in (path, view_path(REPOSITORY, "compare"), view_path(REPOSITORY, "nightly"), "/"):
+    run = run_path(REPOSITORY, HEXAGON, sha(13), "operators-run-1")
+    for view in (path, run, view_path(REPOSITORY, "compare"), view_path(REPOSITORY, "nightly"), "/"):
         _, _, text = await site.get(view)
         assert "Fuse &lt;softmax&gt;" in text, view
         assert TITLE not in text

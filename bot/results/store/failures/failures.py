@@ -12,7 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from nightjar_formats.columns import ABSENT, at, status_of
-from nightjar_formats.model import GOOD, TargetKey
+from nightjar_formats.model import GOOD, SeenTest, Status, TargetKey
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bot.core.aliases import NO_ALIASES, Aliases
@@ -21,6 +21,7 @@ from bot.results.compare.flaky import flakiness_of
 from bot.results.compare.lasting import Segment, is_steady, lasting_failure
 from bot.results.store.failures.contexts import ContextQuery, contexts_of_suite
 from bot.results.store.history.baselines import baselines
+from bot.results.store.history.flakiness import known_flaky_tests
 from bot.results.store.history.series_names import series_names
 from bot.results.store.history.windows import histories
 from bot.results.store.tables import ancestry, names, revisions, runs, schema
@@ -83,12 +84,16 @@ class SuiteFailures:
 
 @dataclass(frozen=True, slots=True)
 class FailingTest:
-    """A test that fails in the newest nightly run of its suite, the commit `sha`."""
+    """A test that fails in the newest nightly run of its suite, the commit `sha`.
+
+    `known_flaky`: its known flakiness explains that.
+    """
 
     suite: str
     test: str
     sha: str
     context: FailureContext
+    known_flaky: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +213,9 @@ def failing_tests(
         candidates = baselines(connection, target, run.suite, run.sha, 1)
         query = ContextQuery(candidates[0].sha if candidates else "", failing)
         context_of = contexts_of_suite(connection, target, run.suite, run.sha, query, aliases)
-        tests += [FailingTest(run.suite, test, run.sha, context_of[test]) for test in failing]
+        failures = {test: SeenTest(Status.FAILED) for test in failing}
+        flaky = known_flaky_tests(connection, target, run.suite, run.sha, failures, aliases)
+        tests += [FailingTest(run.suite, test, run.sha, context_of[test], test in flaky) for test in failing]
     return tests, sum(run.failing for run in newest)
 
 

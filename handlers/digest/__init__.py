@@ -1,0 +1,1 @@
+"""A weekly digest of each lab, for the channels that app.yaml names."""

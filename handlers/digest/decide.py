@@ -1,0 +1,118 @@
+"""Compose the digest of a lab. Pure.
+
+A digest says what changed or needs somebody in this week: failures that were reported, recoveries, nightly commits
+without a result, and quarantines that end in the next week. The flakiest and the slowest tests are context: they alone
+are no news, so a quiet week has no digest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from bot.core.page_paths import history_path, lab_path
+from bot.news.message import News, NewsItem
+from bot.results.settings.quarantine import QuarantinedTest
+from bot.results.store.failures.failures import RegressionMessage
+from bot.results.store.lists.flaky_tests import FlakyTest
+from bot.web.page_filters import counted
+from handlers.digest import texts
+
+WEEK_DAYS = 7
+WEEK = WEEK_DAYS * 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class SlowTestOnTarget:
+    """The slowest test of a target; `seconds` is its mean duration."""
+
+    target: str
+    test: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class LabWeek:
+    """A week of a lab, which ends at `moment` in seconds since 1970; targets are LAB/TARGET.
+
+    `messages` are those about lasting failures that were reported or ended in it. `missing` has the number of nightly
+    commits without a result, by target. `quarantined` are the active items for one of the lab's targets.
+    """
+
+    repository: str
+    lab: str
+    moment: float
+    messages: Sequence[RegressionMessage]
+    missing: Mapping[str, int]
+    quarantined: Sequence[QuarantinedTest]
+    flaky: Sequence[FlakyTest]
+    slow: Sequence[SlowTestOnTarget]
+
+
+def digest_of(week: LabWeek, public_url: str) -> News | None:
+    """Return the digest; None if nothing happened. `public_url` is the address of the pages, empty if unknown."""
+    began = [one for one in week.messages if week.moment - WEEK <= one.message.reported_at < week.moment]
+    ended = [
+        one for one in week.messages if one.message.ended and week.moment - WEEK <= one.message.ended_at < week.moment
+    ]
+    today = datetime.fromtimestamp(week.moment, UTC).date()
+    expiring = [item for item in week.quarantined if item.until <= f"{today + timedelta(days=WEEK_DAYS)}"]
+    failing = [one for one in began if not one.message.ended]
+    counts = (
+        (texts.NEWLY_FAILING, len(failing)),
+        (texts.RECOVERIES, len(ended)),
+        (texts.LATE_RUNS, sum(week.missing.values())),
+        (texts.EXPIRING, len(expiring)),
+    )
+    summary = ", ".join(text.format(count=count) for text, count in counts if count)
+    if not summary:
+        return None
+
+    def page(test: str, target: str) -> str:
+        return f"{public_url}{history_path(week.repository, test, target)}" if public_url else ""
+
+    items = [
+        NewsItem(
+            one.test,
+            texts.BROKE.format(target=one.target.full_name, since=one.message.since[:7]),
+            page(one.test, one.target.full_name),
+        )
+        for one in failing
+    ]
+    items += [
+        NewsItem(target, texts.LATE.format(count=counted(count, "nightly commit")))
+        for target, count in week.missing.items()
+        if count
+    ]
+    items += [NewsItem(item.test, texts.EXPIRES.format(until=item.until, owner=item.owner)) for item in expiring]
+    items += [
+        NewsItem(
+            one.test,
+            texts.RECOVERED.format(how=one.message.ended, target=one.target.full_name),
+            page(one.test, one.target.full_name),
+        )
+        for one in ended
+    ]
+    items += [
+        NewsItem(
+            test.test,
+            texts.FLAKY.format(target=test.target.full_name, failed=test.failed, runs=test.runs),
+            page(test.test, test.target.full_name),
+        )
+        for test in week.flaky
+    ]
+    items += [
+        NewsItem(
+            slow.test, texts.SLOW.format(target=slow.target, seconds=round(slow.seconds)), page(slow.test, slow.target)
+        )
+        for slow in week.slow
+    ]
+    notes = [texts.QUARANTINED.format(count=counted(len(week.quarantined), "test"))] if week.quarantined else []
+    return News(
+        texts.TITLE.format(lab=week.lab, day=today, summary=summary),
+        tuple(items),
+        url=f"{public_url}{lab_path(week.repository, week.lab)}" if public_url else "",
+        notes=tuple(notes),
+        good=not failing and not sum(week.missing.values()),
+    )
