@@ -57,7 +57,7 @@ def link_to_test(repository: str, test: str, target: str) -> AnswerPart:
 
 @dataclass(frozen=True, slots=True)
 class LineNews:
-    """What the newest usable run of a suite on a target says: `sha`, and `base`, with which it is compared, if any."""
+    """What the newest complete run of a suite on a target says, at `sha`, compared with `base`, if there is one."""
 
     target: str
     suite: str

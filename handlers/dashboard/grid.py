@@ -319,13 +319,17 @@ def listed_in_order(rows: Iterable[GridRow]) -> list[str]:
 
 
 def _line_news(grid: Grid, line: GridLine) -> LineNews | None:
-    """Return what the newest usable run of a suite says; None without one."""
-    points = [point for _, sha in grid.commits if (point := grid.points.get((line.series, sha))) and not point.infra]
+    """Return what the newest complete run of a suite with usable results says; None without one.
+
+    Lists of tests by status are about the same run.
+    """
+    at_commits = (grid.points.get((line.series, sha)) for _, sha in grid.commits)
+    points = [point for point in at_commits if point and point.complete and not point.infra]
     if not points:
         return None
     newest = points[0]
     counts = newest.counts or count_cell(newest.previous, newest.column)
-    base = next((point.run.key.sha for point in points[1:] if point.complete), "")
+    base = points[1].run.key.sha if len(points) > 1 else ""
     return LineNews(line.target.full_name, line.name, newest.run.key.sha, base, counts.new, counts.failing)
 
 

@@ -30,6 +30,8 @@ from handlers.results.config import labs_of
 if TYPE_CHECKING:
     from bot.results.store.lists.search import CommitMatch, TestMatches
 
+MOST_HITS = 20
+"""The most hits of each kind that a search lists."""
 MOST_REPOSITORIES = 200
 """The most repositories whose results are searched; a search in one repository has no such limit."""
 LARGEST_NUMBER = 2**31 - 1
@@ -144,12 +146,16 @@ async def _search(
         HitKind.LAB: _labs(parts, repositories, lower),
         HitKind.TEST: (_hit(HitKind.TEST, name, test, history_path(name, test)) for name, test in tests.tests),
     }
-    hits_of = {kind: list(islice(hits, texts.MOST_HITS + 1)) for kind, hits in candidates.items()}
-    listed = {kind: hits[: texts.MOST_HITS] for kind, hits in hits_of.items()}
+    hits_of = {kind: list(islice(hits, MOST_HITS + 1)) for kind, hits in candidates.items()}
+    listed = {kind: hits[:MOST_HITS] for kind, hits in hits_of.items()}
     return SearchPage(
-        answer=[AnswerPart(text=texts.search_answer(text, {kind.value: len(hits) for kind, hits in hits_of.items()}))],
+        answer=[
+            AnswerPart(
+                text=texts.search_answer(text, {kind.value: len(hits) for kind, hits in hits_of.items()}, MOST_HITS)
+            )
+        ],
         hits=[hit for hits in listed.values() for hit in hits],
-        more=[kind for kind, hits in hits_of.items() if len(hits) > texts.MOST_HITS],
+        more=[kind for kind, hits in hits_of.items() if len(hits) > MOST_HITS],
         unsearched=[*tests.unsearched, *repositories[MOST_REPOSITORIES:]],
     )
 
@@ -158,10 +164,10 @@ def _stored_matches(
     connection: sa.Connection, repositories: Sequence[str], text: str
 ) -> tuple[list[CommitMatch], TestMatches]:
     is_sha = _DIGITS.fullmatch(text) is not None
-    commits = commits_with_prefix(connection, repositories, text.lower(), texts.MOST_HITS + 1) if is_sha else []
+    commits = commits_with_prefix(connection, repositories, text.lower(), MOST_HITS + 1) if is_sha else []
     if not commits:
-        commits = commits_with_title(connection, repositories, text.lower(), texts.MOST_HITS + 1)
-    return commits, names_with_text(connection, repositories, text.lower(), texts.MOST_HITS + 1)
+        commits = commits_with_title(connection, repositories, text.lower(), MOST_HITS + 1)
+    return commits, names_with_text(connection, repositories, text.lower(), MOST_HITS + 1)
 
 
 def _hit(kind: HitKind, repository: str, name: str, href: str) -> SearchHit:

@@ -8,7 +8,7 @@ Noise explains the newest values in one of these ways: some of them are outliers
 - Ordinary values have Student's t distribution. If neighbors have something in common, such as the temperature of a
   room, the mean of several varies more than if they were independent.
 - The chance of so many outliers in a row follows from their number in the history, with Jeffreys' prior. So only a long
-  history without outliers rules out that two of them come in two nights: about 170 nights.
+  history without outliers rules out that two of them come in two nights: 240 nights, or 90 for three.
 
 Both are approximations. `tests/signal/measurements.py` measures how often they are wrong (docs/signal.md).
 """

@@ -1,4 +1,4 @@
-"""The key `digest`: which channels get a weekly summary of each lab, and when."""
+"""The key `weekly_digest`: which channels get a weekly summary of each lab, and when."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def _check_results(_: Digest, others: ValidatedKeys) -> None:
 
 
 DIGEST = ConfigKey(
-    "digest",
+    "weekly_digest",
     Digest,
     description="Sends a weekly digest of each lab, unless nothing happened. Needs `results`.",
     example={"to": ["slack"], "day": "monday"},
     position=95,
-    timer="digest",
+    timer="weekly-digest",
     places=lambda digest: digest.to,
     check=_check_results,
 )

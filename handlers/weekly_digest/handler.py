@@ -20,17 +20,17 @@ from bot.results.store.lists.lab_reports import TargetActivity, activity_of_labs
 from bot.results.store.lists.listed_tests import ListedTests
 from bot.results.store.lists.slow_tests import durations_of
 from bot.timers.timers import TIMER_EVENT, moment_of
-from handlers.digest import texts
-from handlers.digest.config import DIGEST
-from handlers.digest.decide import WEEK, LabWeek, SlowTestOnTarget, digest_of
 from handlers.results.config import LAB_RESULTS, QUARANTINE, RENAMES
+from handlers.weekly_digest import texts
+from handlers.weekly_digest.config import DIGEST
+from handlers.weekly_digest.decide import WEEK, LabWeek, SlowTestOnTarget, digest_of
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
     from bot.config import RepositoryConfig
 
-NAME = "digest"
+NAME = "weekly-digest"
 LONGEST_FAILURE = 90 * 86400.0
 """Seconds: the recovery of an older failure is not in the digest."""
 MOST_MESSAGES = 500

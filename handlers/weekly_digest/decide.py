@@ -17,7 +17,7 @@ from bot.results.settings.quarantine import QuarantinedTest
 from bot.results.store.failures.failures import RegressionMessage
 from bot.results.store.lists.flaky_tests import FlakyTest
 from bot.web.page_filters import counted
-from handlers.digest import texts
+from handlers.weekly_digest import texts
 
 WEEK_DAYS = 7
 WEEK = WEEK_DAYS * 86400.0
