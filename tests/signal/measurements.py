@@ -31,8 +31,8 @@ CHANGES = {1.05: (3, 14), 1.1: (2, 14)}
 FIXED_SHARE, FIXED_NIGHTS = 0.05, 30
 """The rule of simple tools: the newest two nights are 5 % above or below the median of a month before."""
 WIDTH, MOST_BLOCKS = 0.02, 60
-OTAVA_SERIES = 50
-"""The series that Otava reads, which takes a hundred times as long."""
+OTAVA_SERIES, OTAVA_NIGHTS = 50, 150
+"""The series that Otava reads, which takes a hundred times as long, and the nights before a change: three windows."""
 HEADER = (
     "noise",
     "wrong reports in 1,000 months",
@@ -124,9 +124,10 @@ class OtavaReports:
         """Return the nights at which it reports a change."""
         if not since:
             return self._otava.change_points(values)
-        most = max(max(limits[:1]) for limits in CHANGES.values())
-        for night in range(since + 1, min(since + most, len(values))):
-            if any(point >= since - 1 for point in self._otava.change_points(values[max(0, since - 150) : night + 1])):
+        begin, most = max(0, since - OTAVA_NIGHTS), max(nights for nights, _ in CHANGES.values())
+        for night in range(since + 1, since + most):
+            points = self._otava.change_points(values[begin : night + 1])
+            if any(begin + point >= since - 1 for point in points):
                 return [night]
         return []
 
@@ -220,7 +221,7 @@ def _seeds_of(text: str) -> range:
 
 
 @click.command()
-@click.option("--seeds", default="0-999", show_default=True, help="The first and the last seed, as in 0-999.")
+@click.option("--seeds", default="0-199", show_default=True, help="The first and the last seed, as in 0-199.")
 @click.option("--json", "as_json", is_flag=True, help="Print counts as JSON.")
 @click.option("--write", is_flag=True, help="Write the tables into docs/signal.md.")
 @click.option("--otava", "with_otava", is_flag=True, help="Run Apache Otava too; installs it in a folder of its own.")
