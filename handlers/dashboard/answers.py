@@ -43,8 +43,8 @@ def listed(names: Sequence[AnswerPart], noun: str) -> Sentence:
     """Write names with commas; of more than `MOST_NAMED`, the rest is counted as so many `noun`."""
     shown = names[:MOST_NAMED]
     parts = list(chain.from_iterable((text(", "), name) for name in shown))[1:]
-    more = len(names) - len(shown)
-    return [*parts, text(texts.AND_MORE.format(more=counted(more, f"more {noun}")))] if more else parts
+    unnamed = len(names) - len(shown)
+    return [*parts, text(texts.AND_MORE.format(more=counted(unnamed, f"more {noun}")))] if unnamed else parts
 
 
 def link_to_test(repository: str, test: str, target: str) -> AnswerPart:
@@ -146,8 +146,8 @@ class GridNews:
             for target, seconds in list(self.silent.items())[:MOST_NAMED]
         ]
         parts = list(chain.from_iterable([text(texts.CLAUSE_END), *clause] for clause in clauses))[1:]
-        more = len(self.silent) - len(clauses)
-        return [*parts, text(texts.AND_MORE.format(more=counted(more, "more target")))] if more else parts
+        unnamed = len(self.silent) - len(clauses)
+        return [*parts, text(texts.AND_MORE.format(more=counted(unnamed, "more target")))] if unnamed else parts
 
     def next_steps(self) -> list[Sentence]:
         """Say what a maintainer, a contributor and a lab can do."""
@@ -214,8 +214,8 @@ def history_answer(targets: Sequence[HistoryOnTarget], repository: str, test: st
     """Say where a test fails, and since when; where it is flaky; or that it passes."""
     if not targets:
         return []
-    failing = [one for one in targets if one.failing]
-    flaky = [one for one in targets if one.flakiness and not one.failing]
+    failing = [history for history in targets if history.failing]
+    flaky = [history for history in targets if history.flakiness and not history.failing]
     return sentence(
         _fails_on(failing, len(targets), repository, test)
         if failing
@@ -225,7 +225,7 @@ def history_answer(targets: Sequence[HistoryOnTarget], repository: str, test: st
 
 
 def _fails_on(failing: Sequence[HistoryOnTarget], total: int, repository: str, test: str) -> Sentence:
-    begun = {one.failing.since for one in failing if one.failing}
+    begun = {history.failing.since for history in failing if history.failing}
     since = min(begun)
     names = listed(_targets(failing, repository, test), "target")
     start = [text(texts.FAILS_ON.format(count=len(failing), targets=counted(total, "target"))), *names]
@@ -235,14 +235,14 @@ def _fails_on(failing: Sequence[HistoryOnTarget], total: int, repository: str, t
 
 
 def _targets(targets: Iterable[HistoryOnTarget], repository: str, test: str) -> list[AnswerPart]:
-    names = dict.fromkeys(f"{one.lab}/{one.target}" for one in targets)
+    names = dict.fromkeys(f"{history.lab}/{history.target}" for history in targets)
     return [text(name, history_path(repository, test, name)) for name in names]
 
 
 def history_steps(page: HistoryPage, github: str) -> list[Sentence]:
     """Say what a maintainer can do about a failing or flaky test."""
-    failing = next((one for one in page.targets if one.failing), None)
-    reported = next((one for one in page.targets if one.issue_url), None)
+    failing = next((history for history in page.targets if history.failing), None)
+    reported = next((history for history in page.targets if history.issue_url), None)
     steps = []
     if failing and failing.failing and failing.failing.last_passed_at:
         href = f"{github}/compare/{failing.failing.last_passed_at}...{failing.failing.since}"

@@ -182,8 +182,8 @@ def commit_answer(page: CommitPage, repository: str) -> Sentence:
             )
             for target, base in fresh.items()
         ]
-        on = answer_texts.OF_SUBJECTS.format(count=len(fresh), subjects=counted(len(targets), answer_texts.TARGET))
-        start = answer_texts.NEW_FAILURES.format(failures=counted(new, "new failure"), on=on)
+        scope = answer_texts.OF_SUBJECTS.format(count=len(fresh), subjects=counted(len(targets), answer_texts.TARGET))
+        start = answer_texts.NEW_FAILURES.format(failures=counted(new, "new failure"), on=scope)
         news = [text(f"{start}: "), *listed(names, answer_texts.TARGET)]
     elif failing:
         words = answer_texts.FAIL_ON_TARGETS.format(

@@ -467,8 +467,8 @@ def _of(repository: RepositoryOverview) -> AnswerPart:
 
 
 def _unnamed(clauses: Sequence[Sentence], words: str, singular: str, plural: str) -> Sentence:
-    more = len(clauses) - MOST_NAMED
-    return [text(words.format(more=counted(more, singular, plural)))] if more > 0 else []
+    unnamed = len(clauses) - MOST_NAMED
+    return [text(words.format(more=counted(unnamed, singular, plural)))] if unnamed > 0 else []
 
 
 def _failing_now(repository: RepositoryOverview) -> str:

@@ -155,12 +155,12 @@ def skipped_answer(page: SkippedPage, query: ListQuery, repository: str) -> Sent
     if not page.has_results or query.q:
         return []
     here = view_path(repository, "skipped", target=query.target)
-    where = answer_texts.ON_TARGET.format(target=query.target) if query.target else ""
-    are = "is" if page.total == 1 else "are"
+    place = answer_texts.ON_TARGET.format(target=query.target) if query.target else ""
+    verb = "is" if page.total == 1 else "are"
     skipped = (
-        [text(answer_texts.SKIPPED_TESTS.format(tests=counted(page.total, "test"), are=are, where=where), here)]
+        [text(answer_texts.SKIPPED_TESTS.format(tests=counted(page.total, "test"), verb=verb, place=place), here)]
         if page.total
-        else [text(answer_texts.NOTHING_SKIPPED.format(where=where))]
+        else [text(answer_texts.NOTHING_SKIPPED.format(place=place))]
     )
     ran = counted(page.idle_total, "test")
     return sentence(
