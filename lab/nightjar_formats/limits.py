@@ -58,9 +58,13 @@ MAX_PATH_STEPS = 20_000_000
 MAX_MEASUREMENTS = 64
 """The most measurements of one test; ExecuTorch's CSV has about twenty columns of numbers."""
 MAX_MEASUREMENT_NAME = 100
+"""The most characters of a measurement's name, such as `latency`."""
 MAX_UNIT = 20
-MAX_SAMPLES = 1000
-"""The most samples of one measurement; benchmark tools write between five and a few hundred."""
+"""The most characters of a unit, such as `ms`."""
+MAX_SAMPLES = 500
+"""The most samples of one measurement; as text, they stay below the length at which JSON strings are cut."""
+MAX_RUN_MEASUREMENTS = 500_000
+"""The most measurements of one run, with each sample counted as well; in memory, they take about 100 MB."""
 MAX_NAME = 1000
 """The most characters of a test's ID; in a longer one, a hash replaces the middle."""
 MAX_RAW_NAME = 15_000
