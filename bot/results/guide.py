@@ -31,6 +31,7 @@ _LIMITS: tuple[tuple[str, str, str], ...] = (
     ("tests of a run, all files together", "MAX_TESTS", INCOMPLETE),
     ("steps to match a run's tests with the repository's files", "MAX_PATH_STEPS", REFUSED),
     ("test names of a suite in all its runs", "MAX_SUITE_NAMES", INCOMPLETE),
+    ("measurements of a suite in all its runs", "MAX_SUITE_MEASUREMENTS", INCOMPLETE),
     ("a test's ID, in characters", "MAX_NAME", "a hash replaces the middle"),
     ("a name in a file, in characters", "MAX_RAW_NAME", INCOMPLETE),
     ("nested XML elements", "MAX_DEPTH", INCOMPLETE),

@@ -53,6 +53,8 @@ MAX_TESTS = 1_000_000
 """The most tests of one run, in all files together."""
 MAX_SUITE_NAMES = 3_000_000
 """The most names that a suite's tests have had in all runs; only names that differ in every run lead to more."""
+MAX_SUITE_MEASUREMENTS = 3_000_000
+"""The most measurements that a suite's tests have had in all runs, each test's counted."""
 MAX_PATH_STEPS = 20_000_000
 """The most steps to match the tests of one file with the repository's files; 10,000 classes take about 100,000."""
 MAX_MEASUREMENTS = 64

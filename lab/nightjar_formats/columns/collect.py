@@ -20,14 +20,7 @@ from nightjar_formats.columns import BOUNDS, CODES, FLAKY, STATUS_BYTES, duratio
 from nightjar_formats.columns.attempts import AttemptGroups, worse
 from nightjar_formats.columns.text_packs import LEVEL, TextPack, TextPacker
 from nightjar_formats.items import first_of
-from nightjar_formats.limits import (
-    MAX_MESSAGE,
-    MAX_NAME,
-    MAX_RUN_MEASUREMENTS,
-    MAX_TESTS,
-    MAX_TEXT_HEAD,
-    MAX_TEXT_TAIL,
-)
+from nightjar_formats.limits import MAX_MESSAGE, MAX_NAME, MAX_RUN_MEASUREMENTS, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
 from nightjar_formats.measurements import TOO_MANY_OF_RUN, Measurement, count_numbers
 from nightjar_formats.model import BAD, Case, Status, Trouble
 from nightjar_formats.readers.causes import cause, distinguishing_line, failure_cause
