@@ -76,7 +76,8 @@ def double_of(decimal: Decimal) -> float:
     """Return the double that is nearest to a decimal number."""
     digits, exponent = decimal
     if -_EXACT_POWER <= exponent <= 0 and -_MOST_EXACT <= digits <= _MOST_EXACT:
-        return digits / 10**-exponent
+        power: int = 10**-exponent
+        return digits / power
     return float(f"{digits}e{exponent}")
 
 
