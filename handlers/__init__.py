@@ -37,7 +37,7 @@ MODULES = (
     "handlers.cc_reviewers.feature",
     "handlers.results.feature",
     "handlers.regressions.feature",
-    "handlers.digest.feature",
+    "handlers.weekly_digest.feature",
     "handlers.device_tests.feature",
     "handlers.labs.feature",
     "handlers.tracking_branches.feature",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rapidfuzz import fuzz
 
+from bot.commands import texts
 from bot.core.errors import DeclarationError
 from bot.core.patterns import normalized
 
@@ -115,8 +116,8 @@ class CommandRegistry:
         key = tuple(folded(phrasing).split())
         taken = self._commands.get(key) or self._phrases.get(key)
         if taken or not key:
-            fault = f"already means '{taken.name}'" if taken else "is empty"
-            raise DeclarationError(f"the command '{phrasing}' of '{spec.name}' {fault}")
+            text = texts.COMMAND_TWICE if taken else texts.COMMAND_EMPTY
+            raise DeclarationError(text.format(phrasing=phrasing, name=spec.name, taken=taken.name if taken else ""))
         table[key] = spec
 
     def __iter__(self) -> Iterator[CommandSpec]:

@@ -40,11 +40,15 @@ _ANY_MARKER = Pattern(r"\A<!-- nightjar:pull:[a-z0-9:]* -->\r?\n?")
 
 @dataclass(frozen=True, slots=True)
 class PullBranch:
-    """A branch of ours: our newest commits on it, the base of the last one, and the time of its decision."""
+    """A branch of ours: our newest commits on it, the base of the last one, and the time of its decision.
+
+    `number` is its last pull request, 0 before the first.
+    """
 
     shas: tuple[str, ...] = ()
     base_sha: str = ""
     at: str = ""
+    number: int = 0
 
 
 PULL_BRANCH = Record("pull-of", 1, PullBranch, "the bot's commits on a branch that it proposes", days=None)
@@ -134,7 +138,7 @@ class EnsurePull:
         tree_sha = Payload(await github.post(TREES, url_vars=url_vars, data=tree), "tree").string("sha")
         commit = {"message": self.message, "tree": tree_sha, "parents": [self.base_sha]}
         sha = Payload(await github.post(COMMITS, url_vars=url_vars, data=commit), "commit").string("sha")
-        branch_record = PullBranch((*record.shas, sha)[-MOST_COMMITS:], self.base_sha, self.at)
+        branch_record = PullBranch((*record.shas, sha)[-MOST_COMMITS:], self.base_sha, self.at, record.number)
         await context.records.put(PULL_BRANCH.of(context.repository.id, self.branch), branch_record)
         # GitHub moves a branch by force without a condition, so this check right before it is the only guard:
         # https://docs.github.com/en/rest/git/refs#update-a-reference
@@ -154,6 +158,7 @@ class EnsurePull:
             return await self._open(context)
         number = pull.integer("number")
         page = pull_on_github(number)
+        await self._remember(context, number)
         if not _is_ours(pull, context):
             return Applied(texts.PULL_OF_OTHERS.format(number=number), changed=pushed, page=page)
         key = f"{self.key}:left" if left_alone else self.key
@@ -178,10 +183,19 @@ class EnsurePull:
             # GitHub answers 422 also if a pull request is open already, for example after a lost answer.
             if is_unprocessable(error) and (open_pull := await self._pull(context)) is not None and _is_open(open_pull):
                 number = open_pull.integer("number")
+                await self._remember(context, number)
                 return Applied(texts.PULL_SHOWN.format(number=number), page=pull_on_github(number))
             raise
         number = Payload(created, "pull_request").integer("number")
+        await self._remember(context, number)
         return Applied(texts.PULL_OPENED.format(number=number), page=pull_on_github(number))
+
+    async def _remember(self, context: EffectContext, number: int) -> None:
+        """Store the number of the branch's pull request."""
+        key = PULL_BRANCH.of(context.repository.id, self.branch)
+        record = await context.records.get(key) or PullBranch()
+        if record.number != number:
+            await context.records.put(key, replace(record, number=number))
 
     async def _close(
         self, context: EffectContext, pull: Payload | None, head: str | None, record: PullBranch

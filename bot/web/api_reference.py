@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from aiohttp import web
+from nightjar_formats.items import first_of
 
 from bot.core.patterns import Pattern
 from bot.web.openapi import LAB_TOKEN, SCHEMAS, Operation, ResponseSchema
@@ -97,7 +98,7 @@ def reference_of(document: Json) -> ApiReference:
     """Return what the page says about an OpenAPI document: routes that answer pages for people are left out."""
     groups: dict[str, list[DocumentedRoute]] = {heading: [] for heading in API_GROUPS.values()}
     for path, item in document["paths"].items():
-        heading = next(heading for beginning, heading in API_GROUPS.items() if path.startswith(beginning))
+        heading = first_of(heading for beginning, heading in API_GROUPS.items() if path.startswith(beginning))
         groups[heading] += [
             _route(method.upper(), path, operation) for method, operation in item.items() if not _is_page(operation)
         ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from aiohttp import hdrs, web
+from pydantic import BaseModel
 
 from bot.web.openapi import Operation, Parameter, ResponseSchema
 from bot.web.page_cache import RenderedPage, answer_key, is_anonymous
@@ -32,17 +33,21 @@ class PageFile:
     load: Callable[[PageRequest], Awaitable[str | bytes]]
     seconds: int
     parts: Sequence[Parameter] = ()
+    query: type[BaseModel] = NoQuery
+    """The parameters of the query, as in `Page`."""
     content: Callable[[PageRequest], Awaitable[object]] | None = None
 
     def operations(self) -> list[Operation]:
         """Return the file's route."""
         answers = {200: ResponseSchema("The file", media_type=self.media_type), **ERRORS}
-        return [Operation("GET", self.path, self.summary, self._answer, answers, [*PARAMETERS, *self.parts])]
+        return [
+            Operation("GET", self.path, self.summary, self._answer, answers, [*PARAMETERS, *self.parts], self.query)
+        ]
 
     async def _answer(self, request: web.Request) -> web.Response:
         pages = request.app[PAGES]
         pages.admit(request)
-        query = read_query(NoQuery, request)
+        query = read_query(self.query, request)
         parts = {name: text for name, text in request.match_info.items() if name not in ("owner", "repo")}
         page_request = PageRequest(repository_of(request), parts, query, pages, request)
 

@@ -78,14 +78,14 @@ NOT_COMPARED = "No suite could be compared"
 
 ON_TARGET = " on {target}"
 AT_LEAST = "At least {tests}"
-FLAKY_TESTS = "{tests}{where} changed in the last {days}"
-NOTHING_FLAKY = "No test was flaky{where} in the last {days}"
+FLAKY_TESTS = "{tests}{place} changed in the last {days}"
+NOTHING_FLAKY = "No test was flaky{place} in the last {days}"
 MOST_PROOF = " on {target} has the most proof: {commits} with both outcomes"
 TESTS_TAKE = "{tests} on {target} take {duration}"
 NONE_SLOW = "none takes longer than {seconds} s"
 SOME_SLOW = "{tests} {take} longer than {seconds} s: to skip them saves {saved}"
-SKIPPED_TESTS = "{tests} {are} skipped in the newest nightly runs{where}"
-NOTHING_SKIPPED = "No test is skipped in the newest nightly runs{where}"
+SKIPPED_TESTS = "{tests} {verb} skipped in the newest nightly runs{place}"
+NOTHING_SKIPPED = "No test is skipped in the newest nightly runs{place}"
 IDLE_TESTS = "{tests} did not run for a week"
 
 # -- one test --

@@ -49,6 +49,8 @@ STATE_OF_FAILURE = {
     FailureClass.STILL_FAILING: CellState.STILL,
     FailureClass.UNUSABLE: CellState.INFRA,
 }
+MOST_WRITTEN_OUT = 999
+"""The most failures of which a cell says how many are new: longer numbers do not fit into it."""
 COUNTED = ("passed", "failed", "new", "known", "flaky", "skipped")
 WORST_FIRST = (
     CellState.NEW,
@@ -90,7 +92,7 @@ class GridCell(BaseModel, extra="forbid"):
     def count(self) -> str:
         """Return the count that belongs to the state, empty if the state has none or it is 0."""
         failing = self.failed - self.known
-        if self.state is CellState.NEW and self.new < failing < texts.THOUSAND:
+        if self.state is CellState.NEW and self.new < failing <= MOST_WRITTEN_OUT:
             return texts.NEW_OF_FAILING.format(new=self.new, failing=failing)
         numbers = {
             CellState.NEW: self.new,

@@ -135,16 +135,16 @@ def read_test(
     answer, next_steps = history_answer(histories, repository, query.id), history_steps(page, links.page)
     shas = {
         sha
-        for one in histories
+        for listed in histories
         for sha in (
-            one.first_seen,
-            *((one.failing.since, one.failing.last_passed_at) if one.failing else ()),
-            *(one.flakiness.proofs if one.flakiness else ()),
+            listed.first_seen,
+            *((listed.failing.since, listed.failing.last_passed_at) if listed.failing else ()),
+            *(listed.flakiness.proofs if listed.flakiness else ()),
         )
         if sha
     }
-    known = summaries_of(connection, repository, shas)
-    return page.model_copy(update={"answer": answer, "next_steps": next_steps, "known_commits": known})
+    summaries = summaries_of(connection, repository, shas)
+    return page.model_copy(update={"answer": answer, "next_steps": next_steps, "known_commits": summaries})
 
 
 def _read_on_targets(

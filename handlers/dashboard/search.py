@@ -30,6 +30,8 @@ from handlers.results.config import labs_of
 if TYPE_CHECKING:
     from bot.results.store.lists.search import CommitMatch, TestMatches
 
+MOST_HITS = 20
+"""The most hits of each kind that a search lists."""
 MOST_REPOSITORIES = 200
 """The most repositories whose results are searched; a search in one repository has no such limit."""
 LARGEST_NUMBER = 2**31 - 1
@@ -76,7 +78,7 @@ class SearchPage(BaseModel, extra="forbid"):
 
     answer: list[AnswerPart] = Field(description="How much matches.")
     hits: list[SearchHit]
-    more: list[HitKind] = Field(description="The kinds of which more match than are listed.")
+    incomplete_kinds: list[HitKind] = Field(description="The kinds of which more match than are listed.")
     unsearched: list[str] = Field(description="Repositories with so many tests that not all were searched.")
 
     @property
@@ -130,26 +132,30 @@ async def _search(
     """Search the content of `repositories`, and the `names` of repositories."""
     text = (request.query.q or "").strip()
     if not text:
-        return SearchPage(answer=[AnswerPart(text=texts.SEARCH_EMPTY)], hits=[], more=[], unsearched=[])
+        return SearchPage(answer=[AnswerPart(text=texts.SEARCH_EMPTY)], hits=[], incomplete_kinds=[], unsearched=[])
     searched = repositories[:MOST_REPOSITORIES]
     commits, tests = await request.pages.run(parts.results.store.read, _stored_matches, searched, text)
-    lower = text.lower()
+    lower_text = text.lower()
     candidates: dict[HitKind, Iterable[SearchHit]] = {
         HitKind.REPOSITORY: (
-            _hit(HitKind.REPOSITORY, name, name, view_path(name)) for name in names if lower in name.lower()
+            _hit(HitKind.REPOSITORY, name, name, view_path(name)) for name in names if lower_text in name.lower()
         ),
         HitKind.PULL: await _pulls(parts, searched, text),
         HitKind.COMMIT: map(_commit_hit, commits),
-        HitKind.TARGET: _targets(parts, repositories, lower),
-        HitKind.LAB: _labs(parts, repositories, lower),
+        HitKind.TARGET: _targets(parts, repositories, lower_text),
+        HitKind.LAB: _labs(parts, repositories, lower_text),
         HitKind.TEST: (_hit(HitKind.TEST, name, test, history_path(name, test)) for name, test in tests.tests),
     }
-    hits_of = {kind: list(islice(hits, texts.MOST_HITS + 1)) for kind, hits in candidates.items()}
-    listed = {kind: hits[: texts.MOST_HITS] for kind, hits in hits_of.items()}
+    hits_of = {kind: list(islice(hits, MOST_HITS + 1)) for kind, hits in candidates.items()}
+    listed = {kind: hits[:MOST_HITS] for kind, hits in hits_of.items()}
     return SearchPage(
-        answer=[AnswerPart(text=texts.search_answer(text, {kind.value: len(hits) for kind, hits in hits_of.items()}))],
+        answer=[
+            AnswerPart(
+                text=texts.search_answer(text, {kind.value: len(hits) for kind, hits in hits_of.items()}, MOST_HITS)
+            )
+        ],
         hits=[hit for hits in listed.values() for hit in hits],
-        more=[kind for kind, hits in hits_of.items() if len(hits) > texts.MOST_HITS],
+        incomplete_kinds=[kind for kind, hits in hits_of.items() if len(hits) > MOST_HITS],
         unsearched=[*tests.unsearched, *repositories[MOST_REPOSITORIES:]],
     )
 
@@ -158,10 +164,10 @@ def _stored_matches(
     connection: sa.Connection, repositories: Sequence[str], text: str
 ) -> tuple[list[CommitMatch], TestMatches]:
     is_sha = _DIGITS.fullmatch(text) is not None
-    commits = commits_with_prefix(connection, repositories, text.lower(), texts.MOST_HITS + 1) if is_sha else []
+    commits = commits_with_prefix(connection, repositories, text.lower(), MOST_HITS + 1) if is_sha else []
     if not commits:
-        commits = commits_with_title(connection, repositories, text.lower(), texts.MOST_HITS + 1)
-    return commits, names_with_text(connection, repositories, text.lower(), texts.MOST_HITS + 1)
+        commits = commits_with_title(connection, repositories, text.lower(), MOST_HITS + 1)
+    return commits, names_with_text(connection, repositories, text.lower(), MOST_HITS + 1)
 
 
 def _hit(kind: HitKind, repository: str, name: str, href: str) -> SearchHit:

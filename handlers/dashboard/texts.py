@@ -217,20 +217,18 @@ ISSUE_HISTORY = "[History of the test]({url})"
 
 # -- search --
 
-MOST_HITS = 20
-"""The most hits of each kind that a search lists."""
 SEARCH_EMPTY = "Find tests, targets, labs, commits by the first digits of their SHA, and pull requests by number."
 SEARCH_NOTHING = "Nothing matches “{text}”."
 SEARCH_ONE, SEARCH_SOME = "{counts} matches “{text}”.", "{counts} match “{text}”."
 PLURALS = {"repository": "repositories"}
 
 
-def search_answer(text: str, counts: Mapping[str, int]) -> str:
-    """Say how much matches a text, by kind; a count above `MOST_HITS` means that there are more."""
+def search_answer(text: str, counts: Mapping[str, int], most: int) -> str:
+    """Say how much matches a text, by kind; a count above `most` means that there are more."""
     parts = []
     for kind, count in counts.items():
         if count:
-            number = f"over {MOST_HITS}" if count > MOST_HITS else str(count)
+            number = f"over {most}" if count > most else str(count)
             parts.append(f"{number} {kind if count == 1 else PLURALS.get(kind, f'{kind}s')}")
     if not parts:
         return SEARCH_NOTHING.format(text=text)

@@ -9,7 +9,6 @@ from bot.config.environment import SETTINGS
 from bot.feature import Feature, Services
 from bot.web.openapi import Operation
 from handlers.mute.config import KEYS
-from handlers.mute.effects import ProposeMute
 from handlers.mute.handler import NAME, router
 from handlers.mute.page import mute_page
 from handlers.mute.records import MUTE_EVENT, MUTED_TEST
@@ -25,7 +24,6 @@ def routes(services: Services) -> Sequence[Operation]:
 FEATURE = Feature(
     name="mute",
     config=KEYS,
-    effects=(ProposeMute,),
     records=(MUTED_TEST,),
     events=(MUTE_EVENT,),
     router=router,

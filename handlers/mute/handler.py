@@ -12,7 +12,7 @@ from bot.config.shared import PATH
 from bot.core.errors import RefusedToPerson
 from bot.core.page_paths import history_path
 from bot.core.payload import Payload
-from bot.effects.pulls import EnsurePull
+from bot.effects.pulls import OURS, EnsurePull
 from bot.effects.remember import StoreRecord
 from bot.github.commits.contents import found_at
 from bot.github.commits.refs import branch_head
@@ -26,7 +26,6 @@ from bot.results.settings.quarantine import QuarantinedTest
 from handlers.mute import texts
 from handlers.mute.config import MUTE
 from handlers.mute.edit import with_item
-from handlers.mute.effects import ProposeMute, open_pull
 from handlers.mute.records import MUTE_EVENT, MUTED_TEST, MuteOutcome, MuteRequest
 
 NAME = "mute"
@@ -49,7 +48,7 @@ async def report_failure(context: Context, message: str) -> Plan:
 
 
 async def conclude_mute(context: Context, request: MuteRequest, outcomes: EffectOutcomes) -> Plan:
-    """Show on the page of the test why there is no pull request; the effect has stored the number of one."""
+    """Show on the page of the test why there is no pull request; the number of one is in the record of its branch."""
     if not outcomes.failures:
         return NOTHING
     reason = texts.FAILED.format(reason=outcomes.failures[0].text)
@@ -63,7 +62,7 @@ async def propose_mute(context: Context) -> Plan:
     settings = context.app_config.repository(repository)
     if settings is None or not settings.of(MUTE):
         raise RefusedToPerson(texts.OFF)
-    if number := await open_pull(context.github, repository, request):
+    if number := await _open_pull(context, request):
         known = MuteOutcome(request, number, earlier=True)
         return Plan((_stored(context, known),), why=texts.ALREADY_OPEN.format(number=number))
     description = Payload(await context.github.getitem("/repos/{+repo}", url_vars={"repo": repository}), "repository")
@@ -97,7 +96,7 @@ async def propose_mute(context: Context) -> Plan:
         body=_body(context, request),
         message=f"{title}\n\n{plain(request.reason)}",
     )
-    return Plan((ProposeMute(request, ensure),), why=why, conclusion_basis=request, rank=Rank.WRITER)
+    return Plan((ensure,), why=why, conclusion_basis=request, rank=Rank.WRITER)
 
 
 def _body(context: Context, request: MuteRequest) -> str:
@@ -118,3 +117,11 @@ def _body(context: Context, request: MuteRequest) -> str:
 
 def _stored(context: Context, outcome: MuteOutcome) -> StoreRecord:
     return StoreRecord.of(MUTED_TEST.of(context.repository.id, outcome.request.digest), outcome)
+
+
+async def _open_pull(context: Context, request: MuteRequest) -> int:
+    """Return the number of the open pull request of a test, 0 if there is none."""
+    owner = context.repository.full_name.partition("/")[0]
+    url_vars = {"repo": context.repository.full_name, "head": f"{owner}:{request.branch}", "state": "open"}
+    pulls = [Payload(pull, "pull_request") for pull in await context.github.getitem(OURS, url_vars=url_vars)]
+    return next((pull.integer("number") for pull in pulls), 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from bot.config.own_file import REPOSITORY_FILE
 from bot.config.shared import PATH
+from bot.effects.pulls import PULL_BRANCH
 from bot.github.pull_heads import repository_id_of
 from bot.github.repositories.in_force import config_in_force
 from bot.results.compare.quarantine import quarantine_at
@@ -24,6 +26,7 @@ from handlers.results.config import LAB_RESULTS, QUARANTINE, labs_of
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
+    from bot.engine.records import Records
     from bot.feature import Services
 
 FIRST_DAYS, MOST_DAYS = 7, 90
@@ -89,7 +92,7 @@ def mute_page(services: Services, github: str) -> Page:
         repository_id = await repository_id_of(services.records, name)
         outcome = None
         if repository_id is not None:
-            outcome = await services.records.get(MUTED_TEST.of(repository_id, digest_of(test, target)))
+            outcome = await _outcome(services.records, repository_id, digest_of(test, target))
         current = _current(settings, name, test, target, moment)
         today = datetime.fromtimestamp(moment, UTC).date()
         in_file = settings.of(REPOSITORY_FILE)
@@ -134,6 +137,16 @@ async def settings_of(services: Services, repository: str) -> tuple[str, Reposit
 def targets_of(settings: RepositoryConfig) -> list[str]:
     """Return the targets of a repository, as LAB/TARGET."""
     return [f"{name}/{target}" for name, lab in labs_of(settings).items() for target in lab.targets]
+
+
+async def _outcome(records: Records, repository_id: int, digest: str) -> MuteOutcome | None:
+    """Return the last request about a test, with the number of its pull request if there is one."""
+    outcome = await records.get(MUTED_TEST.of(repository_id, digest))
+    if outcome is None or outcome.pull or outcome.problem:
+        return outcome
+    branch = await records.get(PULL_BRANCH.of(repository_id, outcome.request.branch))
+    opened = branch is not None and branch.at == outcome.request.at
+    return replace(outcome, pull=branch.number) if branch is not None and opened else outcome
 
 
 def _current(settings: RepositoryConfig, name: str, test: str, target: str, moment: float) -> CurrentMute | None:

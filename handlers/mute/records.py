@@ -44,9 +44,10 @@ class MuteRequest:
 
 @dataclass(frozen=True, slots=True)
 class MuteOutcome:
-    """The last request about a test, and its pull request; without one, it waits, or `problem` says why there is none.
+    """The last request about a test; `problem` says why it has no pull request.
 
-    With `earlier`, the pull request was open already, and the bot left it as it is.
+    `pull` is the pull request that was open already, which the bot left as it is (`earlier`). The number of a new one
+    is in the record of its branch (`bot.effects.pulls.PULL_BRANCH`).
     """
 
     request: MuteRequest

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from nightjar_formats.limits import (
@@ -63,6 +64,7 @@ MAX_TEXT = 16_000
 """The most characters of a property that is a measurement."""
 NO_UNIT = "-"
 SHOWN = 80
+MOST_CACHED = 1000
 _NAME = Pattern(r"[A-Za-z0-9_][A-Za-z0-9_./%+-]*")
 _UNIT = Pattern(r"\S*")
 _OTHER = Pattern(r"[^A-Za-z0-9_./%+-]")
@@ -74,6 +76,9 @@ class Better(TextEnum):
     LOWER = "lower"
     HIGHER = "higher"
     NONE = ""
+
+
+_BETTER = {"lower": Better.LOWER, "higher": Better.HIGHER, "none": Better.NONE}
 
 
 class Measurement(NamedTuple):
@@ -121,10 +126,10 @@ def read_measurement(test: str, name: str, text: str) -> Measurement:
             sys.intern(name),
             float(value),
             sys.intern("" if unit == NO_UNIT else unit),
-            Better("" if better == "none" else better),
+            _BETTER[better],
             tuple(float(sample) for sample in samples.split(",") if sample),
         )
-    except ValueError:
+    except (KeyError, ValueError):
         raise Refused(BAD_TEXT.format(test=test, name=name[:SHOWN], text=quoted_text(text[:SHOWN]))) from None
 
 
@@ -187,9 +192,9 @@ def _check(test: str, measurement: Measurement) -> None:
         raise Refused(NO_NAME.format(test=test))
     if len(name) > MAX_MEASUREMENT_NAME:
         raise TooMuch(NAME_TOO_LONG.format(test=test, length=len(name), name=name[:MAX_MEASUREMENT_NAME]))
-    if _NAME.fullmatch(name) is None:
+    if not _is_name(name):
         raise Refused(BAD_NAME.format(test=test, name=quoted_text(name)))
-    if _UNIT.fullmatch(measurement.unit[: MAX_UNIT + 1]) is None:
+    if not _is_unit(measurement.unit[: MAX_UNIT + 1]):
         raise Refused(BAD_UNIT.format(test=test, name=name, unit=quoted_text(measurement.unit[:SHOWN])))
     if len(measurement.unit) > MAX_UNIT:
         raise TooMuch(UNIT_TOO_LONG.format(test=test, name=name, length=len(measurement.unit)))
@@ -204,6 +209,17 @@ def _check(test: str, measurement: Measurement) -> None:
         value = samples[bad]
         text = "NaN" if math.isnan(value) else _infinity(value)
         raise Refused(BAD_SAMPLE.format(test=test, name=name, number=bad + 1, value=text))
+
+
+# A run has hundreds of thousands of measurements with a few names and units.
+@lru_cache(MOST_CACHED)
+def _is_name(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None
+
+
+@lru_cache(MOST_CACHED)
+def _is_unit(unit: str) -> bool:
+    return _UNIT.fullmatch(unit) is not None
 
 
 def _first_bad(samples: tuple[float, ...]) -> int | None:

@@ -1,7 +1,7 @@
 """Play the demo's two weeks: the real bot moves its nightly branch, ingests what labs upload, and writes check runs.
 
 The bot runs in this process, because its clock is set to each night in turn. So two weeks take seconds, and pages show
-the times that a reader expects.
+the times that a reader expects (docs/decisions/two-weeks-of-the-demo.md).
 """
 
 from __future__ import annotations

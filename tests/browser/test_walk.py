@@ -95,7 +95,7 @@ async def test_the_pages_of_the_nightly_branch_and_the_commands(walk: Walk) -> N
 
 async def test_the_page_of_a_lab_that_stopped_reporting(walk: Walk) -> None:
     overview = await walk.go("/")
-    row = next(line for line in overview.splitlines() if "rpi-5@rack:2" in line and "UTC" in line)
+    row = next(line for line in overview.splitlines() if line.startswith("hubot-lab/rpi-5@rack:2"))
     assert "stale, over 36 h" in row
     lab = await walk.follow("hubot-lab")
     assert "stale, over 36 h" in lab

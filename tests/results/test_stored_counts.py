@@ -81,8 +81,9 @@ def test_counts_equal_those_of_the_columns_whatever_is_late(store: ResultsStore,
         if index % 20 == 0:
             assert differences(store, GridRange(REPOSITORY, limit=COMMITS)) == []
     for upload in chance.sample(runs, 5):
-        # The bucket is read again, with other content.
-        replacement = replace(upload, tests={name: chance.choice(("passed", "failed")) for name in upload.tests})
+        # The bucket is read again, with other content, and GitHub names another time of the commit.
+        tests = {name: chance.choice(("passed", "failed")) for name in upload.tests}
+        replacement = replace(upload, tests=tests, at=1000.0 * chance.randrange(COMMITS) + 500)
         store.put(replacement.run, replacement.columns, replace=True)
     for aliases, quarantine in CONFIGURED:
         grid_range = GridRange(REPOSITORY, limit=COMMITS, aliases=aliases, quarantine=partial(listed, quarantine))

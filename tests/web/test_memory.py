@@ -48,8 +48,8 @@ async def test_many_large_bodies_use_no_more_than_the_budget_and_release_it(tmp_
         mib_before = memory(bot.pid)
         head = webhook_head(LARGE, WRONG, "Connection: close")
         statuses = await asyncio.gather(*(send_large(bot.port, head) for _ in range(CROWD)))
-        # 408 if the machine is too busy to send a body in time.
-        assert {401, 503} <= set(statuses) <= {401, 408, 503}
+        # 408 in place of 401 if the machine is too busy to send a body in time.
+        assert {503} < set(statuses) <= {401, 408, 503}
         assert memory(bot.pid, "VmHWM") < mib_before + BUDGET + BESIDE
         await until(lambda: memory(bot.pid) < mib_before + STORED)
 

@@ -4,7 +4,7 @@ The nights are read in the order of their commits. When the newest two nights ar
 enough from it, the newest nights are split where E-divisive would split them (`energy.py`). The new part is a change of
 the level if the noise that the series has shown so far does not explain it (`noise.py`). MongoDB and Apache Otava use a
 permutation test and a t-test there, which report too much in series with outliers, and in those that are rounded or
-follow the weather: docs/signal.md compares them.
+follow the weather: docs/signal.md compares them, and docs/decisions/changes-of-measurements.md says why.
 
 So a change is confirmed by a certain night, and a later one does not undo it: people get one message.
 """

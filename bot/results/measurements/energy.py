@@ -8,6 +8,7 @@ ICPE 2020) and Apache Otava (Fleming et al., "Hunter", ICPE 2023) find changes w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 LEAST = 2
@@ -21,8 +22,8 @@ def newest_part(values: Sequence[float], most: int) -> int:
     """
     size = len(values)
     pairs = sum([(2 * rank - size + 1) * value for rank, value in enumerate(sorted(values))])
-    inside_newest = to_others = best = 0.0
-    newest = LEAST
+    inside_newest = to_others = 0.0
+    newest, best = LEAST, -math.inf
     for count in range(1, min(most, size - LEAST) + 1):
         value = values[size - count]
         inside_newest += sum([abs(value - other) for other in values[size - count + 1 :]])

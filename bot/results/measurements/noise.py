@@ -8,7 +8,7 @@ Noise explains the newest values in one of these ways: some of them are outliers
 - Ordinary values have Student's t distribution. If neighbors have something in common, such as the temperature of a
   room, the mean of several varies more than if they were independent.
 - The chance of so many outliers in a row follows from their number in the history, with Jeffreys' prior. So only a long
-  history without outliers rules out that two of them come in two nights: about 170 nights.
+  history without outliers rules out that two of them come in two nights: 240 nights, or 90 for three.
 
 Both are approximations. `tests/signal/measurements.py` measures how often they are wrong (docs/signal.md).
 """
@@ -95,7 +95,7 @@ class Noise:
     def margin(self, nights: int, level_nights: int) -> float:
         """Return half the 95 % interval of a difference between the trimmed means of so many new and older nights."""
         variance = TRIMMED_VARIANCE * (self.inflation(nights) / nights + 1 / level_nights)
-        return quantile(0.975, self.freedom(nights)) * self.deviation * math.sqrt(variance)
+        return self.deviation * (quantile(0.975, self.freedom(nights)) * math.sqrt(variance) + self.blur)
 
     def explains(self, offsets: Sequence[float], level_nights: int) -> bool:
         """Whether noise explains the newest values, as their differences from the level of so many nights before."""
@@ -138,11 +138,12 @@ class Noise:
         """
         beyond, ordered = (1 - coverage) / 2, sorted(self.residuals)
         width = quantile(1 - beyond, self.freedom()) * self.deviation * math.sqrt(1 + TRIMMED_VARIANCE / level_nights)
+        rounding = self.blur * self.deviation
         low, high = self.center - width, self.center + width
         rank = int((len(ordered) + 1) * beyond)
         if rank or self.has_tails:
             low, high = min(low, ordered[max(0, rank - 1)]), max(high, ordered[-max(1, rank)])
-        return low, high
+        return low - rounding, high + rounding
 
 
 def trimmed_mean(ordered: Sequence[float]) -> float:

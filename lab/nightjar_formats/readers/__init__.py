@@ -9,7 +9,7 @@ from nightjar_formats.limits import MAX_CASES, MAX_RUN_MEASUREMENTS
 from nightjar_formats.measurements import TOO_MANY_OF_RUN, check_measurements, count_numbers
 from nightjar_formats.model import Case
 from nightjar_formats.readers import ctrf, executorch, go_test, junit, libtest, texts
-from nightjar_formats.readers.benchmarks import asv, criterion, go, google, hyperfine, pytest_benchmark
+from nightjar_formats.readers.benchmarks import asv, criterion, go, google, hyperfine, pytest_benchmark, twister
 from nightjar_formats.readers.decoding.inflate import inflated
 from nightjar_formats.readers.decoding.utf_8 import repaired
 from nightjar_formats.readers.decoding.wide_text import as_utf_8
@@ -53,6 +53,7 @@ FORMATS: Mapping[str, Reader] = {
     go.FORMAT: _of_bytes(go.read),
     asv.FORMAT: _of_bytes(asv.read),
     criterion.FORMAT: _of_bytes(criterion.read),
+    twister.FORMAT: _of_bytes(twister.read),
 }
 """The reader of each format, by the format's name in manifests."""
 ALIASES = {"xunit": "xunit-net", "nunit": "nunit3", "gotest": "go-test-json", "libtest": "libtest-json"}
@@ -75,6 +76,7 @@ _BENCHMARKS = (
     (pytest_benchmark.FORMAT, "machine_info", {"machine", "python_implementation"}),
     (google.FORMAT, "context", {"num_cpus", "executable"}),
     (asv.FORMAT, "", {"commit_hash", "env_name", "params"}),
+    (twister.FORMAT, "environment", {"os", "zephyr_version"}),
 )
 """For each format of benchmarks, the name of an object at the beginning of the file, and members that it has."""
 _HYPERFINE = b'"results": ['

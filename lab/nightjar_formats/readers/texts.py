@@ -325,5 +325,10 @@ DESCRIPTIONS: dict[str, tuple[str, str]] = {
         "[Criterion.rs](https://bheisler.github.io/criterion.rs/book/): `cargo criterion --message-format=json`",
         "measurements: `latency` with its samples",
     ),
+    "twister-json": (
+        "Zephyr's twister: `twister.json`",
+        "test cases with the names of its XML, durations and logs; measurements: `used_ram`, `used_rom`, and the "
+        "numbers that `record` finds in a suite's console",
+    ),
 }
 """What writes each format, and what it contains, for the guide of labs; the best first."""

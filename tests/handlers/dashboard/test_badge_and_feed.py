@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from xml.etree import ElementTree
 
@@ -10,7 +11,7 @@ from nightjar_formats.model import TargetKey
 
 from bot.results.store.failures.failures import FailureMessage, RegressionMessage
 from handlers.dashboard.badge import BadgeColor, svg_badge
-from handlers.dashboard.feed import ATOM, atom_feed
+from handlers.dashboard.feed import ATOM, FeedQuery, atom_feed
 from tests.handlers.dashboard.nightly_runs import REPOSITORY, SOFTMAX, sha
 from tests.handlers.dashboard.site import DashboardSite
 
@@ -100,6 +101,29 @@ async def test_a_feed_is_valid_and_its_entries_name_test_and_commits() -> None:
     assert (second.findtext(f"{{{ATOM}}}content") or "").endswith("The failure ended on 2026-11-19: recovered.")
     assert second.findtext(f"{{{ATOM}}}updated") != second.findtext(f"{{{ATOM}}}published")
     assert "<script>" in (third.findtext(f"{{{ATOM}}}title") or "")
+
+
+async def test_a_feed_can_be_about_a_target_and_a_path(site: DashboardSite) -> None:
+    other = replace(message(SOFTMAX), target=TargetKey(REPOSITORY, "example-lab", "adreno"))
+    messages = [message(SOFTMAX), message("test_b"), other]
+    folder = SOFTMAX.partition("::")[0]
+    for query, accepted in (
+        (FeedQuery(), messages),
+        (FeedQuery(target="example-lab/adreno"), [other]),
+        (FeedQuery(path=folder), [messages[0], other]),
+        (FeedQuery(target="example-lab/hexagon-v73", path=folder), [messages[0]]),
+        (FeedQuery(path="nothing"), []),
+    ):
+        assert [one for one in messages if query.accepts(one)] == accepted
+    filtered = f"{FEED}?target=example-lab%2Fadreno&path=tests"
+    status, _, feed = await site.get(filtered)
+    root = checked_feed(feed)
+    (own,) = [link.attrib["href"] for link in root if link.attrib.get("rel") == "self"]
+    assert (status, own.endswith(filtered)) == (200, True)
+    assert root.findtext(f"{{{ATOM}}}id") != checked_feed((await site.get(FEED))[2]).findtext(f"{{{ATOM}}}id")
+    assert [(await site.get(f"{FEED}?{query}"))[0] for query in ("target=adreno", "folder=a", "path=" + "a" * 401)] == [
+        400
+    ] * 3
 
 
 async def test_the_feed_of_a_repository_without_messages_is_empty_and_valid(site: DashboardSite) -> None:

@@ -72,6 +72,7 @@ async def test_pages_say_what_the_oracle_says(tmp_path: Path) -> None:
             pages = Pages(site, history)
             await pages.check_grid()
             await pages.check_lists()
+            await pages.check_first_sentences()
             await pages.check_overview()
             await pages.check_runs()
             await pages.check_tests()
@@ -182,6 +183,23 @@ class Pages:
         skipped = await self.json(f"{self.here}/skipped")
         rows = {(skip["target"], row["suite"], row["test"]) for row in skipped["tests"] for skip in row["skipped"]}
         assert rows == self.history.tests_now(("skipped",))
+
+    async def check_first_sentences(self) -> None:
+        """Compare the first sentence of the grid with the lists of tests, and the page of each nightly commit."""
+        page = await self.json(f"{self.here}/grid")
+        sentence = "".join(part["text"] for part in page["answer"])
+        new, failing = [len(await self.listed(f"status={status}")) for status in ("new-failure", "failing")]
+        if new:
+            assert sentence.startswith(f"{new} new failure")
+        else:
+            assert ("no test fails" if not failing else f": {failing} test") in sentence
+        for commit in page["commits"]:
+            rows = (await self.json(f"{self.here}/commits/{commit['sha']}"))["rows"]
+            assert {(row["target"].partition("/")[2], row["suite"]) for row in rows} >= {
+                place[:2] for place in self.history.points if place[2] == commit["sha"]
+            }
+            for row in rows:
+                self.check_counts(row["target"].partition("/")[2], row["suite"], commit["sha"], row["cell"])
 
     async def listed(self, query: str) -> set[tuple[str, str, str]]:
         """Return the target, suite and test of the rows of a filtered grid."""

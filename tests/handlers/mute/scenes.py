@@ -34,4 +34,4 @@ async def people_mute_a_test(fixtures: SceneFixtures) -> DryFirst:
     return dry
 
 
-SCENES: dict[Scene, str] = {people_mute_a_test: "mute ProposeMute"}
+SCENES: dict[Scene, str] = {people_mute_a_test: "mute EnsurePull"}

@@ -94,6 +94,22 @@ def test_hyperfine_go_asv_and_criterion_are_read() -> None:
     assert measured("criterion-json/documented.jsonl") == {"dense/dot/64": {"latency": (52.0, "ns", "lower", 3)}}
 
 
+def test_twister_has_cases_and_what_its_suites_recorded() -> None:
+    report = measured("twister-json/documented.json")
+    assert report["benchmark.kernel.latency(thread.yield.preemptive)"] == {
+        "cycles": (292.0, "cycles", "lower", 0),
+        "latency": (1738.0, "ns", "lower", 0),
+    }
+    assert report["benchmark.kernel.latency"] == {
+        "used_ram": (8452.0, "B", "lower", 0),
+        "used_rom": (31244.0, "B", "lower", 0),
+    }
+    [_, failed, skipped] = [case for case in cases("twister-json/documented.json") if case.classname == "kernel.fifo"]
+    assert (failed.name, failed.status, failed.seconds) == ("kernel.fifo.loop", Status.FAILED, 0.02)
+    assert (failed.message, failed.text) == ("Failed", "Assertion failed at fifo.c:41")
+    assert (skipped.status, skipped.message) == (Status.SKIPPED, "ztest skip")
+
+
 def test_executorch_measures_delegation_time_error_and_size() -> None:
     csv = measured("executorch/operators.csv")
     row = csv["test_add_dtype[xnnpack-float32]"]

@@ -125,6 +125,9 @@ def place(connection: sa.Connection, series: Series, facts: Facts, statuses: byt
     if facts.linked or (row is not None and row["linked"]):
         newest = number if facts.linked and successor is None else None
         stored_counts.count_new(connection, series.id, (facts.committed_at, facts.sha), newest, renamed=renamed)
+    if row is not None and row["linked"] and row["committed_at"] != facts.committed_at:
+        # The points that followed it at its old position have another window now.
+        stored_counts.count_new(connection, series.id, (row["committed_at"], row["sha"]), None, renamed=False)
     return changed
 
 

@@ -9,7 +9,7 @@ from tests.conversations.dry_runs import DryFirst, Scene, SceneFixtures
 from tests.conversations.town import CONFIG, town
 
 KEYS = (
-    f"{CONFIG}    digest: true\n"
+    f"{CONFIG}    weekly_digest: true\n"
     "    results: {labs: {example-lab: {targets: [hexagon-v73]}}}\n"
     '    quarantine: [{test: a, owner: octocat, reason: Known, issue: "https://example.org/1", until: "2026-11-25"}]\n'
 )
@@ -22,10 +22,10 @@ async def a_week_ends(fixtures: SceneFixtures) -> DryFirst:
     async with town(fixtures.database, config=KEYS) as here:
         dry = DryFirst.attached(here.bot)
         repository = Repository(here.repo.id, here.repo.full_name, None)
-        await announce(here.bot.engine.accept, TIMER_EVENT, repository, TimerEvent("digest", "first", MONDAY))
+        await announce(here.bot.engine.accept, TIMER_EVENT, repository, TimerEvent("weekly-digest", "first", MONDAY))
         await dry.quiet(here)
         assert [issue.title for issue in here.repo.issues.values()] == ["Weekly digest of example-lab"]
     return dry
 
 
-SCENES: dict[Scene, str] = {a_week_ends: "digest EnsureIssue"}
+SCENES: dict[Scene, str] = {a_week_ends: "weekly-digest EnsureIssue"}

@@ -31,7 +31,7 @@ async def test_each_lab_has_one_digest_a_week_and_none_if_nothing_happened(tmp_p
         lab_town(
             f"sqlite:///{tmp_path}/nightjar.db",
             aws_world,
-            features="regressions: {to: [discord]}\n    digest: {to: [slack, issue]}",
+            features="regressions: {to: [discord]}\n    weekly_digest: {to: [slack, issue]}",
             environment=opened.environment,
         ) as place,
     ):
@@ -39,7 +39,7 @@ async def test_each_lab_has_one_digest_a_week_and_none_if_nothing_happened(tmp_p
         repository = Repository(place.town.repo.id, place.town.repo.full_name, None)
 
         async def week_ends(moment: float, name: str) -> None:
-            event = TimerEvent("digest", name, int(moment))
+            event = TimerEvent("weekly-digest", name, int(moment))
             await announce(place.town.bot.engine.accept, TIMER_EVENT, repository, event)
             await place.town.quiet()
 

@@ -1,4 +1,4 @@
-"""The key `digest`: which channels get a weekly summary of each lab, and when."""
+"""The key `weekly_digest`: which channels get a weekly summary of each lab, and when."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ class Digest(Keys):
         return Weekly(DAYS.index(self.day), self.at, self.timezone)
 
 
-def _check_results(_: Digest, others: ValidatedKeys) -> None:
+def _check_results(_: Digest, keys: ValidatedKeys) -> None:
     """Raise an error of type LACKING if there are no results; if they are invalid, that is the only error."""
-    if others.has(LAB_RESULTS) and others.of(LAB_RESULTS) is None:
+    if keys.has(LAB_RESULTS) and keys.of(LAB_RESULTS) is None:
         raise PydanticCustomError(LACKING, NEEDS_RESULTS)
 
 
 DIGEST = ConfigKey(
-    "digest",
+    "weekly_digest",
     Digest,
     description="Sends a weekly digest of each lab, unless nothing happened. Needs `results`.",
     example={"to": ["slack"], "day": "monday"},
     position=95,
-    timer="digest",
+    timer="weekly-digest",
     places=lambda digest: digest.to,
     check=_check_results,
 )
