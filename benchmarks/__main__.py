@@ -11,6 +11,7 @@ from benchmarks import (
     durable,
     first_write,
     goals,
+    measured_series,
     memory,
     pull_request,
     requests,
@@ -31,6 +32,7 @@ ALL = (
     memory.main,
     scale.main,
     results_store.main,
+    measured_series.main,
     results_run.main,
 )
 

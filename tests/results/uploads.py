@@ -56,13 +56,20 @@ class Upload:
     @property
     def columns(self) -> Columns:
         """Return its tests as columns; failed ones have a message and a text."""
-        columns = collect((self._case(name, Status(status)) for name, status in self.tests.items()), resolve)
-        columns.measurements = {hash(name): self.measured[name] for name in self.tests if name in self.measured}
-        return columns
+        return collect((self._case(name, Status(status)) for name, status in self.tests.items()), resolve)
 
     def _case(self, name: str, status: Status) -> Case:
         message, text = ("boom", f"{name} went wrong") if status in BAD else ("", "")
-        return Case(name, status, nodeid=name, flaky=name in self.flaky, seconds=0.5, message=message, text=text)
+        return Case(
+            name,
+            status,
+            nodeid=name,
+            flaky=name in self.flaky,
+            seconds=0.5,
+            message=message,
+            text=text,
+            measurements=self.measured.get(name, ()),
+        )
 
     def without_results(self, state: RunState, reason: str = "te.xml is missing") -> Run:
         """Return the run as it is stored while its files are missing, or if they are refused."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import sqlite3
 import struct
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -16,7 +18,7 @@ from nightjar_formats.limits import MAX_SUITE_MEASUREMENTS
 from nightjar_formats.measurements import Better, Measurement
 from nightjar_formats.refused import TooMuch
 
-from bot.results.store.measurements.number_blocks import BLOCK, block_of, decimal_of, read_block
+from bot.results.store.measurements.number_blocks import BLOCK, block_of, decimal_of, number_in, read_block, slots_in
 from bot.results.store.measurements.read import (
     MeasuredNight,
     measured_series,
@@ -24,7 +26,7 @@ from bot.results.store.measurements.read import (
     metrics_of_target,
     metrics_of_test,
 )
-from bot.results.store.measurements.write import Metric
+from bot.results.store.measurements.write import SuiteMetric
 from bot.results.store.store import ResultsStore
 from bot.results.store.tables import schema
 from tests.results.measurements.corpus import MeasuringDevice
@@ -48,13 +50,13 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
 def test_numbers_come_back_bit_by_bit_whatever_their_bases_are(pairs: list[tuple[float, float]]) -> None:
     numbers = {2 * slot: number for slot, (number, _) in enumerate(pairs[:BLOCK])}
     bases = {2 * slot: decimal_of(base) for slot, (_, base) in enumerate(pairs[:BLOCK])}
-    block = read_block(block_of(numbers, bases))
-    assert block.slots == list(numbers)
+    data = read_block(block_of(numbers, bases))
+    assert slots_in(data) == list(numbers)
     for slot, number in numbers.items():
-        stored = block.number_of(slot, bases[slot])
+        stored = number_in(data, slot, bases[slot])
         assert stored is not None
         assert struct.pack("<d", stored) == struct.pack("<d", number)
-        assert block.number_of(slot + 1, bases[slot]) is None
+        assert number_in(data, slot + 1, bases[slot]) is None
 
 
 def test_realistic_numbers_take_few_bytes(database_url: str) -> None:
@@ -136,18 +138,18 @@ def test_what_is_measured_is_followed_through_renames_repetitions_and_other_unit
     }
     assert renaming.read(measurements_of_run, replace(again, run_id="3").run.key) == {}
     assert renaming.read(metrics_of_test, REPOSITORY, SUITE, "test_new") == [
-        Metric("delegated_nodes", "nodes", Better.HIGHER),
-        Metric("latency", "ms", Better.LOWER),
-        Metric("latency", "s", Better.LOWER),
+        SuiteMetric("delegated_nodes", "nodes", Better.HIGHER),
+        SuiteMetric("latency", "ms", Better.LOWER),
+        SuiteMetric("latency", "s", Better.LOWER),
     ]
     assert renaming.read(metrics_of_target, ABOUT) == {
-        SUITE: {Metric("latency", "s", Better.LOWER): 1},
-        "relax": {Metric("latency", "ms", Better.LOWER): 1},
+        SUITE: {SuiteMetric("latency", "s", Better.LOWER): 1},
+        "relax": {SuiteMetric("latency", "ms", Better.LOWER): 1},
     }
 
 
 def test_a_series_is_read_from_one_block_a_night_by_indices(store: ResultsStore) -> None:
-    nights, tests = 12, 2 * BLOCK
+    nights, tests = 12, 6 * BLOCK
     names = [f"test_{test:04}" for test in range(tests)]
     for night in range(1, nights + 1):
         measured = {name: latency(night + test / 8) for test, name in enumerate(names)}
@@ -162,6 +164,28 @@ def test_a_series_is_read_from_one_block_a_night_by_indices(store: ResultsStore)
     work()  # reads the names, which a process caches
     statements, scans = whole_tables_read(work)
     assert (statements, scans) == (STATEMENTS, [])
+
+
+def test_numbers_before_the_newest_nights_cost_a_series_nothing(tmp_path: Path) -> None:
+    upload = Upload(1, {"test_a": "passed"}, measured={"test_a": latency(1.0)})
+
+    def steps(connection: sa.Connection) -> int:
+        counted = list[int]()
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        driver.set_progress_handler(lambda: counted.append(1), 1)
+        assert len(measured_series(connection, ABOUT, SUITE, "test_a", "latency", limit=10)) == 10
+        driver.set_progress_handler(None, 0)
+        return len(counted)
+
+    with closing(ResultsStore(f"sqlite:///{tmp_path}/nightjar.db")) as store:
+        store.open()
+        for night in range(50, 60):
+            put(store, replace(upload, commit=night))
+        alone = store.read(steps)
+        for commit in range(10, 50):
+            put(store, replace(upload, commit=commit, mainline=False, pull_request=commit))
+        assert store.read(steps) < 1.2 * alone
 
 
 def test_measurements_whose_names_differ_in_every_run_are_refused(database_url: str) -> None:

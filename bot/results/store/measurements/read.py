@@ -6,8 +6,7 @@ No statement scans a table: a series of a thousand nights is read from a thousan
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -16,8 +15,8 @@ from nightjar_formats.model import RunKey, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.store.history.series_names import series_names
-from bot.results.store.measurements.number_blocks import BLOCK, Decimal, read_block
-from bot.results.store.measurements.write import Metric, blocks_of_runs, count_of, metrics_of, placed_measurements
+from bot.results.store.measurements.number_blocks import BLOCK, Decimal, number_in, read_block, slots_in
+from bot.results.store.measurements.write import SuiteMetric, blocks_of_runs, count_of, metrics_of, placed_measurements
 from bot.results.store.tables import names, runs, schema
 from bot.results.store.tables.names import SuiteRow, all_names, find_ordinal
 from bot.results.store.tables.points import (
@@ -32,8 +31,7 @@ NIGHTS = 1_000
 """The newest nightly commits of which a series is read."""
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredNight:
+class MeasuredNight(NamedTuple):
     """What a test measured at a nightly commit. `committed_at` is in seconds since 1970.
 
     `unit` and `better` are those of that night: they may have changed since.
@@ -46,11 +44,15 @@ class MeasuredNight:
     better: Better
 
 
+_Night = tuple[Position, int, float, SuiteMetric]
+"""A commit, the number of its run, and a value of a metric."""
+
+
 class _Stored(NamedTuple):
     """Where the numbers of a measurement are, and what its test was called: `ordinal`."""
 
     ordinal: int
-    metric: Metric
+    metric: SuiteMetric
     position: int
     base: Decimal
 
@@ -73,15 +75,22 @@ _OLDEST = (
 )
 _NIGHTS = (
     sa.select(_POINTS.c.committed_at, _POINTS.c.sha, _RUNS.c.id, _NUMBERS.c.block, _NUMBERS.c.numbers)
-    .join(_RUNS, sa.and_(_RUNS.c.target_id == sa.bindparam("target"), _RUNS.c.sha == _POINTS.c.sha))
-    .join(_NUMBERS, sa.and_(_NUMBERS.c.series_id == _POINTS.c.series_id, _NUMBERS.c.run_id == _RUNS.c.id))
+    # Outer joins keep the order: otherwise SQLite would begin with all numbers, most of which are of pull requests.
+    .outerjoin(_RUNS, sa.and_(_RUNS.c.target_id == sa.bindparam("target"), _RUNS.c.sha == _POINTS.c.sha))
+    .outerjoin(
+        _NUMBERS,
+        sa.and_(
+            _NUMBERS.c.series_id == _POINTS.c.series_id,
+            _NUMBERS.c.block.in_(sa.bindparam("blocks", expanding=True)),
+            _NUMBERS.c.run_id == _RUNS.c.id,
+        ),
+    )
     .where(_POINTS.c.series_id == sa.bindparam("series"), _POINTS.c.linked)
     .where(_POINTS.c.committed_at >= sa.func.coalesce(_OLDEST, 0.0))
-    .where(_NUMBERS.c.block.in_(sa.bindparam("blocks", expanding=True)))
 )
 
 
-def metrics_of_test(connection: sa.Connection, repository: str, suite: str, test_id: str) -> list[Metric]:
+def metrics_of_test(connection: sa.Connection, repository: str, suite: str, test_id: str) -> list[SuiteMetric]:
     """Return what a test ever measured under its present name, on any target, sorted."""
     row = names.find(connection, repository, suite)
     ordinal = None if row is None else find_ordinal(connection, row, test_id)
@@ -111,46 +120,55 @@ def measured_series(
     on_target = found[0]
     names_then = series_names(connection, on_target.series, all_names(connection, on_target.row), aliases, [ordinal])
     spans = defaultdict[int, list[tuple[Position, Position]]](list)
-    for ordinal_then, since, until in names_then.spans(ordinal):
-        spans[ordinal_then].append((since, until))
-    by_block = defaultdict[int, list[_Stored]](list)
-    for stored in _stored(connection, on_target.row, spans):
-        if stored.metric.name == name:
-            by_block[stored.position // BLOCK].append(stored)
+    for name_then, since, until in names_then.spans(ordinal):
+        spans[name_then].append((since, until))
+    by_block = defaultdict[int, list[tuple[Position, Position, int, Decimal, SuiteMetric]]](list)
+    for name_then, metric, position, base in _stored(connection, on_target.row, spans):
+        if metric.name == name:
+            block, slot = divmod(position, BLOCK)
+            by_block[block] += ((since, until, slot, base, metric) for since, until in spans[name_then])
     if not by_block:
         return []
-    values: dict[Position, dict[int, MeasuredNight]] = {}
-    for committed_at, sha, run, number, blob in _nights(connection, on_target, by_block, limit):
-        block = read_block(blob)
-        for ordinal_then, metric, place, base in by_block[number]:
-            value = block.number_of(place % BLOCK, base)
-            if value is not None and any(since <= (committed_at, sha) < until for since, until in spans[ordinal_then]):
-                night = MeasuredNight(sha, committed_at, value, metric.unit, metric.better)
-                values.setdefault((committed_at, sha), {})[run] = night
-    return _last_values(connection, on_target, values)
+    nights = []
+    for committed_at, sha, run, block, blob in _nights(connection, on_target, by_block, limit):
+        if blob is None:
+            continue
+        data, commit = read_block(blob), (committed_at, sha)
+        for since, until, slot, base, metric in by_block[block]:
+            if since <= commit < until and (value := number_in(data, slot, base)) is not None:
+                nights.append((commit, run, value, metric))
+    return [
+        MeasuredNight(sha, committed_at, value, metric.unit, metric.better)
+        for (committed_at, sha), _, value, metric in _last_of_each(connection, on_target, nights)
+    ]
 
 
 def _nights(
     connection: sa.Connection, suite: SuiteOnTarget, blocks: Collection[int], limit: int
-) -> Iterable[tuple[float, str, int, int, bytes]]:
-    """Return the blocks at nightly commits: each with the position of the commit, its run and its own number."""
+) -> Sequence[sa.Row[float, str, int, int, bytes | None]]:
+    """Return the blocks at nightly commits: each with the position of the commit, its run and its own number.
+
+    Runs without such a block have None.
+    """
     parameters = {"series": suite.series, "target": suite.target_id, "blocks": sorted(blocks), "others": limit - 1}
-    return map(tuple, connection.execute(_NIGHTS, parameters))
+    return connection.execute(_NIGHTS, parameters).all()
 
 
-def _last_values(
-    connection: sa.Connection, suite: SuiteOnTarget, values: dict[Position, dict[int, MeasuredNight]]
-) -> list[MeasuredNight]:
-    """Return one value for each commit, in order; `values` has those of its runs, by their numbers."""
-    several = {position for position, of_runs in values.items() if len(of_runs) > 1}
-    ordered = stored_runs(connection, [suite.place_at(sha) for _, sha in several]) if several else {}
-    nights = []
-    for position, of_runs in sorted(values.items()):
-        number, *others = of_runs
-        if others:
-            number = [run.number for run in ordered[suite.place_at(position[1])] if run.number in of_runs][-1]
-        nights.append(of_runs[number])
-    return nights
+def _last_of_each(connection: sa.Connection, suite: SuiteOnTarget, nights: Sequence[_Night]) -> Sequence[_Night]:
+    """Return one value for each commit, in order: of several runs of a commit, that of the last one."""
+    by_commit = {night[0]: night for night in nights}
+    if len(by_commit) < len(nights):
+        counts = Counter(commit for commit, *_ in nights)
+        places = {commit: suite.place_at(commit[1]) for commit, count in counts.items() if count > 1}
+        runs_at = stored_runs(connection, places.values())
+        place_of = {
+            commit: {run.number: place for place, run in enumerate(runs_at[places[commit]])} for commit in places
+        }
+        for night in sorted(
+            (night for night in nights if night[0] in places), key=lambda night: place_of[night[0]][night[1]]
+        ):
+            by_commit[night[0]] = night
+    return [by_commit[commit] for commit in sorted(by_commit)]
 
 
 def measurements_of_run(connection: sa.Connection, key: RunKey) -> dict[str, tuple[Measurement, ...]]:
@@ -176,13 +194,13 @@ def measurements_of_run(connection: sa.Connection, key: RunKey) -> dict[str, tup
     measured = defaultdict[str, list[Measurement]](list)
     for (ordinal, metric), (position, base) in placed_measurements(connection, on_target.row).items():
         block = blocks.get(position // BLOCK)
-        value = None if block is None else block.number_of(position % BLOCK, base)
+        value = None if block is None else number_in(block, position % BLOCK, base)
         if value is not None:
             measured[name_of[ordinal]].append(Measurement(metric.name, value, metric.unit, metric.better))
     return {test: tuple(sorted(measurements)) for test, measurements in sorted(measured.items())}
 
 
-def metrics_of_target(connection: sa.Connection, target: TargetKey) -> dict[str, dict[Metric, int]]:
+def metrics_of_target(connection: sa.Connection, target: TargetKey) -> dict[str, dict[SuiteMetric, int]]:
     """Return what the tests of each suite measured at its newest nightly commit on a target, and how many tests did."""
     suites = suites_on_targets(connection, target.repository, target.lab, target.target)
     newest = newest_points(connection, [suite.series for suite in suites], 1)
@@ -199,7 +217,7 @@ def metrics_of_target(connection: sa.Connection, target: TargetKey) -> dict[str,
                 connection, suite.series, [run.number for run in runs_at.get(place, ())], count
             ).values()
             for number, blob in blobs.items()
-            for slot in read_block(blob).slots
+            for slot in slots_in(read_block(blob))
         }
         counts = Counter(
             metric

@@ -19,7 +19,7 @@ from bot.results.store.tables.blobs import Measured
 from bot.results.store.tables.names import SuiteRow
 
 
-class Metric(NamedTuple):
+class SuiteMetric(NamedTuple):
     """What a measurement measures. One whose unit changes is another metric from then on."""
 
     name: str
@@ -39,7 +39,7 @@ class NumbersOfRun:
     """The numbers of a run, by block; `added` are the measurements that the suite lacked when it had `count`."""
 
     count: int
-    added: Mapping[tuple[int, Metric], Placed] = field(default_factory=dict)
+    added: Mapping[tuple[int, SuiteMetric], Placed] = field(default_factory=dict)
     blocks: Mapping[int, bytes] = field(default_factory=dict)
 
 
@@ -59,13 +59,13 @@ def count_of(connection: sa.Connection, suite: SuiteRow) -> int:
     return 0 if last is None else last + 1
 
 
-def metrics_of(connection: sa.Connection, suite: SuiteRow) -> dict[int, Metric]:
+def metrics_of(connection: sa.Connection, suite: SuiteRow) -> dict[int, SuiteMetric]:
     """Return the metrics of a suite, by their numbers."""
     rows = connection.execute(_METRICS_OF_SUITE, {"suite": suite.id})
-    return {row.id: Metric(row.name, row.unit, Better(row.better)) for row in rows}
+    return {row.id: SuiteMetric(row.name, row.unit, Better(row.better)) for row in rows}
 
 
-def placed_measurements(connection: sa.Connection, suite: SuiteRow) -> dict[tuple[int, Metric], Placed]:
+def placed_measurements(connection: sa.Connection, suite: SuiteRow) -> dict[tuple[int, SuiteMetric], Placed]:
     """Return all measurements of a suite, by the ordinal of their test and their metric."""
     metrics = metrics_of(connection, suite)
     return {
@@ -82,7 +82,7 @@ def lay_out_numbers(connection: sa.Connection, suite: SuiteRow, measured: Measur
     if not measured:
         return NumbersOfRun(count_of(connection, suite))
     numbers = {
-        (ordinal, Metric(measurement.name, measurement.unit, measurement.better)): measurement.value
+        (ordinal, SuiteMetric(measurement.name, measurement.unit, measurement.better)): measurement.value
         for ordinal, measurements in measured
         for measurement in measurements
     }
@@ -162,7 +162,7 @@ def forget_numbers(connection: sa.Connection, suite: SuiteRow, series: int, run:
         connection.execute(_NUMBERS.delete().where(*of_run))
 
 
-def _add(connection: sa.Connection, suite: SuiteRow, added: Mapping[tuple[int, Metric], Placed]) -> None:
+def _add(connection: sa.Connection, suite: SuiteRow, added: Mapping[tuple[int, SuiteMetric], Placed]) -> None:
     """Add measurements that the suite lacks, and their metrics."""
     number_of = {metric: number for number, metric in metrics_of(connection, suite).items()}
     for metric in sorted({metric for _, metric in added} - number_of.keys()):
