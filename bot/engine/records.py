@@ -263,13 +263,13 @@ class Records:
         rows = await self.connector.execute_query_all_async(UNDER, first=first, end=end)
         return {row["key"].removeprefix(first): _load(record, row["key"], row) for row in rows}
 
-    async def newest_under(self, record: Record[T], *ids: int | str, most: int, before: str | None = None) -> list[T]:
+    async def newest_under(self, record: Record[T], *ids: int | str, most: int, end_part: str | None = None) -> list[T]:
         """Return the last records whose keys begin with these parts, the last key first, at most `most`.
 
-        With `before`, only those whose next part of the key is less.
+        With `end_part`, only those whose next part of the key is less.
         """
         first = record.of(*ids).name + SEPARATOR
-        end = first[:-1] + AFTER_SEPARATOR if before is None else first + before
+        end = first[:-1] + AFTER_SEPARATOR if end_part is None else first + end_part
         rows = await self.connector.execute_query_all_async(NEWEST_UNDER, first=first, end=end, most=most)
         return [_load(record, row["key"], row) for row in rows]
 
