@@ -276,14 +276,14 @@ class Records:
     async def pages(self, record: Record[T], most: int = PAGE) -> AsyncIterator[list[T]]:
         """Yield all values of a kind, at most so many at a time: of many, each page is read by its own statement."""
         first = record.of().name + SEPARATOR
-        after, end = first, first[:-1] + AFTER_SEPARATOR
+        last_key, end = first, first[:-1] + AFTER_SEPARATOR
         while True:
-            rows = await self.connector.execute_query_all_async(UNDER_PAGE, after=after, end=end, most=most)
+            rows = await self.connector.execute_query_all_async(UNDER_PAGE, after=last_key, end=end, most=most)
             if rows:
                 yield [_load(record, row["key"], row) for row in rows]
             if len(rows) < most:
                 return
-            after = rows[-1]["key"]
+            last_key = rows[-1]["key"]
 
     async def stored(self, name: str) -> dict[str, Any] | None:
         """Return the JSON that is stored under a key's name, whatever its kind."""
