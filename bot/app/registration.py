@@ -127,8 +127,8 @@ def registration_url() -> str:
         ("webhook_url", "https://YOUR-HOST/webhook"),
         ("callback_urls[]", f"https://YOUR-HOST{CALLBACK_PATH}"),
     ]
-    wanted = [(need.key, need.access) for need in NEEDS if need.key != "metadata" and not need.on_demand]
-    return f"{NEW_APP}?{urlencode([*settings, *wanted, *(('events[]', event) for event in EVENTS)])}"
+    permissions = [(need.key, need.access) for need in NEEDS if need.key != "metadata" and not need.on_demand]
+    return f"{NEW_APP}?{urlencode([*settings, *permissions, *(('events[]', event) for event in EVENTS)])}"
 
 
 def registration_text() -> str:

@@ -195,7 +195,7 @@ async def open_bot(
                 engine.every("installed-repositories", SIX_HOURLY, _in_background(discover), at_start=True)
             if any(settings_of_entry.timers for settings_of_entry in config.configured.entries.values()):
                 engine.every("timers", MINUTELY, _in_background(timers.tick), at_start=True, has_work=timers.has_work)
-            for work in (every for feature in ALL_FEATURES for every in feature.timers(services)):
+            for work in (timer for feature in ALL_FEATURES for timer in feature.timers(services)):
                 engine.every(work.name, work.cron, _in_background(work.work), at_start=True, has_work=work.has_work)
             doctor = Doctor(
                 config,

@@ -85,12 +85,14 @@ def _check_names(keys: Sequence[RepositoryKey[Any]]) -> None:
 
 def _validator(key: RepositoryKey[Any], keys: Sequence[RepositoryKey[Any]]) -> Callable[..., Any]:
     """Return pydantic's validator of a key: its own check, after that of the branches that features push to."""
-    others = [other for other in keys if isinstance(other, ConfigKey) and other.branches is not None]
+    pushing_keys = [
+        candidate for candidate in keys if isinstance(candidate, ConfigKey) and candidate.branches is not None
+    ]
 
     def check(value: Any, info: ValidationInfo) -> Any:
         valid = ValidatedKeys(info.data)
         if isinstance(key, ConfigKey) and key.branches is not None and value is not None:
-            _check_branches(set(key.branches(value)), others, valid)
+            _check_branches(set(key.branches(value)), pushing_keys, valid)
         if key.check is not None:
             key.check(value, valid)
         return value
@@ -98,9 +100,9 @@ def _validator(key: RepositoryKey[Any], keys: Sequence[RepositoryKey[Any]]) -> C
     return field_validator(key.name)(check)
 
 
-def _check_branches(branches: set[str], others: Iterable[ConfigKey[Any]], valid: ValidatedKeys) -> None:
+def _check_branches(branches: set[str], pushing_keys: Iterable[ConfigKey[Any]], valid: ValidatedKeys) -> None:
     """Raise ValueError if another feature pushes to one of the branches."""
-    for other in others:
-        section = valid.of(other) if valid.has(other) else None
-        if section is not None and other.branches is not None and branches.intersection(other.branches(section)):
-            raise ValueError(BRANCH_IN_USE.format(other=other))
+    for key in pushing_keys:
+        section = valid.of(key) if valid.has(key) else None
+        if section is not None and key.branches is not None and branches.intersection(key.branches(section)):
+            raise ValueError(BRANCH_IN_USE.format(other=key))

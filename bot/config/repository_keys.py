@@ -158,8 +158,8 @@ def _if_on(check: Callable[[K, C], None] | None) -> Callable[[K | None, C], None
     if check is None:
         return None
 
-    def check_if_on(value: K | None, others: C) -> None:
+    def check_if_on(value: K | None, keys: C) -> None:
         if value is not None:
-            check(value, others)
+            check(value, keys)
 
     return check_if_on

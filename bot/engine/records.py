@@ -263,27 +263,27 @@ class Records:
         rows = await self.connector.execute_query_all_async(UNDER, first=first, end=end)
         return {row["key"].removeprefix(first): _load(record, row["key"], row) for row in rows}
 
-    async def newest_under(self, record: Record[T], *ids: int | str, most: int, before: str | None = None) -> list[T]:
+    async def newest_under(self, record: Record[T], *ids: int | str, most: int, end_part: str | None = None) -> list[T]:
         """Return the last records whose keys begin with these parts, the last key first, at most `most`.
 
-        With `before`, only those whose next part of the key is less.
+        With `end_part`, only those whose next part of the key is less.
         """
         first = record.of(*ids).name + SEPARATOR
-        end = first[:-1] + AFTER_SEPARATOR if before is None else first + before
+        end = first[:-1] + AFTER_SEPARATOR if end_part is None else first + end_part
         rows = await self.connector.execute_query_all_async(NEWEST_UNDER, first=first, end=end, most=most)
         return [_load(record, row["key"], row) for row in rows]
 
     async def pages(self, record: Record[T], most: int = PAGE) -> AsyncIterator[list[T]]:
         """Yield all values of a kind, at most so many at a time: of many, each page is read by its own statement."""
         first = record.of().name + SEPARATOR
-        after, end = first, first[:-1] + AFTER_SEPARATOR
+        last_key, end = first, first[:-1] + AFTER_SEPARATOR
         while True:
-            rows = await self.connector.execute_query_all_async(UNDER_PAGE, after=after, end=end, most=most)
+            rows = await self.connector.execute_query_all_async(UNDER_PAGE, after=last_key, end=end, most=most)
             if rows:
                 yield [_load(record, row["key"], row) for row in rows]
             if len(rows) < most:
                 return
-            after = rows[-1]["key"]
+            last_key = rows[-1]["key"]
 
     async def stored(self, name: str) -> dict[str, Any] | None:
         """Return the JSON that is stored under a key's name, whatever its kind."""

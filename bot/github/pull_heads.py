@@ -181,15 +181,15 @@ def list_key(number: int) -> str:
 
 
 async def listed_heads(
-    records: Records, repository_id: int, most: int, before: int | None = None
+    records: Records, repository_id: int, most: int, end_number: int | None = None
 ) -> dict[int, PullHead]:
     """Return the records of a repository's newest pull requests, at most `most`, by number, the highest number first.
 
-    With `before`, only those with a lower number.
+    With `end_number`, only those with a lower number.
     """
-    end = None if before is None else list_key(before)
-    listed = await records.newest_under(LISTED_PULL, repository_id, most=most, before=end)
-    keys = {pull.number: HEAD.of(repository_id, pull.number) for pull in listed}
+    end_part = None if end_number is None else list_key(end_number)
+    listed_pulls = await records.newest_under(LISTED_PULL, repository_id, most=most, end_part=end_part)
+    keys = {pull.number: HEAD.of(repository_id, pull.number) for pull in listed_pulls}
     heads = await records.get_some(keys.values())
     return {number: heads[key.name] for number, key in keys.items() if key.name in heads}
 

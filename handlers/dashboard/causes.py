@@ -12,7 +12,7 @@ from nightjar_formats.model import SeenTest, Status
 from nightjar_formats.readers.causes import failure_cause
 from pydantic import BaseModel, Field
 
-from bot.results.compare.failure_class import KNOWN, FailureClass
+from bot.results.compare.failure_class import KNOWN_CLASSES, FailureClass
 from bot.results.report import sentences
 from bot.results.report.findings import Findings, NewFailure
 
@@ -72,7 +72,7 @@ class _Group:
 
 
 _ORDER = {kind: index for index, kind in enumerate(FailureClass)}
-EXPLAINED = (*KNOWN, FailureClass.UNUSABLE)
+EXPLAINED = (*KNOWN_CLASSES, FailureClass.UNUSABLE)
 """The failures that no page shows in red."""
 
 
@@ -162,7 +162,7 @@ def _cause(
         message=first.message,
         happened=happened,
         new=sum(kind is FailureClass.NEW for kind, _ in failures),
-        known=sum(kind in KNOWN for kind, _ in failures),
+        known=sum(kind in KNOWN_CLASSES for kind, _ in failures),
         unusable=sum(kind is FailureClass.UNUSABLE for kind, _ in failures),
         count=len(failures),
         tests=[_caused_test(kind, failure, findings, times) for kind, failure in failures[:MOST_TESTS]],

@@ -160,8 +160,10 @@ def state_of_test(earlier: int | None, current: int, *, complete: bool) -> CellS
     if status_of(current) in BAD:
         failed_before = None if earlier is None else status_of(earlier) in BAD
         explained = earlier == KNOWN
-        of_class = class_of_failure(failed_before=failed_before, flaky_here=is_flaky(current), explained=explained)
-        return STATE_OF_FAILURE[of_class]
+        failure_class = class_of_failure(
+            failed_before=failed_before, also_passed=is_flaky(current), explained=explained
+        )
+        return STATE_OF_FAILURE[failure_class]
     if current & FLAKY:
         return CellState.FLAKY
     return CellState.SKIPPED if status_of(current) is Status.SKIPPED else CellState.PASS

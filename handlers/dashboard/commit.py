@@ -173,16 +173,18 @@ def commit_answer(page: CommitPage, repository: str) -> Sentence:
     """Say on which targets a commit broke tests, and which targets have no results of it."""
     targets = list(dict.fromkeys(row.target for row in page.rows))
     new, failing = sum(row.cell.new for row in page.rows), sum(row.failing for row in page.rows)
-    fresh = {row.target: row.base for row in page.rows if row.cell.new}
+    base_by_target = {row.target: row.base for row in page.rows if row.cell.new}
     if new:
         names = [
             phrase(
                 target,
                 view_path(repository, "compare", target=target, base=base, head=page.sha, status="new-failure"),
             )
-            for target, base in fresh.items()
+            for target, base in base_by_target.items()
         ]
-        scope = answer_texts.OF_SUBJECTS.format(count=len(fresh), subjects=counted(len(targets), answer_texts.TARGET))
+        scope = answer_texts.OF_SUBJECTS.format(
+            count=len(base_by_target), subjects=counted(len(targets), answer_texts.TARGET)
+        )
         start = answer_texts.NEW_FAILURES.format(failures=counted(new, "new failure"), on=scope)
         news = [phrase(f"{start}: "), *name_list(names, answer_texts.TARGET)]
     elif failing:
@@ -200,12 +202,12 @@ def commit_answer(page: CommitPage, repository: str) -> Sentence:
     )
     return sentence(
         news,
-        _with_words(repository, unusable, answer_texts.NO_USABLE_RESULTS),
-        _with_words(repository, absent, answer_texts.NOT_ALL_ARRIVED),
+        _targets_clause(repository, unusable, answer_texts.NO_USABLE_RESULTS),
+        _targets_clause(repository, absent, answer_texts.NOT_ALL_ARRIVED),
     )
 
 
-def _with_words(repository: str, targets: Iterable[str], words: str) -> Sentence:
+def _targets_clause(repository: str, targets: Iterable[str], words: str) -> Sentence:
     names = [phrase(target, lab_path(repository, target.partition("/")[0])) for target in targets]
     return [*name_list(names, answer_texts.TARGET), phrase(words)] if names else []
 
@@ -216,8 +218,8 @@ def commit_steps(page: CommitPage, repository: str) -> list[Sentence]:
     if page.previous and any(row.cell.new for row in page.rows):
         href = f"{page.github}/compare/{page.previous}...{page.sha}"
         steps.append([phrase(answer_texts.MAINTAINER), phrase(answer_texts.READ_COMMITS_BEFORE, href)])
-    states = (CellState.INFRA, CellState.MISSING, CellState.PART)
-    for row in [row for row in page.rows if row.cell.state in states][:1]:
+    problem_states = (CellState.INFRA, CellState.MISSING, CellState.PART)
+    for row in [row for row in page.rows if row.cell.state in problem_states][:1]:
         lab = row.target.partition("/")[0]
         steps.append(
             [phrase(answer_texts.LAB), phrase(answer_texts.SEE_LAB.format(lab=lab), lab_path(repository, lab))]

@@ -121,7 +121,7 @@ def _summary(
     name: str, lab: Lab, targets: Sequence[TargetActivity], nightly: Mapping[str, float], moment: float
 ) -> LabSummary:
     complete, incomplete, missing = map(
-        sum, zip((0, 0, 0), *(_runs(target, nightly, moment) for target in targets), strict=True)
+        sum, zip((0, 0, 0), *(_count_runs(target, nightly, moment) for target in targets), strict=True)
     )
     latencies = sorted(latency for target in targets for latency in target.latencies)
     newest = max((target.newest for target in targets if target.newest), key=lambda run: run.received_at, default=None)
@@ -143,7 +143,7 @@ def _summary(
     )
 
 
-def _runs(target: TargetActivity, nightly: Mapping[str, float], moment: float) -> tuple[int, int, int]:
+def _count_runs(target: TargetActivity, nightly: Mapping[str, float], moment: float) -> tuple[int, int, int]:
     """Return how many nightly runs of a target are complete, incomplete, and missing.
 
     A target owes nothing for commits before its first result, and has `STALE_SECONDS` for each commit.

@@ -440,7 +440,7 @@ def overview_answer(repositories: Sequence[RepositoryOverview], moment: float) -
     if not with_targets:
         return []
     failures = [
-        [phrase(_failing_now(repository), view_path(repository.repository)), _of(repository)]
+        [phrase(_failing_words(repository), view_path(repository.repository)), _repository_phrase(repository)]
         for repository in with_targets
         if any(target.state is TargetHealth.FAILING for target in repository.targets)
     ]
@@ -459,22 +459,22 @@ def overview_answer(repositories: Sequence[RepositoryOverview], moment: float) -
             failures[:MOST_NAMED]
             or [[phrase(answer_texts.NOTHING_FAILS if is_tested else answer_texts.NO_RESULTS_YET)]]
         ),
-        _unnamed(failures, answer_texts.FAIL_ELSEWHERE, "more repository", "more repositories"),
+        _unnamed_clause(failures, answer_texts.FAIL_ELSEWHERE, "more repository", "more repositories"),
         *late[:MOST_NAMED],
-        _unnamed(late, answer_texts.MORE_LATE, "more target", "more targets"),
+        _unnamed_clause(late, answer_texts.MORE_LATE, "more target", "more targets"),
     )
 
 
-def _of(repository: RepositoryOverview) -> AnswerPart:
+def _repository_phrase(repository: RepositoryOverview) -> AnswerPart:
     return phrase(answer_texts.OF_REPOSITORY.format(repository=repository.repository))
 
 
-def _unnamed(clauses: Sequence[Sentence], words: str, singular: str, plural: str) -> Sentence:
+def _unnamed_clause(clauses: Sequence[Sentence], words: str, singular: str, plural: str) -> Sentence:
     unnamed = len(clauses) - MOST_NAMED
     return [phrase(words.format(more=counted(unnamed, singular, plural)))] if unnamed > 0 else []
 
 
-def _failing_now(repository: RepositoryOverview) -> str:
+def _failing_words(repository: RepositoryOverview) -> str:
     failing = [target for target in repository.targets if target.state is TargetHealth.FAILING]
     count = sum(target.failing for target in failing)
     return answer_texts.FAIL_ON_TARGETS.format(
@@ -488,10 +488,10 @@ def overview_steps(repositories: Sequence[RepositoryOverview]) -> list[Sentence]
     """Say what a maintainer and a lab can do."""
     steps = []
     newest = next((failure for repository in repositories for failure in repository.failing_now[:1]), None)
-    name = next((repository.repository for repository in repositories if repository.failing_now), "")
+    repository_name = next((repository.repository for repository in repositories if repository.failing_now), "")
     if newest:
         target = newest.targets[0]
-        href = history_path(name, newest.test, target.target if len(newest.targets) == 1 else "")
+        href = history_path(repository_name, newest.test, target.target if len(newest.targets) == 1 else "")
         steps.append(
             [
                 phrase(answer_texts.MAINTAINER),
@@ -499,7 +499,7 @@ def overview_steps(repositories: Sequence[RepositoryOverview]) -> list[Sentence]
                 phrase(answer_texts.BEGAN_AT.format(sha=short(target.since))),
             ]
         )
-    late = next(
+    late_target = next(
         (
             (repository.repository, target.lab)
             for repository in repositories
@@ -508,6 +508,8 @@ def overview_steps(repositories: Sequence[RepositoryOverview]) -> list[Sentence]
         ),
         None,
     )
-    if late:
-        steps.append([phrase(answer_texts.LAB), phrase(answer_texts.SEE_LAB.format(lab=late[1]), lab_path(*late))])
+    if late_target:
+        steps.append(
+            [phrase(answer_texts.LAB), phrase(answer_texts.SEE_LAB.format(lab=late_target[1]), lab_path(*late_target))]
+        )
     return steps

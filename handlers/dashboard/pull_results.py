@@ -105,8 +105,8 @@ async def _findings(
     # Without a client: a page spends no request to GitHub, and relations that are not stored stay unknown.
     compared = await compared_suites(results, None, target.repository, state, settings.of(RENAMES).aliases)
     quarantine, ended = quarantine_at(settings.of(QUARANTINE), target, moment)
-    by_people = ignored.get(f"{target.lab}:{target.target}") if state.pull_request == number else None
-    return Findings(state, compared, ignored=by_people, quarantine=quarantine, ended=ended)
+    ignored_failures = ignored.get(f"{target.lab}:{target.target}") if state.pull_request == number else None
+    return Findings(state, compared, ignored=ignored_failures, quarantine=quarantine, ended=ended)
 
 
 def _row(findings: Findings) -> TargetResults:

@@ -247,9 +247,9 @@ def _page_of(run: Run, runs_of_commit: Sequence[Run], findings: Findings, times:
 
 
 def _check(findings: Findings) -> CheckSummary:
-    conclusion, why = sentences.conclusion(findings)
+    conclusion, reason = sentences.conclusion(findings)
     name = findings.state.target.check_name
-    return CheckSummary(name=name, title=sentences.title(findings), conclusion=conclusion, why=why)
+    return CheckSummary(name=name, title=sentences.title(findings), conclusion=conclusion, why=reason)
 
 
 def _suite(suite: SuiteState, compared: ComparedSuite, findings: Findings) -> SuiteSummary:

@@ -255,9 +255,9 @@ class JobStore:
         """Return the jobs of a lab that are queued or leased."""
         return [job_of_row(row) for row in await self._connector.execute_query_all_async(OF_LAB, lab=lab)]
 
-    async def queued_lately(self, labs: Iterable[str], after: float) -> list[DeviceJob]:
+    async def queued_lately(self, labs: Iterable[str], since: float) -> list[DeviceJob]:
         """Return the queued jobs of labs that expire after a moment; these are the ones that were queued last."""
-        values = {"labs": list(labs), "after": after}
+        values = {"labs": list(labs), "after": since}
         rows = await self._connector.execute_query_all_async(QUEUED_LATELY, **values)
         return [job_of_row(row) for row in rows]
 

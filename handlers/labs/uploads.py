@@ -215,8 +215,10 @@ class UploadRoutes:
         name = self._config.configured.name_of(run.repository)
         config = self._config.repository(run.repository) if name in caller.repositories else None
         if config is None:
-            known = ", ".join(sorted(caller.repositories))
-            raise Refused(texts.UNKNOWN_REPOSITORY.format(lab=caller.lab, repository=run.repository, known=known))
+            repositories = ", ".join(sorted(caller.repositories))
+            raise Refused(
+                texts.UNKNOWN_REPOSITORY.format(lab=caller.lab, repository=run.repository, known=repositories)
+            )
         return config
 
     async def _check(self, run: RunKey, config: RepositoryConfig, pull_request: int | None, size: int) -> None:

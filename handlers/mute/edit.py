@@ -42,35 +42,36 @@ def with_item(text: str, item: QuarantinedTest) -> str | None:
     if KEY not in entries:
         if lines[-1]:
             lines.append("")
-        lines[-1:] = [*_ended([f"{KEY}:", *item_lines(item)], newline), ""]
+        lines[-1:] = [*_with_line_ends([f"{KEY}:", *item_lines(item)], newline), ""]
     else:
         value, number = entries[KEY].value, entries[KEY].value.line - 1
         if not value.content:
             if lines[number].split() != [f"{KEY}:", "[]"]:
                 return None
-            lines[number : number + 1] = _ended([f"{KEY}:", *item_lines(item)], newline)
+            lines[number : number + 1] = _with_line_ends([f"{KEY}:", *item_lines(item)], newline)
         else:
             assert isinstance(value.content, tuple)
             number = value.content[0].line - 1
             indent, dash, _ = lines[number].partition("-")
             if not dash or indent.strip():
                 return None
-            lines[number:number] = _ended(item_lines(item, indent), newline)
+            lines[number:number] = _with_line_ends(item_lines(item, indent), newline)
     edited = "\n".join(lines)
     return edited if _adds_only(text, edited, item) else None
 
 
-def _ended(lines: Sequence[str], newline: str) -> list[str]:
-    """Return lines for a text that was split at line feeds."""
+def _with_line_ends(lines: Sequence[str], newline: str) -> list[str]:
+    """Return lines with their ends but for the line feed, at which the text of the file was split."""
     return [f"{line}{newline.removesuffix(chr(10))}" for line in lines]
 
 
 def _adds_only(text: str, edited: str, item: QuarantinedTest) -> bool:
-    before, after = _plain(text), _plain(edited)
-    if before is None or after is None:
+    """Return whether the edited text has the content of the text and the new item, and nothing else."""
+    content, edited_content = _plain(text), _plain(edited)
+    if content is None or edited_content is None:
         return False
-    written = item.model_dump(exclude_defaults=True)
-    return after == {**before, KEY: (written, *(before.get(KEY) or ()))}
+    new_item = item.model_dump(exclude_defaults=True)
+    return edited_content == {**content, KEY: (new_item, *(content.get(KEY) or ()))}
 
 
 def _plain(text: str) -> dict[str, Any] | None:

@@ -63,10 +63,10 @@ async def propose_mute(context: Context) -> Plan:
     if settings is None or not settings.of(MUTE):
         raise RefusedToPerson(texts.OFF)
     if number := await _open_pull(context, request):
-        known = MuteOutcome(request, number, earlier=True)
-        return Plan((_stored(context, known),), why=texts.ALREADY_OPEN.format(number=number))
-    description = Payload(await context.github.getitem("/repos/{+repo}", url_vars={"repo": repository}), "repository")
-    branch = description.string("default_branch")
+        outcome = MuteOutcome(request, number, earlier=True)
+        return Plan((_stored(context, outcome),), why=texts.ALREADY_OPEN.format(number=number))
+    payload = Payload(await context.github.getitem("/repos/{+repo}", url_vars={"repo": repository}), "repository")
+    branch = payload.string("default_branch")
     base_sha = await branch_head(context.github, repository, branch)
     if base_sha is None:
         raise RefusedToPerson(texts.NO_BRANCH.format(branch=branch))
@@ -82,7 +82,7 @@ async def propose_mute(context: Context) -> Plan:
         raise RefusedToPerson(texts.NOT_VALID_THEN.format(path=PATH, fault=error.faults[0])) from error
     test = plain(truncate(request.test, LONGEST_TITLE))
     title = texts.TITLE.format(test=test, until=request.until)
-    why = texts.PROPOSED.format(login=request.login, person=request.person, test=test, until=request.until)
+    reason = texts.PROPOSED.format(login=request.login, person=request.person, test=test, until=request.until)
     ensure = EnsurePull(
         branch=request.branch,
         base=branch,
@@ -96,7 +96,7 @@ async def propose_mute(context: Context) -> Plan:
         body=_body(context, request),
         message=f"{title}\n\n{plain(request.reason)}",
     )
-    return Plan((ensure,), why=why, conclusion_basis=request, rank=Rank.WRITER)
+    return Plan((ensure,), why=reason, conclusion_basis=request, rank=Rank.WRITER)
 
 
 def _body(context: Context, request: MuteRequest) -> str:

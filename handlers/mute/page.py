@@ -57,11 +57,11 @@ class LastRequest(BaseModel, extra="forbid"):
     """The last request to mute the test on this target from its page."""
 
     login: str
-    at: datetime
+    requested_at: datetime
     until: str
     reason: str
     pull: int = Field(description="The pull request that mutes it; 0 if there is none.")
-    waits: bool = Field(description="Whether the pull request is being opened.")
+    is_opening: bool = Field(description="Whether the pull request is being opened.")
     problem: str = Field(description="Why there is no pull request; empty if there is one, or if it is being opened.")
 
 
@@ -73,8 +73,8 @@ class MutePage(BaseModel, extra="forbid"):
     target: str = Field(description="As LAB/TARGET; empty for all targets.")
     targets: list[str] = Field(description="The targets on which it can be muted.")
     is_on: bool = Field(description="Whether people with the write role can open the pull request here (`mute`).")
-    current: CurrentMute | None
-    last: LastRequest | None
+    current_mute: CurrentMute | None
+    last_request: LastRequest | None
     today: date
     proposed_day: date = Field(description="The last day that the form proposes.")
     last_day: date = Field(description="The latest day until which a test can be muted from here.")
@@ -93,7 +93,7 @@ def mute_page(services: Services, github: str) -> Page:
         outcome = None
         if repository_id is not None:
             outcome = await _outcome(services.records, repository_id, digest_of(test, target))
-        current = _current(settings, name, test, target, moment)
+        current = _current_mute(settings, name, test, target, moment)
         today = datetime.fromtimestamp(moment, UTC).date()
         in_file = settings.of(REPOSITORY_FILE)
         return MutePage(
@@ -102,8 +102,8 @@ def mute_page(services: Services, github: str) -> Page:
             target=target,
             targets=targets_of(settings),
             is_on=settings.of(MUTE),
-            current=current,
-            last=_last(outcome),
+            current_mute=current,
+            last_request=_last_request(outcome),
             today=today,
             proposed_day=today + timedelta(days=FIRST_DAYS),
             last_day=today + timedelta(days=MOST_DAYS),
@@ -145,11 +145,11 @@ async def _outcome(records: Records, repository_id: int, digest: str) -> MuteOut
     if outcome is None or outcome.pull or outcome.problem:
         return outcome
     branch = await records.get(PULL_BRANCH.of(repository_id, outcome.request.branch))
-    opened = branch is not None and branch.at == outcome.request.at
-    return replace(outcome, pull=branch.number) if branch is not None and opened else outcome
+    is_opened = branch is not None and branch.at == outcome.request.at
+    return replace(outcome, pull=branch.number) if branch is not None and is_opened else outcome
 
 
-def _current(settings: RepositoryConfig, name: str, test: str, target: str, moment: float) -> CurrentMute | None:
+def _current_mute(settings: RepositoryConfig, name: str, test: str, target: str, moment: float) -> CurrentMute | None:
     """Return the item that names the test on the target, or on all targets if the page is about all."""
     items = settings.of(QUARANTINE)
     if target:
@@ -161,17 +161,17 @@ def _current(settings: RepositoryConfig, name: str, test: str, target: str, mome
     return CurrentMute(owner=item.owner, reason=item.reason, issue=item.issue, until=item.until) if item else None
 
 
-def _last(outcome: MuteOutcome | None) -> LastRequest | None:
+def _last_request(outcome: MuteOutcome | None) -> LastRequest | None:
     if outcome is None:
         return None
     request = outcome.request
     return LastRequest(
         login=request.login,
-        at=datetime.fromisoformat(request.at),
+        requested_at=datetime.fromisoformat(request.at),
         until=request.until,
         reason=request.reason,
         pull=outcome.pull,
-        waits=not outcome.pull and not outcome.problem,
+        is_opening=not outcome.pull and not outcome.problem,
         problem=outcome.problem,
     )
 

@@ -55,14 +55,14 @@ def mute_operation(services: Services, github: str) -> Operation:
         if not settings.of(MUTE):
             raise Problem(403, texts.MUTE_OFF)
         person = await _writer(services, request, name)
-        wanted = _read_form(form, targets_of(settings), f"{github}/{name}", person, services.now())
+        mute_request = _read_form(form, targets_of(settings), f"{github}/{name}", person, services.now())
         repository_id = await repository_id_of(services.records, name)
         if repository_id is None:
             raise Problem(404, NO_PAGE)
-        log.info("mute requested", repository=name, test=wanted.test, person=person.id, login=person.login)
-        await services.records.put(MUTED_TEST.of(repository_id, wanted.digest), MuteOutcome(wanted))
-        await announce(services.announce, MUTE_EVENT, Repository(repository_id, name, None), wanted)
-        page = view_path(name, "mute", id=wanted.test, target=wanted.target)
+        log.info("mute requested", repository=name, test=mute_request.test, person=person.id, login=person.login)
+        await services.records.put(MUTED_TEST.of(repository_id, mute_request.digest), MuteOutcome(mute_request))
+        await announce(services.announce, MUTE_EVENT, Repository(repository_id, name, None), mute_request)
+        page = view_path(name, "mute", id=mute_request.test, target=mute_request.target)
         return web.Response(status=303, headers={"Location": page, "Cache-Control": "no-store"})
 
     return Operation(
@@ -105,23 +105,23 @@ def _read_form(
     if number.isascii() and number.isdecimal():
         fields["issue"] = f"{repository}/issues/{number[:18]}"
     pressed_at = datetime.fromtimestamp(moment, UTC)
-    wanted = MuteRequest(
+    mute_request = MuteRequest(
         **fields, person=person.id, login=person.login, at=pressed_at.isoformat(timespec="microseconds")
     )
     today = pressed_at.date()
-    last = today + timedelta(days=MOST_DAYS)
+    last_day = today + timedelta(days=MOST_DAYS)
     try:
-        item = item_of(wanted)
+        item = item_of(mute_request)
     except ValidationError as error:
         field = str(error.errors()[0]["loc"][0])
         raise _refusal(field, _meaning(field)) from None
     if item.test.endswith(STAR):
         raise _refusal("test", texts.STAR)
-    if wanted.target and wanted.target not in targets:
+    if mute_request.target and mute_request.target not in targets:
         raise _refusal("targets", texts.UNKNOWN_TARGET)
-    if not today <= date.fromisoformat(item.until) <= last:
-        raise _refusal("until", texts.BAD_DAY.format(first=today, last=last))
-    return wanted
+    if not today <= date.fromisoformat(item.until) <= last_day:
+        raise _refusal("until", texts.BAD_DAY.format(first=today, last=last_day))
+    return mute_request
 
 
 def _refusal(field: str, meaning: str) -> Problem:

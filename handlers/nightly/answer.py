@@ -31,15 +31,15 @@ def nightly_answer(state: TrackingState, repository: str, tested: Collection[str
     if state["moved_at"]:
         parts.append(AnswerPart(text=texts.SINCE_DAY.format(day=date(datetime.fromisoformat(state["moved_at"])))))
     if state["commits"] and previous:
-        earlier = commit_path(repository, previous) if previous in tested else ""
+        previous_path = commit_path(repository, previous) if previous in tested else ""
         parts.append(AnswerPart(text=texts.COMMITS_AFTER.format(commits=counted(state["commits"], "commit"))))
-        parts.append(AnswerPart(text=short(previous), href=earlier))
+        parts.append(AnswerPart(text=short(previous), href=previous_path))
     newer = _newer(state)
     if not newer:
         return [*parts, AnswerPart(text=texts.NO_NEWER_COMMIT)]
     commits = counted(len(newer), "newer commit")
-    blocked = texts.NEWER_COMMIT if len(newer) == 1 else texts.NEWER_COMMITS
-    return [*parts, AnswerPart(text=blocked.format(commits=commits))]
+    words = texts.NEWER_COMMIT if len(newer) == 1 else texts.NEWER_COMMITS
+    return [*parts, AnswerPart(text=words.format(commits=commits))]
 
 
 def nightly_steps(state: TrackingState) -> list[list[AnswerPart]]:

@@ -131,12 +131,12 @@ def _checks(checks: Sequence[CheckResult]) -> Iterator[OperatorMatter]:
 def _timers(facts: OperatorFacts) -> Iterator[OperatorMatter]:
     failed = [state for state in facts.timers if state.outcome == FAILED]
     stopped = {state.repository: state.reason for state in facts.timers if state.outcome == STOPPED}
-    for states, summary, text, remedy in (
+    for states, summary, detail, remedy in (
         (failed, texts.TIMERS_FAILED, texts.FAILED_TEXT, texts.FAILED_REMEDY),
         (facts.late, texts.TIMERS_LATE, texts.LATE_TEXT, texts.LATE_REMEDY),
     ):
         if states:
-            details = [text.format(timer=state.name, repository=state.repository) for state in states]
+            details = [detail.format(timer=state.name, repository=state.repository) for state in states]
             yield _matter(summary.format(count=counted(len(states), "timer")), details, remedy, STATE_PATH)
     if stopped:
         details = [texts.STOPPED_TEXT.format(repository=name, reason=reason) for name, reason in stopped.items()]

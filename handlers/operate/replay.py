@@ -47,10 +47,10 @@ class PlannedRow:
 
 @dataclass(frozen=True, slots=True)
 class PlanDescription:
-    """The plan of a handler, and why it is so; `error` if it could not be made. Without handler: why there is none."""
+    """A handler's plan and its reason, or the `error` that prevented it. Without a handler: why there is no plan."""
 
     handler: str
-    why: str
+    reason: str
     error: str
     rows: list[PlannedRow]
 

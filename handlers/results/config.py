@@ -50,17 +50,17 @@ RENAMES: RepositoryKey[Renames] = RepositoryKey(
 )
 
 
-def _check_targets(quarantine: tuple[QuarantinedTest, ...], others: ValidatedKeys) -> None:
+def _check_targets(quarantine: tuple[QuarantinedTest, ...], keys: ValidatedKeys) -> None:
     """Raise an error of type LACKING for a test on a target that no lab has; if labs are invalid, that is enough."""
-    if not others.has(LAB_RESULTS):
+    if not keys.has(LAB_RESULTS):
         return
-    results = others.of(LAB_RESULTS)
+    results = keys.of(LAB_RESULTS)
     if quarantine and results is None:
         raise PydanticCustomError(LACKING, NEEDS_RESULTS)
     labs = results.labs if results else {}
-    known = {f"{name}/{target}" for name, lab in labs.items() for target in lab.targets}
+    targets = {f"{name}/{target}" for name, lab in labs.items() for target in lab.targets}
     for target in (target for test in quarantine for target in test.targets):
-        if target not in known:
+        if target not in targets:
             raise PydanticCustomError(LACKING, UNKNOWN_TARGET, {"target": target})
 
 

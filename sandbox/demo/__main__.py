@@ -20,7 +20,7 @@ from sandbox.demo.device_requests import DeviceRequests
 from sandbox.demo.lab import ROOT
 from sandbox.demo.new_lab import NewLab
 from sandbox.demo.nightly_runs import NightlyRuns
-from sandbox.demo.promises import keep, promises
+from sandbox.demo.promises import check_promises, promises
 from sandbox.demo.stage import LOG, DemoStage, stage
 
 INTRODUCTION = "Starting GitHub, Jenkins, S3 and the bot on this machine, and playing two weeks of two labs …"
@@ -46,31 +46,33 @@ BROKEN, INTERRUPTED = 1, 128 + signal.SIGINT
 
 async def play(*, once: bool, verbose: bool) -> int:
     """Play the demo until it ends or is interrupted; returns the exit code."""
-    playing = asyncio.current_task()
-    assert playing is not None
+    task = asyncio.current_task()
+    assert task is not None
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, playing.cancel)
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     try:
-        return await _played(once=once, verbose=verbose)
+        return await _play_demo(once=once, verbose=verbose)
     except asyncio.CancelledError:
         return INTERRUPTED
 
 
-async def _played(*, once: bool, verbose: bool) -> int:
-    began = time.monotonic()
+async def _play_demo(*, once: bool, verbose: bool) -> int:
+    started_at = time.monotonic()
     click.echo(INTRODUCTION)
     async with stage(verbose=verbose) as demo:
-        click.echo(READY.format(seconds=time.monotonic() - began))
-        click.echo("\n".join(f"  {page.title + ':':18} {page.url}   {page.hint}" for page in promises(demo)))
+        click.echo(READY.format(seconds=time.monotonic() - started_at))
+        click.echo(
+            "\n".join(f"  {promise.title + ':':18} {promise.url}   {promise.hint}" for promise in promises(demo))
+        )
         click.echo(MEANWHILE)
         if not once and has_browser(os.environ):
             await asyncio.to_thread(webbrowser.open, promises(demo)[0].url)
         try:
-            await _acted(demo)
-        except AssertionError as broken:
-            click.echo(f"\n✘ {broken}\nThe log is {LOG}.", err=True)
+            await _act(demo)
+        except AssertionError as error:
+            click.echo(f"\n✘ {error}\nThe log is {LOG}.", err=True)
             return BROKEN
-        click.echo(PASSED.format(count=len(demo.passed), seconds=time.monotonic() - began))
+        click.echo(PASSED.format(count=len(demo.passed), seconds=time.monotonic() - started_at))
         if not once:
             click.echo(_be_a_lab(demo))
             click.echo(WHERE.format(log=LOG))
@@ -79,8 +81,8 @@ async def _played(*, once: bool, verbose: bool) -> int:
     return 0
 
 
-async def _acted(demo: DemoStage) -> None:
-    await keep(demo)
+async def _act(demo: DemoStage) -> None:
+    await check_promises(demo)
     await Conversation(demo).act()
     await NightlyRuns(demo).act()
     await NewLab(demo).act()

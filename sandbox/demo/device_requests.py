@@ -12,7 +12,7 @@ from sandbox.demo import two_weeks as story
 from sandbox.demo.agents import HANGS, DemoAgent, device
 from sandbox.demo.mirror import AUTHOR, Mirror, push_to_fork
 from sandbox.demo.stage import DemoStage
-from sandbox.demo.two_weeks import LAB, OTHER, TARGET
+from sandbox.demo.two_weeks import GPU, LAB, TARGET
 from sandbox.model.checks import CheckRun
 from sandbox.model.pulls import PullRequest
 
@@ -20,7 +20,7 @@ BOT = "nightjar[bot]"
 TITLE = "[TIR] Lower loops as in 0.25"
 BODY = "This runs on devices, so somebody should test it there."
 BRANCH = "lowering-of-0.25"
-TARGETS = (TARGET, OTHER)
+TARGETS = (TARGET, GPU)
 TOKEN = ("lab", "token", "create", LAB, "--expires", "1d")
 
 
@@ -42,8 +42,8 @@ class DeviceRequests:
             report = folder / "report.xml"
             await asyncio.to_thread(report.write_text, story.report_of_pull_request(TARGET), "utf-8")
             agents = [
-                DemoAgent("agent-1", [TARGET, OTHER], device(report), folder, mirror, self._report),
-                DemoAgent("agent-2", [OTHER], HANGS, folder, mirror, self._report),
+                DemoAgent("agent-1", [TARGET, GPU], device(report), folder, mirror, self._report),
+                DemoAgent("agent-2", [GPU], HANGS, folder, mirror, self._report),
             ]
             for agent in agents:
                 ending.push_async_callback(agent.end)
@@ -70,7 +70,7 @@ class DeviceRequests:
 
     async def _asked_and_approved(self, pull: PullRequest) -> None:
         demo = self.on
-        pull.comment(AUTHOR, f"@ci test on {TARGET} {OTHER}")
+        pull.comment(AUTHOR, f"@ci test on {TARGET} {GPU}")
         await demo.check("a contributor's request waits for approval", lambda: _answers(pull, "waiting for approval"))
         await demo.check("and has no check run yet", lambda: not any(self._checks(pull, target) for target in TARGETS))
         pull.comment("octocat", "@ci approve tests")
@@ -84,13 +84,13 @@ class DeviceRequests:
         await first.start(demo.bot.url, token)
         await demo.check("another agent claims another one", lambda: first.claimed(1))
         await demo.check(
-            "the check run shows them that a test runs", lambda: self._newest(pull, OTHER).status != "queued"
+            "the check run shows them that a test runs", lambda: self._newest(pull, GPU).status != "queued"
         )
         await second.end()
         demo.narrator.say(f"{second.name} is killed in the middle of its test (SIGKILL)")
         await demo.check("an agent's results have the comparison of a nightly run", self._says(pull, TARGET, "1 new"))
         await demo.check("the killed agent's job is handed out again", lambda: first.claimed(2))
-        await demo.check("and its results arrive", self._says(pull, OTHER, "1 new"))
+        await demo.check("and its results arrive", self._says(pull, GPU, "1 new"))
         ends = [self._newest(pull, target).conclusion for target in TARGETS]
         await demo.check("no check run is left pending", lambda: ends == ["neutral"] * 2)
         for target in TARGETS:

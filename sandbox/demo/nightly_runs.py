@@ -28,23 +28,23 @@ class NightlyRuns:
 
     async def act(self) -> None:
         """Check what the two weeks left, and play a tested pull request up to a failure that a maintainer ignores."""
-        await self._left_by_the_nights()
-        await self._ignored(await self.test_pull_request())
+        await self._check_two_weeks()
+        await self._ignore_failure(await self.test_pull_request())
         await self.on.github.delivered()
         self.on.narrator.update()
 
-    async def _left_by_the_nights(self) -> None:
+    async def _check_two_weeks(self) -> None:
         demo, newest = self.on, self.on.repo.refs[NIGHTLY]
         run = self._checks(newest, story.LAB, story.TARGET)[-1]
         demo.expect("the newest nightly run says what is new", holds="2 new failures" in (run.title or ""))
         demo.expect("and cannot block a merge", holds=run.conclusion == "neutral")
         files = demo.repo.git.commits[newest].files
-        placed = [note for note in run.annotations if note["path"] in files]
-        demo.expect("each new failure has an annotation in an existing file", holds=len(placed) == 2)
+        placed_annotations = [annotation for annotation in run.annotations if annotation["path"] in files]
+        demo.expect("each new failure has an annotation in an existing file", holds=len(placed_annotations) == 2)
         details = await demo.page(run.details_url or "")
         demo.expect("its Details lead to the run on the dashboard", holds="2 new failures" in details)
-        other = f"hardware/{story.LAB}/{story.OTHER}"
-        checks = [check for suite in demo.repo.suites for check in suite.runs if check.name == other]
+        gpu_check = f"hardware/{story.LAB}/{story.GPU}"
+        checks = [check for suite in demo.repo.suites for check in suite.runs if check.name == gpu_check]
         broken = [check for check in checks if "Lab setup problem" in (check.title or "")]
         demo.expect("a broken lab is reported as a lab setup problem", holds=len(broken) == 1)
         demo.expect("without annotations", holds=broken[0].annotations == [])
@@ -77,7 +77,7 @@ class NightlyRuns:
         demo.expect("the new failure has an annotation at its line", holds=lines == [story.ASSERTED_AT])
         return run
 
-    async def _ignored(self, run: CheckRun) -> None:
+    async def _ignore_failure(self, run: CheckRun) -> None:
         demo, sha = self.on, run.head_sha
         demo.narrator.say("@octo-friend, without write access, presses “Ignore for this PR”")
         run.press("octo-friend", "ignore")
@@ -106,9 +106,9 @@ class NightlyRuns:
         assert code == 0, f"nightjar {' '.join(TIMER)} ended with {code}:\n{stdout}{err}"
         narrator.say(next((line.strip() for line in stdout.splitlines() if ": planned: " in line), ""))
         narrator.update()
-        read = json.loads(await self.on.lab.read(BUCKET, NIGHTLY_FILE))
-        narrator.say(f"{story.LAB} reads s3://{BUCKET}/{NIGHTLY_FILE}\n{json.dumps(read)}")
-        return str(read["sha"])
+        nightly_file = json.loads(await self.on.lab.read(BUCKET, NIGHTLY_FILE))
+        narrator.say(f"{story.LAB} reads s3://{BUCKET}/{NIGHTLY_FILE}\n{json.dumps(nightly_file)}")
+        return str(nightly_file["sha"])
 
     def _checks(self, sha: str, lab: str, target: str) -> Sequence[CheckRun]:
         """Return every check run of a target on a commit, oldest first."""

@@ -29,41 +29,41 @@ from sandbox.model.apps import App
 from sandbox.model.repository import Repository
 
 HOUR, DAY = 3600.0, 86400.0
-NIGHT_BEFORE_NOW = 10
+HOURS_SINCE_NIGHT = 10
 """Whole hours between the newest nightly run and the demo."""
 CI, GPU_CI = "cpu/branch", "gpu/pr-head"
 LOG_NAME = "log.txt"
 OPEN_PULL = 12
 """The number of the pull request that is open after the two weeks."""
-UNHURRIED = Allowance(
+FAST_WRITES = Allowance(
     writes_per_minute=10_000, writes_per_hour=100_000, rest_points_per_minute=1_000_000, write_spacing=0
 )
 """The sandbox does not require GitHub's pause between two writes."""
-SOON = WorkerPace(check_after=0.3)
+QUICK_PACE = WorkerPace(check_after=0.3)
 UNFINISHED: LiteralString = "SELECT id FROM procrastinate_jobs WHERE status IN ('todo', 'doing') LIMIT 1"
 FORGET_WRITES: LiteralString = "DELETE FROM nightjar_writes"
 """The bot counts its writes of the last hour; those of two weeks would be too many."""
 BETWEEN_CHECKS = 0.02
 
 
-def nightly_hour(now: float) -> int:
+def nightly_hour(moment: float) -> int:
     """Return the hour of the day (UTC) at which the nightly branch moves, so that only the past has a move."""
-    return datetime.fromtimestamp(now - NIGHT_BEFORE_NOW * HOUR, UTC).hour
+    return datetime.fromtimestamp(moment - HOURS_SINCE_NIGHT * HOUR, UTC).hour
 
 
 class PastClock:
     """The bot's clock: real time, moved back into the past."""
 
     def __init__(self) -> None:
-        self._ahead = 0.0
+        self._offset = 0.0
 
     def __call__(self) -> float:
         """Return seconds since 1970."""
-        return time.time() + self._ahead
+        return time.time() + self._offset
 
     def set(self, moment: float | None = None) -> None:
         """Set it to a moment, or to real time."""
-        self._ahead = 0.0 if moment is None else moment - time.time()
+        self._offset = 0.0 if moment is None else moment - time.time()
 
 
 class TwoWeeks:
@@ -73,10 +73,10 @@ class TwoWeeks:
         self.github = github
         self.repo = repo
         self.clock = PastClock()
-        self.tested: list[str] = []
+        self.tested_shas: list[str] = []
         """The commits of the nightly branch that labs have tested, oldest first."""
         self._bucket, self._bucket_name = bucket, bucket_name
-        self._newest = (time.time() - NIGHT_BEFORE_NOW * HOUR) // HOUR * HOUR
+        self._newest = (time.time() - HOURS_SINCE_NIGHT * HOUR) // HOUR * HOUR
 
     async def play(self, bot: Bot) -> None:
         """Play everything from the first night to today, and let the bot's clock go on from there."""
@@ -84,16 +84,16 @@ class TwoWeeks:
         self.clock.set(self._night(0) - HOUR)
         await bot.timers.tick()
         await self.quiet(bot)
-        with self._at(self._night(0) - 6 * HOUR):
+        with self._github_at(self._night(0) - 6 * HOUR):
             self.repo.open_issue("monalisa", story.QUARANTINE_TITLE, story.QUARANTINE_BODY)
         for night in range(story.NIGHTS):
             self._merge(night)
             self.clock.set(self._night(night) + 60)
             await bot.timers.tick()
             await self.quiet(bot)
-            await self._tested(bot, night)
+            await self._test_nightly(bot, night)
         self.clock.set()
-        await self._today(bot)
+        await self._leave_pending_work(bot)
 
     def _night(self, night: int) -> float:
         return self._newest - (story.NIGHTS - 1 - night) * DAY
@@ -101,39 +101,39 @@ class TwoWeeks:
     def _merge(self, night: int) -> None:
         """Push the changes of a day to main, all of which CI tests."""
         for change in (change for change in story.CHANGES if change.night == night):
-            with self._at(self._night(night) - 5 * HOUR):
+            with self._github_at(self._night(night) - 5 * HOUR):
                 files = {change.path: f"// {change.title}\n"}
                 pull = self.repo.open_pull_request(change.author, change.title, files=files)
-            with self._at(self._night(night) - 3 * HOUR):
-                self._passed(pull.merge("octocat", "squash"))
-        with self._at(self._night(night) - 2 * HOUR):
+            with self._github_at(self._night(night) - 3 * HOUR):
+                self._set_ci_success(pull.merge("octocat", "squash"))
+        with self._github_at(self._night(night) - 2 * HOUR):
             text = f"[CI] Update the images of day {night + 1}"
             pushed = self.repo.push("main", {"ci/images.txt": f"{text}\n"}, by="octocat", message=text)
-            self._passed(pushed.sha)
+            self._set_ci_success(pushed.sha)
 
         if night == story.NIGHTS - 1:
-            with self._at(self._night(night) - HOUR):
+            with self._github_at(self._night(night) - HOUR):
                 files = {"src/tir/fuse_all.cc": "// Fuses.\n"}
-                red = self.repo.push("main", files, by="monalisa", message=story.RED_TITLE)
-                self.repo.set_status("hubot", red.sha, CI, "failure")
+                red_commit = self.repo.push("main", files, by="monalisa", message=story.RED_TITLE)
+                self.repo.set_status("hubot", red_commit.sha, CI, "failure")
         if night == story.OPENED_AT:
-            with self._at(self._night(night) - HOUR):
+            with self._github_at(self._night(night) - HOUR):
                 self._open_pull_request()
 
     def _open_pull_request(self) -> None:
         files = {story.OPEN_PATH: "// Tiles.\n"}
         self.open_pull = self.repo.open_pull_request("hubot", story.OPEN_TITLE, story.OPEN_BODY, files=files)
 
-    def _passed(self, sha: str) -> None:
+    def _set_ci_success(self, sha: str) -> None:
         self.repo.set_status("hubot", sha, CI, "success")
 
-    def _at(self, moment: float) -> AbstractContextManager[None]:
+    def _github_at(self, moment: float) -> AbstractContextManager[None]:
         return self.github.clock.stopped(datetime.fromtimestamp(moment, UTC))
 
-    async def _tested(self, bot: Bot, night: int) -> None:
+    async def _test_nightly(self, bot: Bot, night: int) -> None:
         """Let all labs test the head of the nightly branch, and let the bot report it."""
         sha = self.repo.branch("nightly")
-        self.tested.append(sha)
+        self.tested_shas.append(sha)
         self.clock.set(self._night(night) + 1.5 * HOUR)
         runs = [
             (lab, target, suite)
@@ -142,15 +142,15 @@ class TwoWeeks:
             if target != story.LATE or night < story.LATE_SINCE
         ]
         for lab, target, suite in runs:
-            exit_status = 3 if target == story.OTHER and night == story.BROKEN_NIGHT else 1
+            exit_status = 3 if target == story.GPU and night == story.BROKEN_NIGHT else 1
             text = story.report(lab, target, suite, night)
             await self._upload(lab, target, sha, suite, text, exit_status=exit_status)
         if night == story.RERUN_NIGHT:
             text = story.report(story.LAB, story.TARGET, story.RUNTIME, night + 1)
             await self._upload(story.LAB, story.TARGET, sha, story.RUNTIME, text, run="runtime-2", exit_status=0)
-        await self._scanned(bot)
+        await self._report_new_runs(bot)
 
-    async def _scanned(self, bot: Bot) -> None:
+    async def _report_new_runs(self, bot: Bot) -> None:
         """Let the bot find new runs, and write the check runs of those that are complete."""
         for _ in range(2):
             await bot.services.part(WATCH).tick()
@@ -177,7 +177,7 @@ class TwoWeeks:
 
         await asyncio.to_thread(put)
 
-    async def _today(self, bot: Bot) -> None:
+    async def _leave_pending_work(self, bot: Bot) -> None:
         """Leave a pull request for which a lab, a merge and CI are pending."""
         pull = self.open_pull
         self.repo.set_status("hubot", pull.head_sha, GPU_CI, "pending")
@@ -189,7 +189,7 @@ class TwoWeeks:
         for login, command in (("hubot", f"@ci test on {story.BOARD}"), ("octocat", "@ci merge when green")):
             pull.comment(login, command)
             await self.quiet(bot)
-        await self._scanned(bot)
+        await self._report_new_runs(bot)
         self.clock.set()
 
     async def settled(self) -> None:
@@ -217,26 +217,26 @@ async def bot_after_two_weeks(
     address = Address("127.0.0.1", port)
     with _variables({name: text for name, text in environment.items() if name.startswith("AWS_")}):
         async with running(
-            parse_config(config.encode(), "app.yaml"), settings, address, UNHURRIED, weeks.clock, SOON
-        ) as at_work:
+            parse_config(config.encode(), "app.yaml"), settings, address, FAST_WRITES, weeks.clock, QUICK_PACE
+        ) as running_bot:
             app.webhook_url = f"http://127.0.0.1:{port}/webhook"
-            await weeks.play(at_work.bot)
-            yield at_work.bot
+            await weeks.play(running_bot.bot)
+            yield running_bot.bot
             # A later bot on the same database gets the next webhook.
-            await weeks.quiet(at_work.bot)
-            await at_work.bot.engine.database.connector.execute_query_async(FORGET_WRITES)
+            await weeks.quiet(running_bot.bot)
+            await running_bot.bot.engine.database.connector.execute_query_async(FORGET_WRITES)
             app.webhook_url = ""
 
 
 @contextmanager
 def _variables(variables: Mapping[str, str]) -> Iterator[None]:
     """Set environment variables of this process, from which boto3 reads where S3 is."""
-    earlier = {name: os.environ.get(name) for name in variables}
+    previous_values = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
         yield
     finally:
-        for name, text in earlier.items():
+        for name, text in previous_values.items():
             if text is None:
                 del os.environ[name]
             else:

@@ -45,7 +45,7 @@ def promises(demo: DemoStage) -> list[Promise]:
     ]
 
 
-async def keep(demo: DemoStage) -> None:
+async def check_promises(demo: DemoStage) -> None:
     """Check that each promise holds: every page, a comment of another person, and the sign-in of an operator."""
     for promise in promises(demo):
         text = await demo.page(promise.url)
@@ -67,9 +67,9 @@ async def _sign_in(demo: DemoStage) -> None:
     # The cookies of sign-in are marked `Secure`, which a browser stores from this machine without https.
     jar = aiohttp.CookieJar(unsafe=True, treat_as_secure_origin=demo.bot.url)
     async with aiohttp.ClientSession(cookie_jar=jar, headers={"Accept": "text/html"}) as visitor:
-        async with visitor.get(f"{demo.bot.url}/login?next=/operate") as asked:
-            fields = {unescape(name): unescape(text) for name, text in HIDDEN_FIELD.findall(await asked.text())}
-            address = asked.url.with_query(None)
+        async with visitor.get(f"{demo.bot.url}/login?next=/operate") as form_page:
+            fields = {unescape(name): unescape(text) for name, text in HIDDEN_FIELD.findall(await form_page.text())}
+            address = form_page.url.with_query(None)
         async with visitor.post(address, data={**fields, "by": OPERATOR}) as answer:
             status, path, text = answer.status, answer.url.path, await answer.text()
     is_seen = (status, path) == (200, "/operate") and OPERATOR in text

@@ -15,10 +15,10 @@ from xml.sax.saxutils import escape, quoteattr  # only for writing
 NIGHTS = 14
 SEED = 20_26
 LAB, OTHER_LAB = "example-lab", "hubot-lab"
-TARGET, OTHER, BOARD, LATE = "hexagon-v73", "adreno", "rpi-5", "mali"
+TARGET, GPU, BOARD, LATE = "hexagon-v73", "adreno", "rpi-5", "mali"
 """Two targets of each lab; the last one stops reporting."""
 OPERATORS, RUNTIME = "operators", "runtime"
-SUITES = {(LAB, TARGET): (OPERATORS, RUNTIME), (LAB, OTHER): (OPERATORS,)}
+SUITES = {(LAB, TARGET): (OPERATORS, RUNTIME), (LAB, GPU): (OPERATORS,)}
 SUITES |= {(OTHER_LAB, BOARD): (RUNTIME,), (OTHER_LAB, LATE): (RUNTIME,)}
 """The suites of each target."""
 
@@ -138,14 +138,16 @@ def report(lab: str, target: str, suite: str, night: int) -> str:
 def report_of_pull_request(target: str, night: int = NIGHTS - 1) -> str:
     """Return the JUnit report of operators for a pull request that began at a night's commit and breaks one test."""
     cases = list(_cases(LAB, target, OPERATORS, night))
-    broken = next(place for place, case in enumerate(cases) if case.name == "test_layer_norm[float16-16x64]")
-    cases[broken] = StoryTest(cases[broken].path, cases[broken].name, 0.31, TOLERANCE.format(bad=96, share="4.7"))
+    broken_index = next(index for index, case in enumerate(cases) if case.name == "test_layer_norm[float16-16x64]")
+    cases[broken_index] = StoryTest(
+        cases[broken_index].path, cases[broken_index].name, 0.31, TOLERANCE.format(bad=96, share="4.7")
+    )
     return junit(iter(cases))
 
 
 def junit(cases: Iterator[StoryTest]) -> str:
     """Return test cases as pytest writes them."""
-    written = []
+    elements = []
     for case in cases:
         result = ""
         if case.skipped:
@@ -156,8 +158,8 @@ def junit(cases: Iterator[StoryTest]) -> str:
             result = f"<failure message={quoteattr(case.failure)}>{escape(text)}</failure>"
         group = case.path.removesuffix(".py").replace("/", ".")
         attributes = f'classname="{group}" name={quoteattr(case.name)} time="{case.seconds:.3f}"'
-        written.append(f"<testcase {attributes}>{result}</testcase>")
-    body = "".join(written)
+        elements.append(f"<testcase {attributes}>{result}</testcase>")
+    body = "".join(elements)
     return f'<?xml version="1.0"?><testsuites><testsuite name="pytest">{body}</testsuite></testsuites>'
 
 
@@ -190,12 +192,12 @@ def _tests(suite: str, night: int) -> Iterator[tuple[str, str]]:
 
 
 def _cases(lab: str, target: str, suite: str, night: int) -> Iterator[StoryTest]:
-    chance = random.Random(f"{SEED} {lab} {target} {suite}")
-    usual = {test: chance.uniform(0.05, 0.9) for test in _tests(suite, 0)}
-    usual[RENAMED[1]] = 0.4
-    chance = random.Random(f"{SEED} {lab} {target} {suite} {night}")
+    generator = random.Random(f"{SEED} {lab} {target} {suite}")
+    usual_seconds = {test: generator.uniform(0.05, 0.9) for test in _tests(suite, 0)}
+    usual_seconds[RENAMED[1]] = 0.4
+    generator = random.Random(f"{SEED} {lab} {target} {suite} {night}")
     for path, name in _tests(suite, night):
-        seconds = usual[path, name] * chance.uniform(0.97, 1.03)
+        seconds = usual_seconds[path, name] * generator.uniform(0.97, 1.03)
         if target == TARGET and name.startswith("test_matmul[float32") and night >= SLOW_SINCE:
             seconds *= SLOW_FACTOR
         if target != TARGET and "int8" in name and "topk" in name:
@@ -206,7 +208,7 @@ def _cases(lab: str, target: str, suite: str, night: int) -> Iterator[StoryTest]
 
 def _failure(target: str, path: str, name: str, night: int) -> str:
     """Return why a test fails, empty if it passes."""
-    if target == OTHER and night == BROKEN_NIGHT:
+    if target == GPU and night == BROKEN_NIGHT:
         return NO_DEVICE
     if (path, name) == FLAKY and target == TARGET and night in FLAKY_NIGHTS:
         return RPC_TIMEOUT

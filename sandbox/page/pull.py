@@ -33,9 +33,9 @@ def issue_page(issue: Issue) -> str:
     crumbs = [(repository.full_name, f"/{repository.full_name}"), (f"#{issue.number}", "")]
     heading = f'<h1>{escape(issue.title)} <span class="number">#{issue.number}</span></h1>{_subtitle(issue)}'
     conversation = "".join(html for _, _, html in sorted(_entries(issue)))
-    checked = _merge_box(issue) if isinstance(issue, PullRequest) else ""
-    left = f"<section>{conversation}{checked}{_new_comment(issue)}</section>"
-    content = f'{heading}<div class="columns">{left}{_sidebar(issue)}</div>'
+    merge_box = _merge_box(issue) if isinstance(issue, PullRequest) else ""
+    main_column = f"<section>{conversation}{merge_box}{_new_comment(issue)}</section>"
+    content = f'{heading}<div class="columns">{main_column}{_sidebar(issue)}</div>'
     return frame(f"{issue.title} · #{issue.number}", crumbs, content)
 
 

@@ -43,7 +43,7 @@ def test_the_story_is_the_same_each_time_and_has_each_event() -> None:
     assert failing(story.TARGET, story.OPERATORS, "test_softmax[float16-1x128]") == [13]
     assert failing(story.TARGET, story.RUNTIME, story.FLAKY[1]) == list(story.FLAKY_NIGHTS)
     assert failing(story.BOARD, story.RUNTIME, story.QUARANTINED[1]) == list(range(story.NIGHTS))
-    broken = outcomes[story.OTHER, story.OPERATORS, story.BROKEN_NIGHT]
+    broken = outcomes[story.GPU, story.OPERATORS, story.BROKEN_NIGHT]
     assert set(broken.values()) == {"ok", "failed"}
     assert [story.RENAMED[1][1] in outcomes[story.BOARD, story.RUNTIME, night] for night in (5, 6)] == [False, True]
 

@@ -85,8 +85,8 @@ async def set_up(place: SetupPlace, settings: Settings | None = None) -> Finishe
         async with setup_site(place, listening, settings) as site:
             waits = [asyncio.create_task(stop.wait()), asyncio.create_task(site.ready.wait())]
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            for one in waits:
-                one.cancel()
+            for wait in waits:
+                wait.cancel()
         if stop.is_set():
             listening.close()
             return None
@@ -117,8 +117,8 @@ async def setup_site(
 def open_port(host: str, port: int) -> socket.socket:
     """Return a socket that listens. Raises `StartError`."""
     try:
-        family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server(where[:2], family=family)
+        family, _, _, _, socket_address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(socket_address[:2], family=family)
     except (OSError, OverflowError) as error:
         number = getattr(error, "errno", None) or 0
         reason = (os.strerror(number) if number > 0 else getattr(error, "strerror", None) or str(error)).lower()
@@ -126,8 +126,8 @@ def open_port(host: str, port: int) -> socket.socket:
 
 
 async def _stop_listening(runner: web.AppRunner) -> None:
-    for one in list(runner.sites):
-        await one.stop()
+    for listener in list(runner.sites):
+        await listener.stop()
 
 
 def _application(site: SetupSite) -> tuple[web.Application, Connections]:

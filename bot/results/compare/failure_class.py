@@ -20,23 +20,23 @@ class FailureClass(StrEnum):
     """From its run nobody can judge the code: a problem of the lab."""
 
 
-KNOWN = (FailureClass.QUARANTINED, FailureClass.KNOWN_FLAKY)
-"""Failures that somebody or something explains: no page counts them as failing."""
+KNOWN_CLASSES = (FailureClass.QUARANTINED, FailureClass.KNOWN_FLAKY)
+"""The classes of failures that a quarantine or flakiness explains: no page counts them as failing."""
 
 
 def class_of_failure(
-    *, failed_before: bool | None, flaky_here: bool = False, explained: bool = False, quarantined: bool = False
+    *, failed_before: bool | None, also_passed: bool = False, explained: bool = False, quarantined: bool = False
 ) -> FailureClass:
     """Return the class of a failure in a usable run.
 
     `failed_before` says whether the test failed at the commit to compare with; it is None without such a commit, and
-    then nobody knows what the failure means. `flaky_here`: the test also passed at this commit. `explained`: its known
+    then nobody knows what the failure means. `also_passed`: the test also passed at this commit. `explained`: its known
     flakiness explains the failure (`Flakiness.explains`). A quarantine names its owner, so it comes before flakiness.
     """
     if failed_before is None:
-        return FailureClass.KNOWN_FLAKY if flaky_here else FailureClass.UNJUDGED
+        return FailureClass.KNOWN_FLAKY if also_passed else FailureClass.UNJUDGED
     if quarantined:
         return FailureClass.QUARANTINED
-    if flaky_here or explained:
+    if also_passed or explained:
         return FailureClass.KNOWN_FLAKY
     return FailureClass.STILL_FAILING if failed_before else FailureClass.NEW

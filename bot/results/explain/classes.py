@@ -89,14 +89,14 @@ def _failing(
     test: str, seen: SeenTest, comparison: Comparison, lasting: LastingFailure | None, flakiness: Flakiness
 ) -> ResultClass:
     # A quarantine does not change the class here: it is explained beside it.
-    of_class = class_of_failure(
+    failure_class = class_of_failure(
         failed_before=test not in comparison.new_failures if comparison.has_baseline else None,
-        flaky_here=seen.flaky,
+        also_passed=seen.flaky,
         explained=flakiness.explains,
     )
-    if lasting is not None and of_class is not FailureClass.KNOWN_FLAKY:
+    if lasting is not None and failure_class is not FailureClass.KNOWN_FLAKY:
         return ResultClass.NEVER_PASSED if lasting.good is None else ResultClass.REGRESSION
-    return OF_FAILURE[of_class]
+    return OF_FAILURE[failure_class]
 
 
 def _not_failing(test: str, seen: SeenTest, comparison: Comparison) -> ResultClass:

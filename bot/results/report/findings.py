@@ -35,7 +35,7 @@ ASSERTED = 1
 
 
 _NOTHING = Detail()
-PASSED_HERE = Flakiness(runs=1, proved=1)
+FLAKY_RUN = Flakiness(runs=1, proved=1)
 """The flakiness of a test of which only this run is known, in which it both failed and passed."""
 
 
@@ -156,15 +156,15 @@ class Findings:
     def failure_classes(self) -> Mapping[tuple[str, str], FailureClass]:
         """The class of each failed test, by suite and test ID, whether somebody ignores it or not."""
         return {
-            (suite.suite, test): of_class
+            (suite.suite, test): failure_class
             for suite, compared in self.suites
-            for test, of_class in _classes(compared.comparison, self.quarantine)
+            for test, failure_class in _classes(compared.comparison, self.quarantine)
         }
 
-    def count(self, of_class: FailureClass, suite: str | None = None) -> int:
+    def count(self, failure_class: FailureClass, suite: str | None = None) -> int:
         """Return the number of failures of a class, of one suite or of all."""
         return sum(
-            of_class is candidate and suite in (None, candidate_suite)
+            failure_class is candidate and suite in (None, candidate_suite)
             for (candidate_suite, _), candidate in self.failure_classes.items()
         )
 
@@ -228,7 +228,7 @@ class Findings:
     def known_flaky(self) -> tuple[tuple[NewFailure, Flakiness], ...]:
         """The failures that the known flakiness of their tests explains."""
         return tuple(
-            (_failure(suite, test), compared.flakiness.get(test, PASSED_HERE))
+            (_failure(suite, test), compared.flakiness.get(test, FLAKY_RUN))
             for suite, compared in self.reported
             for test in compared.comparison.known_flaky
             if self.failure_classes[suite.suite, test] is FailureClass.KNOWN_FLAKY
@@ -258,7 +258,7 @@ def _classes(comparison: Comparison, quarantine: Quarantine) -> Iterator[tuple[s
             test,
             class_of_failure(
                 failed_before=test not in new if comparison.has_baseline else None,
-                flaky_here=test in flaky,
+                also_passed=test in flaky,
                 explained=test in known_flaky,
                 quarantined=quarantine.of(test) is not None,
             ),

@@ -60,18 +60,18 @@ Contact = Annotated[
 
 def _checked_template(template: str) -> str:
     """Return a template whose placeholders can be replaced by shell-quoted values; raise ValueError for others."""
-    for found in _PLACEHOLDER.finditer(template):
-        if found[1] not in PLACEHOLDERS:
-            known = ", ".join(f"{{{known}}}" for known in PLACEHOLDERS)
-            raise ValueError(UNKNOWN_PLACEHOLDER.format(written=found[0], known=known))
-        before = template[: found.start()]
+    for placeholder in _PLACEHOLDER.finditer(template):
+        if placeholder[1] not in PLACEHOLDERS:
+            names = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
+            raise ValueError(UNKNOWN_PLACEHOLDER.format(written=placeholder[0], known=names))
+        command_start = template[: placeholder.start()]
         # A value is quoted for one shell; ssh, adb and eval hand it to a second, which parses it again.
-        if second := _SECOND_SHELL.search(before):
-            raise ValueError(QUOTED_FOR_ONE_SHELL.format(written=found[0], word=second[1]))
+        if second_shell := _SECOND_SHELL.search(command_start):
+            raise ValueError(QUOTED_FOR_ONE_SHELL.format(written=placeholder[0], word=second_shell[1]))
         try:
-            shlex.split(before)
+            shlex.split(command_start)
         except ValueError:  # an open quotation or escape
-            raise ValueError(PLACEHOLDER_IN_QUOTES.format(written=found[0])) from None
+            raise ValueError(PLACEHOLDER_IN_QUOTES.format(written=placeholder[0])) from None
     return template
 
 

@@ -121,7 +121,11 @@ async def test_a_person_with_the_write_role_mutes_a_test(place: Town) -> None:
         await place.quiet()
         assert proposals(place) == [pull]
         data = json.loads((await octocat.get(f"/api/v1/repos{PAGE.removeprefix('/r')}")).text)
-        assert (data["last"]["pull"], data["last"]["login"], data["last"]["problem"]) == (pull.number, "octocat", "")
+        assert (data["last_request"]["pull"], data["last_request"]["login"], data["last_request"]["problem"]) == (
+            pull.number,
+            "octocat",
+            "",
+        )
         assert "already proposed" in "".join(part["text"] for part in data["answer"])
 
         # Once it is merged, both lists are in force.
