@@ -18,7 +18,8 @@ from bot.web.page_filters import age
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard import texts
 from handlers.dashboard.content import Content, content_of_results
-from handlers.dashboard.lab import DAY, DAYS, LabRun, lab_run, nightly_moves
+from handlers.dashboard.lab import DAY, DAYS, lab_run, nightly_moves
+from handlers.dashboard.lab_model import LabRun
 from handlers.dashboard.percentiles import percentile
 from handlers.dashboard.settings import settings_of
 from handlers.dashboard.wiring import DashboardParts
