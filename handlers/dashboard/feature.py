@@ -17,7 +17,7 @@ from handlers.dashboard.grid import grid_page
 from handlers.dashboard.grid_picture import grid_picture
 from handlers.dashboard.history import history_page
 from handlers.dashboard.lab import lab_page
-from handlers.dashboard.labs import labs_page
+from handlers.dashboard.labs import all_labs_page, labs_page
 from handlers.dashboard.nightly import nightly_page
 from handlers.dashboard.overview import overview_page
 from handlers.dashboard.pull import pull_page
@@ -40,6 +40,7 @@ PAGES = (
     skipped_page,
     run_page,
     labs_page,
+    all_labs_page,
     run_file_page,
     lab_page,
     pull_page,

@@ -69,7 +69,8 @@ def read_weeks(connection: sa.Connection, repository: str, settings: RepositoryC
     results = settings.of(LAB_RESULTS)
     labs = results.labs if results else {}
     messages = newest_messages(connection, repository, moment - LONGEST_FAILURE, MOST_MESSAGES)
-    tested, activity = activity_of_labs(connection, repository, moment - WEEK)
+    tested_commits, activity = activity_of_labs(connection, [repository], moment - WEEK)
+    tested = tested_commits[repository]
     late = [sha for sha, committed_at in tested.items() if committed_at < moment - STALE_SECONDS]
     aliases, today = settings.of(RENAMES).aliases, f"{datetime.fromtimestamp(moment, UTC).date()}"
     weeks = []
@@ -91,7 +92,7 @@ def read_weeks(connection: sa.Connection, repository: str, settings: RepositoryC
                 moment,
                 [one for one in messages if one.target.lab == name and one.target.target in lab.targets],
                 {
-                    f"{name}/{target}": _missing(activity.get(name, {}).get(target), late, tested)
+                    f"{name}/{target}": _missing(activity.get(TargetKey(repository, name, target)), late, tested)
                     for target in lab.targets
                 },
                 [
