@@ -10,8 +10,19 @@ from nightjar_formats.columns.collect import collect
 
 from bot.core.page_paths import commit_path, history_path, lab_path, run_path, view_path
 from bot.results.store.store import ResultsStore
-from tests.handlers.dashboard.nightly_runs import FLAKY, REPOSITORY, SOFTMAX, TITLE, committed_at, nightly_runs, sha
+from tests.handlers.dashboard.nightly_runs import (
+    FLAKY,
+    NOW,
+    REPOSITORY,
+    SOFTMAX,
+    TITLE,
+    committed_at,
+    nightly_runs,
+    sha,
+)
 from tests.handlers.dashboard.site import DashboardSite, dashboard_site
+from tests.results import uploads
+from tests.results.uploads import Upload
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 API = f"/api/v1/repos/{REPOSITORY}"
@@ -154,6 +165,40 @@ async def test_each_count_is_that_of_the_rows_behind_its_link(site: DashboardSit
     assert page.count('<nav class="next"') == 1
     # Three of the six failures of a run are new.
     assert page.count("<i>▲</i>3 of 6</a>") == 1
+
+
+async def test_a_suite_that_is_older_than_all_commits_of_the_grid_counts_and_is_listed(tmp_path: Path) -> None:
+    passed, failed = {"old::test_one": "passed"}, {"old::test_one": "failed"}
+
+    def fill_old_suite(store: ResultsStore) -> None:
+        for commit in range(1, 20):
+            # It runs only at the first three commits, and fails since the second.
+            runs = [Upload(commit, {"new::test_one": "passed"}, at=NOW - (20 - commit) * 86400.0)]
+            if commit < 4:
+                tests = passed if commit == 1 else failed
+                runs.append(Upload(commit, tests, run_id="2", suite="old", at=NOW - (20 - commit) * 86400.0))
+            for upload in runs:
+                store.put(upload.run, upload.columns)
+
+    config = (
+        f"repositories:\n  {uploads.REPOSITORY}:\n    results:\n      bucket: device-results\n      labs:\n"
+        f"        {uploads.LAB}: {{targets: [{uploads.TARGET}]}}\n"
+    )
+    async with dashboard_site(
+        tmp_path, config=config, public=frozenset({uploads.REPOSITORY}), filled=fill_old_suite
+    ) as site:
+        address = f"/api/v1/repos/{uploads.REPOSITORY}/grid"
+        _, overview = await site.json("/api/v1/repos")
+        assert overview["repositories"][0]["targets"][0]["failing"] == 1
+        (row,) = (await site.json(f"{address}?target={uploads.LAB}/{uploads.TARGET}&status=failing"))[1]["rows"]
+        assert (row["suite"], row["folder"], len(row["cells"])) == ("old", "old::test_one", 14)
+        _, grid = await site.json(address)
+        assert "1 test still fails on 1 of 1 target" in words(grid["answer"])
+        (row,) = (await site.json(f"{address}?status=failing"))[1]["rows"]
+        assert row["suite"] == "old"
+        # Nothing of it is newer than this day, and before the third commit it is as new as the others.
+        assert (await site.json(f"{address}?status=failing&since=2026-11-20"))[1]["rows"] == []
+        assert len((await site.json(f"{address}?status=new-failure&before={NOW - 17 * 86400.0}"))[1]["rows"]) == 1
 
 
 async def test_a_failing_test_is_one_row_with_its_targets(site: DashboardSite) -> None:
