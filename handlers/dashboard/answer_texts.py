@@ -119,7 +119,10 @@ IS_FLAKY_ON = "flaky on "
 
 # -- what to do next --
 
-MAINTAINER, CONTRIBUTOR, LAB = "Maintainer: ", "Contributor: ", "Lab: "
+MAINTAINER, CONTRIBUTOR, LAB, OPERATOR = "Maintainer: ", "Contributor: ", "Lab: ", "Operator: "
+SEE_OPERATE = "see what needs a person"
+QUARANTINE_ENDS = "fix {test}, or extend its quarantine, which ends on {day}"
+OR, MUTE = ", or ", "mute {test}"
 COMPARE_COMMITS = "see what changed between the last two nightly commits"
 KNOWN_FAILURES = "a failure in this list"
 NOT_YOURS = " is not from your pull request"

@@ -95,6 +95,13 @@ def _since(page: RunDetails, repository: str, usable: list[SuiteSummary], *, fre
     ]
 
 
+def _mute(page: RunDetails, repository: str) -> Sentence:
+    """Return the link that mutes the first new failure, after another link."""
+    test = next((cause.tests[0].test for cause in page.causes if cause.new), "")
+    href = view_path(repository, "mute", id=test, target=f"{page.lab}/{page.target}")
+    return [text(texts.OR), text(texts.MUTE.format(test=texts.shortened(test)), href)] if test else []
+
+
 def run_steps(page: RunDetails, repository: str, github: str) -> list[Sentence]:
     """Say what a maintainer, a contributor and the lab can do."""
     steps: list[Sentence] = []
@@ -102,9 +109,8 @@ def run_steps(page: RunDetails, repository: str, github: str) -> list[Sentence]:
     baselines = sorted(_baselines(usable, fresh=True))
     if baselines and page.pull_request is None:
         href = f"{github}/{repository}/compare/{baselines[0]}...{page.sha}"
-        steps.append(
-            [text(texts.MAINTAINER), text(texts.READ_COMMITS_SINCE_BASE.format(sha=short(baselines[0])), href)]
-        )
+        read_commits = text(texts.READ_COMMITS_SINCE_BASE.format(sha=short(baselines[0])), href)
+        steps.append([text(texts.MAINTAINER), read_commits, *_mute(page, repository)])
     command = next((cause.reproduce for cause in page.causes if cause.new and cause.reproduce), "")
     if command:
         steps.append([text(texts.CONTRIBUTOR), text(texts.REPRODUCE.format(command=texts.shortened(command)))])
