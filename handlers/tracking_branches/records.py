@@ -76,9 +76,11 @@ class TrackingRecord:
         ids = await repository_ids(self._records, list(records))
         keys = {name: TRACKING_MOVES.of(self._name, number) for name, number in ids.items()}
         stored = await self._records.get_some(list(keys.values()))
-        moves = {name: stored[key.name] for name, key in keys.items() if key.name in stored}
+        branches = {name: stored[key.name] for name, key in keys.items() if key.name in stored}
         # The record outlives a change of the branch in app.yaml.
-        return {name: of["moves"] for name, of in moves.items() if of["branch"] == records[name]["branch"]}
+        return {
+            name: branch["moves"] for name, branch in branches.items() if branch["branch"] == records[name]["branch"]
+        }
 
     async def all(self) -> list[tuple[str, TrackingState]]:
         """Return the name and the record of each repository that has one."""
