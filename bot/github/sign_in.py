@@ -28,7 +28,8 @@ LARGEST = 512 * 1024
 """The most bytes of an answer that are read."""
 MOST_REPOSITORIES = 100
 """The most repositories in one query."""
-WITH_EXPLICIT_ACCESS = frozenset({"TRIAGE", "WRITE", "MAINTAIN", "ADMIN"})
+WRITERS = frozenset({"WRITE", "MAINTAIN", "ADMIN"})
+WITH_EXPLICIT_ACCESS = WRITERS | {"TRIAGE"}
 """In a public repository everybody has READ: https://docs.github.com/en/graphql/reference/enums#repositorypermission."""
 
 AWAY = "GitHub did not answer {what} ({problem})"
@@ -55,6 +56,14 @@ class PersonToken:
 
     value: str = field(repr=False)
     lifetime: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryAccess:
+    """The ID of a repository that a person has explicit access to, and whether they have the write role or a higher."""
+
+    id: int
+    may_write: bool
 
 
 class SignInClient:
@@ -103,8 +112,8 @@ class SignInClient:
         """Return the owner of a token. Raises `TokenEnded`."""
         return Person.of(await self._request("GET", f"{self._api}/user", _bearer(token)))
 
-    async def readable(self, token: str, repositories: Sequence[str]) -> dict[str, int]:
-        """Return the IDs of the repositories (`owner/name`) that a person has explicit access to, with one query.
+    async def readable(self, token: str, repositories: Sequence[str]) -> dict[str, RepositoryAccess]:
+        """Return the access of a person to those repositories (`owner/name`) that they have it to, with one query.
 
         For a public repository, that means the triage role or a higher one. Raises `TokenEnded`, and ValueError for
         more than 100 repositories.
@@ -173,14 +182,15 @@ class SignInClient:
         raise TryAgain(AWAY.format(what=request, problem=problem))
 
 
-def _readable(data: Payload, repositories: Sequence[str]) -> dict[str, int]:
+def _readable(data: Payload, repositories: Sequence[str]) -> dict[str, RepositoryAccess]:
     readable = {}
     for number, repository in enumerate(repositories):
         if not data.has(f"r{number}", "databaseId"):
             continue
         description = data.at(f"r{number}")
-        if description.raw.get("isPrivate") is True or description.text("viewerPermission") in WITH_EXPLICIT_ACCESS:
-            readable[repository] = description.integer("databaseId")
+        permission = description.text("viewerPermission")
+        if description.raw.get("isPrivate") is True or permission in WITH_EXPLICIT_ACCESS:
+            readable[repository] = RepositoryAccess(description.integer("databaseId"), permission in WRITERS)
     return readable
 
 

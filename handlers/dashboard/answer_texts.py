@@ -41,6 +41,29 @@ MATCHES = {
 """What tests that match each filter of the grid did, for one and for many."""
 MATCHING_TESTS = "{tests} {match} in the newest nightly runs"
 
+# -- one run --
+
+RUN_STATES = {
+    "waiting": "This run waits for files",
+    "incomplete": "The files of this run did not arrive",
+    "refused": "This run was refused",
+}
+"""What a run says that is not stored, before the reason."""
+NOTHING_USABLE = "No usable results: {why}"
+NO_USABLE_RESULTS_OF_SUITE = ": no usable results"
+NO_NEW_FAILURE = "No new failure"
+RUN_STILL_FAILS = "{count:,} still failing"
+FAIL_UNCOMPARED = "{failures}, with nothing to compare with"
+COMPLETE, INCOMPLETE = "complete", "incomplete: {missing}"
+LONGEST_REASON = 200
+"""Characters of a reason in a sentence."""
+
+# -- one lab --
+
+ON_TIME = "{targets} reported within the last 36 hours"
+UNUSABLE_SINCE = " has had no usable results since "
+ASK = "ask {contacts}"
+
 # -- one commit on all targets --
 
 NONE_NEW = ", none of them new"
@@ -96,7 +119,10 @@ IS_FLAKY_ON = "flaky on "
 
 # -- what to do next --
 
-MAINTAINER, CONTRIBUTOR, LAB = "Maintainer: ", "Contributor: ", "Lab: "
+MAINTAINER, CONTRIBUTOR, LAB, OPERATOR = "Maintainer: ", "Contributor: ", "Lab: ", "Operator: "
+SEE_OPERATE = "see what needs a person"
+QUARANTINE_ENDS = "fix {test}, or extend its quarantine, which ends on {day}"
+OR, MUTE = ", or ", "mute {test}"
 COMPARE_COMMITS = "see what changed between the last two nightly commits"
 KNOWN_FAILURES = "a failure in this list"
 NOT_YOURS = " is not from your pull request"
@@ -105,6 +131,10 @@ NEWEST_FAILURE = "look at the newest failure"
 READ_COMMITS = "read the commits between the two"
 READ_COMMITS_BEFORE = "read the commits since the nightly commit before"
 READ_COMMITS_SINCE = "read the commits with which it began to fail"
+READ_COMMITS_SINCE_BASE = "read the commits since {sha}"
+READ_UPLOADS = "read why uploads have no result"
+SEND_RESULTS = "send the results of {target} for {sha}"
+ADD_CONTACTS = "add contacts to the lab in app.yaml, so that people know whom to ask"
 OPEN_ISSUE = "open an issue with what is known"
 REPRODUCE = "to reproduce it, run {command}"
 SEE_PROOF = "see the test with the most proof, and report it from its page"
@@ -116,3 +146,9 @@ RUN_OR_REMOVE = "run these tests on some target, or remove them, first "
 def shortened(name: str) -> str:
     """Shorten a long name or command: sentences stay readable."""
     return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
+
+
+def shortened_reason(reason: str) -> str:
+    """Return a reason in one line, without the dot at its end, for the middle of a sentence."""
+    line = " ".join(reason.split())
+    return f"{line[:LONGEST_REASON]}…" if len(line) > LONGEST_REASON else line.rstrip(" .")

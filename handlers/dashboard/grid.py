@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from bot.results.compare.target_health import is_stale
 from bot.results.state import CommitSummary
-from bot.results.store.grid.grid import grid_of
+from bot.results.store.grid.grid import grid_of, newest_of_lines
 from bot.results.store.grid.rows import GridLine, GridRange
 from bot.results.store.lists.run_lists import newest_arrivals
 from bot.results.store.tables.cells import count_cell
@@ -48,7 +48,7 @@ from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
-    from bot.results.store.grid.grid import Grid
+    from bot.results.store.grid.grid import Grid, GridPoint
     from handlers.tracking_branches.records import TrackingMove
 
 UNEXPLAINED = (None, "flaky", "skipped", "passed")
@@ -221,7 +221,11 @@ def read_grid(
         answer, next_steps = matching_answer(len(listed.rows) + listed.unlisted, query.status), []
     else:
         late = late_targets(connection, repository, [query.target] if query.target else configured, moment)
-        news = news_of(grid, listed.rows, grid_range, query, {} if query.before else late, commits_between)
+        # A suite that ran at no commit of the grid still counts: lists of tests by status have its newest run too.
+        rowed = {row.target for row in listed.rows}
+        others = [line for line in grid.lines if line.target.full_name in rowed and _newest_point(grid, line) is None]
+        old_points = newest_of_lines(connection, others, grid_range) if others else {}
+        news = news_of(grid, old_points, listed.rows, grid_range, query, {} if query.before else late, commits_between)
         answer, next_steps = news.answer(), news.next_steps()
     return GridPage(
         answer=answer if grid.commits else [],
@@ -286,13 +290,17 @@ def late_targets(
 
 def news_of(
     grid: Grid,
+    old_points: Mapping[int, GridPoint],
     rows: Sequence[GridRow],
     grid_range: GridRange,
     query: GridQuery,
     late: Mapping[str, float | None],
     commits_between: Mapping[tuple[str, str], int],
 ) -> GridNews:
-    """Return what the newest usable runs of a grid's suites say, whatever rows the grid has."""
+    """Return what the newest usable runs of a grid's suites say, whatever rows the grid has.
+
+    `old_points` has the newest ones of suites without any at the commits of the grid, by series.
+    """
     listed_targets = {row.target for row in rows}
     lines = [line for line in grid.lines if line.target.full_name in listed_targets]
     by_suite = query.target is not None
@@ -305,7 +313,7 @@ def news_of(
         by_suite=by_suite,
         row_count=len({line.name for line in lines}) if by_suite else len(listed_targets),
         # A folder has only some of the tests of its suite, so the numbers of the suite would be wrong there.
-        suites=[] if query.folder else list(filter(None, (_suite_news(grid, line) for line in lines))),
+        suites=[] if query.folder else list(filter(None, (_suite_news(grid, line, old_points) for line in lines))),
         late_targets=late,
         unusable_targets=[
             target for target in targets_of_rows(rows) if target not in late and _is_unusable(grid, target)
@@ -321,16 +329,27 @@ def targets_of_rows(rows: Iterable[GridRow]) -> list[str]:
     return list(dict.fromkeys(row.target for row in rows))
 
 
-def _suite_news(grid: Grid, line: GridLine) -> SuiteNews | None:
+def _usable_points(grid: Grid, line: GridLine) -> Iterator[GridPoint]:
+    """Yield the points of a suite with complete and usable results, newest first."""
+    for _, sha in grid.commits:
+        point = grid.points.get((line.series, sha))
+        if point and point.complete and not point.infra:
+            yield point
+
+
+def _newest_point(grid: Grid, line: GridLine) -> GridPoint | None:
+    return next(_usable_points(grid, line), None)
+
+
+def _suite_news(grid: Grid, line: GridLine, old_points: Mapping[int, GridPoint]) -> SuiteNews | None:
     """Return what the newest complete run of a suite with usable results says; None without one.
 
     Lists of tests by status are about the same run.
     """
-    points_of_commits = (grid.points.get((line.series, sha)) for _, sha in grid.commits)
-    points = [point for point in points_of_commits if point and point.complete and not point.infra]
-    if not points:
+    points = list(_usable_points(grid, line))
+    newest = points[0] if points else old_points.get(line.series)
+    if newest is None:
         return None
-    newest = points[0]
     counts = newest.counts or count_cell(newest.previous, newest.column)
     base = points[1].run.key.sha if len(points) > 1 else ""
     return SuiteNews(line.target.full_name, line.name, newest.run.key.sha, base, counts.new, counts.failing)

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
-from pydantic import BaseModel, Field
 
 from bot.github.pull_heads import repository_id_of
 from bot.results.compare.target_health import STALE_SECONDS, is_stale
 from bot.results.settings.targets import EVERY_PUSH, NIGHTLY_ONLY
-from bot.results.state import Run, RunState
+from bot.results.state import Run
 from bot.results.store.lists.lab_reports import lab_activity, lab_flips
 from bot.results.store.lists.run_lists import lab_usage
 from bot.web.csv_tables import CsvTable
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.content import Content, content_of_results
+from handlers.dashboard.grid import ListedNightly
+from handlers.dashboard.lab_answer import lab_answer, lab_steps
+from handlers.dashboard.lab_model import DegradedState, LabPage, LabQuota, LabRun, LabTarget, MissingNightlyRun
 from handlers.dashboard.percentiles import percentile
 from handlers.dashboard.promotion import Promotion, promotion_of
 from handlers.dashboard.settings import results_of
@@ -41,78 +44,6 @@ MEGABYTE = 1_000_000
 LAB_PART = Parameter("lab", "The lab's name in app.yaml.", {"type": "string", "maxLength": 64})
 
 
-class LabRun(BaseModel, extra="forbid"):
-    """A run that a lab uploaded."""
-
-    target: str
-    sha: str
-    run_id: str
-    received_at: datetime
-    state: RunState
-    reason: str = Field(description="Why the upload gave no result, or what was repaired in its files.")
-
-
-class MissingNightlyRun(BaseModel, extra="forbid"):
-    """A commit of the nightly branch for which a target has uploaded nothing."""
-
-    sha: str
-    at: datetime = Field(description="When the commit was made, or when the branch moved there.")
-
-
-class DegradedState(BaseModel, extra="forbid"):
-    """Why a target is degraded by one tier."""
-
-    since: datetime = Field(description="When labs could test the first nightly commit without a result.")
-    sha: str = Field(description="The first nightly commit without a result.")
-    infra: int = Field(description="Nightly runs without usable results when that was noticed.")
-    missing: int = Field(description="Nightly runs that had not arrived by then.")
-
-
-class LabTarget(BaseModel, extra="forbid"):
-    """The uploads of a target in the last 30 days; `newest` is its last nightly run, however old."""
-
-    target: str
-    tier: int = Field(description="The tier that counts now; 3 accepts no requests.")
-    degraded: DegradedState | None = Field(description="Why the tier is one more than in app.yaml; null if it is not.")
-    newest: LabRun | None
-    stale: bool = Field(description="Whether the last nightly run arrived more than 36 hours ago, or never.")
-    results: int = Field(description="Results of a suite at a commit of the nightly branch.")
-    seconds_p50: float | None = Field(
-        description="Median time from the commit to the first result of a suite; null below five results."
-    )
-    seconds_p90: float | None = Field(description="90th percentile of that time; null below five results.")
-    infra: int = Field(description="Unusable results.")
-    infra_of: int = Field(description="All results, including incomplete ones.")
-    missing: int = Field(description="Nightly commits without any result, 36 hours after they were committed.")
-    expected: int = Field(description="Nightly commits since the target's first result.")
-    missing_commits: list[MissingNightlyRun] = Field(description="The newest nightly commits without any result.")
-    promotion: Promotion | None = Field(
-        description="Whether the target could move to a better tier; null at tier 1, if degraded, or without results."
-    )
-
-
-class LabQuota(BaseModel, extra="forbid"):
-    """How much a lab has uploaded today (UTC), and how much app.yaml allows."""
-
-    runs: int
-    runs_per_day: int
-    megabytes: float
-    megabytes_per_day: int
-
-
-class LabPage(BaseModel, extra="forbid"):
-    """A lab: its targets, late ones first; its newest uploads without a usable result."""
-
-    lab: str
-    contacts: list[str]
-    github: str = Field(description="The repository's page on GitHub.")
-    public_url: str = Field(description="The address of the bot's pages; empty if app.yaml has none.")
-    days: int = Field(description="The number of days that the figures cover.")
-    quota: LabQuota
-    targets: list[LabTarget]
-    unusable: list[LabRun] = Field(description="Refused and incomplete uploads, newest first, at most 20.")
-
-
 def lab_page(parts: DashboardParts) -> Page:
     """Return the page of a lab."""
     branches = TrackingRecord(parts.config, parts.records, NIGHTLY)
@@ -131,7 +62,7 @@ def lab_page(parts: DashboardParts) -> Page:
             raise LookupError(name)
         moves = await branches.moves(request.repository)
         degraded = await _degraded_targets(parts, request.repository)
-        return await request.pages.run(
+        page = await request.pages.run(
             parts.results.store.read,
             read_lab,
             repository,
@@ -143,6 +74,9 @@ def lab_page(parts: DashboardParts) -> Page:
             f"{parts.github}/{repository}",
             parts.public_url,
         )
+        page.answer = lab_answer(page, repository, parts.moment())
+        page.next_steps = lab_steps(page)
+        return page
 
     return Page(
         path="/r/{owner}/{repo}/labs/{lab}",
@@ -250,8 +184,19 @@ def _target(
         missing=len(missing),
         expected=expected,
         missing_commits=missing[:MOST_MISSING],
+        unusable_since=_unusable_since(target_activity) if target_activity else None,
         promotion=promotion(target, tier, (len(missing), expected)),
     )
+
+
+def _unusable_since(activity: TargetActivity) -> ListedNightly | None:
+    """Return the first of the newest commits of which no suite has usable results; None if the newest one has some."""
+    newest_first = sorted(activity.commits.items(), key=lambda item: (item[1].committed_at, item[0]), reverse=True)
+    unusable = list(takewhile(lambda item: item[1].infra == item[1].suites, newest_first))
+    if not unusable:
+        return None
+    sha, report = unusable[-1]
+    return ListedNightly(sha=sha, committed_at=datetime.fromtimestamp(report.committed_at, UTC))
 
 
 def _degraded_state(target: DegradedTarget) -> DegradedState:

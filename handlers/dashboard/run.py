@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
 from typing import TYPE_CHECKING
 
-from markdown_it import MarkdownIt
-from markupsafe import Markup
 from nightjar_formats.model import RunKey, TargetKey
-from pydantic import BaseModel, Field
 
 from bot.results.compare.failure_class import FailureClass
 from bot.results.compare.quarantine import quarantine_at
@@ -20,7 +16,7 @@ from bot.results.report.baseline import compared_suites
 from bot.results.report.findings import ComparedSuite, Findings, NewFailure
 from bot.results.report.reproduce import command, template_of
 from bot.results.report.tables import listed_failures
-from bot.results.state import CommitSummary, Run, RunState, SuiteState, TargetState
+from bot.results.state import CommitSummary, Run, SuiteState, TargetState
 from bot.results.store.commit import commit_state
 from bot.results.store.failures.contexts import ContextQuery, failure_contexts
 from bot.results.store.history.health import unreliable_suites
@@ -29,9 +25,11 @@ from bot.results.store.lists.run_lists import run_with_artifacts
 from bot.results.store.tables.commits import summaries_of
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
-from handlers.dashboard.artifacts import SeenArtifacts, seen_artifacts
-from handlers.dashboard.causes import FailureCause, FailureCount, causes_of
+from handlers.dashboard.artifacts import seen_artifacts
+from handlers.dashboard.causes import causes_of
 from handlers.dashboard.content import content_of_results
+from handlers.dashboard.run_answer import run_answer, run_steps
+from handlers.dashboard.run_model import CheckSummary, ClaimedFact, RunDetails, SeenRun, SuiteSummary
 from handlers.dashboard.settings import results_of
 from handlers.dashboard.wiring import DashboardParts
 from handlers.results.config import QUARANTINE, RENAMES, labs_of
@@ -49,8 +47,6 @@ MOST_CLAIMS = 50
 """The most entries of an environment that the page shows."""
 LONGEST_CLAIM = 500
 """The most characters that the page shows of the name or the value of an entry."""
-QUIET = ("link", "autolink", "image", "html_inline", "linkify")
-"""Rules of Markdown that are off: our sentences need none, and text of a lab in a sentence must not use them."""
 PARTS = tuple(
     Parameter(name, words, {"type": "string"})
     for name, words in (
@@ -60,93 +56,6 @@ PARTS = tuple(
         ("run_id", "The run's ID."),
     )
 )
-
-
-class ClaimedFact(BaseModel, extra="forbid"):
-    """A name and a value that a lab reported; nobody has verified them."""
-
-    name: str
-    value: str
-
-
-class SeenRun(BaseModel, extra="forbid"):
-    """A run of the commit on the target, and its outcome."""
-
-    run_id: str
-    suite: str | None
-    attempt: int | None
-    shard: str = Field(description="Such as 1/4; empty for a suite without shards.")
-    state: RunState
-    reason: str = Field(description="Why the run is not stored, or what was repaired in its files.")
-    received_at: datetime
-    bytes: int
-
-
-class SuiteSummary(BaseModel, extra="forbid"):
-    """The outcome of a suite, and the commit that it was compared with."""
-
-    suite: str
-    passed: int
-    failed: int
-    skipped: int
-    flaky: int
-    new_failures: int
-    still_failing: int
-    known_flaky: int
-    quarantined: int
-    unjudged: int = Field(description="Failures of a suite that has nothing to compare with.")
-    fixed: int
-    removed: int
-    baseline: str | None = Field(description="The commit that the suite was compared with; null if there is none.")
-    infra: str = Field(description="Why the results are unusable; empty if they are usable.")
-    missing: str = Field(description="What has not arrived; empty if everything has.")
-
-
-class CheckSummary(BaseModel, extra="forbid"):
-    """The title and the conclusion of the check run of the commit on the target."""
-
-    name: str
-    title: str
-    conclusion: str
-    why: str = Field(description="In Markdown.")
-
-
-class RunDetails(BaseModel, extra="forbid"):
-    """One run, the other runs of its commit on its target, and the result of them all."""
-
-    lab: str
-    target: str
-    sha: str
-    committed_at: datetime | None
-    pull_request: int | None
-    run: SeenRun
-    claims: list[ClaimedFact]
-    environment: list[ClaimedFact]
-    others: list[SeenRun]
-    check: CheckSummary | None = Field(description="Null if no results of the commit are stored.")
-    suites: list[SuiteSummary]
-    missing_suites: list[str]
-    failures: list[FailureCount] = Field(description="Number of failures by kind, most frequent first.")
-    causes: list[FailureCause] = Field(description="Failures grouped by cause, new ones first.")
-    more_causes: int
-    unlisted: int = Field(description="Number of failures with causes that are not listed.")
-    known_commits: dict[str, CommitSummary] = Field(
-        default={}, description="Titles, authors and pull requests of commits on the page, where they are known."
-    )
-    files: SeenArtifacts | None = Field(
-        default=None, description="The log and other files that the lab sent; null if it sent none."
-    )
-
-    @property
-    def log_page(self) -> str:
-        """Return the path of the page of the log, "" if there is none to read."""
-        artifacts = self.files.artifacts if self.files and not self.files.expired else []
-        return next((artifact.page for artifact in artifacts if artifact.is_log), "")
-
-    @property
-    def why_html(self) -> Markup:
-        """Return the reason for the check run's conclusion, as HTML."""
-        return plain_html(self.check.why if self.check else "")
 
 
 def run_page(parts: DashboardParts) -> Page:
@@ -171,6 +80,8 @@ def run_page(parts: DashboardParts) -> Page:
         contexts, times, summaries = await results.read(_read_contexts, key, queries, settings.of(RENAMES).aliases)
         page = await request.pages.run(_page_of, run, runs, replace(findings, contexts=contexts), times)
         page.known_commits = summaries
+        page.answer = run_answer(page, name, "" if state.complete else sentences.missing_results(findings))
+        page.next_steps = run_steps(page, name, parts.github)
         page.files = seen_artifacts(run, entries, lab_results, parts.moment()) if entries else None
         return page
 
@@ -318,13 +229,3 @@ def _environment(run: Run) -> list[ClaimedFact]:
 def _facts(pairs: Iterable[tuple[str, str]]) -> list[ClaimedFact]:
     facts = [(name, value) for name, value in pairs if value][:MOST_CLAIMS]
     return [ClaimedFact(name=name[:LONGEST_CLAIM], value=value[:LONGEST_CLAIM]) for name, value in facts]
-
-
-def plain_html(text: str) -> Markup:
-    """Render one line of Markdown; links and HTML in it stay text."""
-    return Markup(_parser().renderInline(text))  # noqa: S704 (the parser escapes HTML, and renders no links)
-
-
-@cache
-def _parser() -> MarkdownIt:
-    return MarkdownIt("commonmark", {"html": False}).disable(list(QUIET), ignoreInvalid=True)

@@ -236,20 +236,23 @@ def search_answer(text: str, counts: Mapping[str, int], most: int) -> str:
     return (SEARCH_ONE if sum(counts.values()) == 1 else SEARCH_SOME).format(counts=joined, text=text)
 
 
-# -- all labs of a repository --
+# -- all labs --
 
 MOST_NAMED_LABS = 3
-NO_LABS = "No lab is configured for this repository."
+NO_LABS = "No lab is configured."
+ON_THIS_PAGE = " on this page"
 
 
-def labs_on_time(count: int) -> str:
-    """Say that no lab is late."""
-    return "The lab has reported within the last 36 hours." if count == 1 else "All labs have reported in 36 hours."
+def labs_on_time(count: int, *, of_page: bool = False) -> str:
+    """Say that no lab is late; with `of_page`, there are labs on other pages."""
+    labs = "The lab" if count == 1 else "All labs"
+    return f"{labs}{ON_THIS_PAGE * of_page} {'has' if count == 1 else 'have'} reported within the last 36 hours."
 
 
-def labs_late(late: int, total: int) -> str:
-    """Say how many labs are late, before their names."""
-    return f"{late:,} of {total:,} {'lab' if total == 1 else 'labs'} {'is' if late == 1 else 'are'} late:"
+def labs_late(late: int, total: int, *, of_page: bool = False) -> str:
+    """Say how many labs are late, before their names; with `of_page`, there are labs on other pages."""
+    labs = f"{total:,} {'lab' if total == 1 else 'labs'}{ON_THIS_PAGE * of_page}"
+    return f"{late:,} of {labs} {'is' if late == 1 else 'are'} late:"
 
 
 def lab_silence(since: str) -> str:

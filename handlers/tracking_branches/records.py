@@ -68,10 +68,19 @@ class TrackingRecord:
 
     async def moves(self, repository: str) -> list[TrackingMove]:
         """Return the last moves of the branch of `owner/name`, newest first."""
-        repository_id = await repository_id_of(self._records, repository)
-        stored = await self._records.get(TRACKING_MOVES.of(self._name, repository_id)) if repository_id else None
-        record = await self._record(repository)
-        return stored["moves"] if stored and record and stored["branch"] == record["branch"] else []
+        return (await self.moves_of([repository])).get(repository, [])
+
+    async def moves_of(self, repositories: Collection[str]) -> dict[str, list[TrackingMove]]:
+        """Return the last moves of the branches of some repositories, newest first, by name."""
+        records = await self.some(repositories)
+        ids = await repository_ids(self._records, list(records))
+        keys = {name: TRACKING_MOVES.of(self._name, number) for name, number in ids.items()}
+        stored = await self._records.get_some(list(keys.values()))
+        branches = {name: stored[key.name] for name, key in keys.items() if key.name in stored}
+        # The record outlives a change of the branch in app.yaml.
+        return {
+            name: branch["moves"] for name, branch in branches.items() if branch["branch"] == records[name]["branch"]
+        }
 
     async def all(self) -> list[tuple[str, TrackingState]]:
         """Return the name and the record of each repository that has one."""

@@ -69,7 +69,8 @@ def read_weeks(connection: sa.Connection, repository: str, settings: RepositoryC
     results = settings.of(LAB_RESULTS)
     labs = results.labs if results else {}
     messages = newest_messages(connection, repository, moment - LONGEST_FAILURE, MOST_MESSAGES)
-    tested, activity = activity_of_labs(connection, repository, moment - WEEK)
+    tested_commits, activity = activity_of_labs(connection, [repository], moment - WEEK)
+    tested = tested_commits[repository]
     late_shas = [sha for sha, committed_at in tested.items() if committed_at < moment - STALE_SECONDS]
     aliases, today = settings.of(RENAMES).aliases, f"{datetime.fromtimestamp(moment, UTC).date()}"
     weeks = []
@@ -95,7 +96,7 @@ def read_weeks(connection: sa.Connection, repository: str, settings: RepositoryC
                     if message.target.lab == name and message.target.target in lab.targets
                 ],
                 {
-                    f"{name}/{target}": _missing(activity.get(name, {}).get(target), late_shas, tested)
+                    f"{name}/{target}": _missing(activity.get(TargetKey(repository, name, target)), late_shas, tested)
                     for target in lab.targets
                 },
                 [

@@ -41,6 +41,8 @@ ROUTES = {
     "GET /r/{owner}/{repo}/labs/{lab}",
     "GET /r/{owner}/{repo}/labs",
     "GET /api/v1/repos/{owner}/{repo}/labs",
+    "GET /labs",
+    "GET /api/v1/labs",
     "GET /r/{owner}/{repo}/grid.png",
     "GET /favicon.ico",
     "GET /api",

@@ -32,6 +32,7 @@ EXAMPLES = {
     "/": [""],
     "/api": [""],
     "/help": ["", f"?repo={REPOSITORY}"],
+    "/labs": [""],
     "/operate": [""],
     "/operate/deliveries/{guid}": [""],
     "/operate/log": [""],

@@ -56,7 +56,7 @@ def context_of(context: FailureContext | None) -> str:
 
 def title(findings: Findings) -> str:
     """Say in one line of plain text what changed, and how many tests passed and were skipped."""
-    parts = [texts.TITLE_INCOMPLETE.format(what=_incomplete(findings))] if not findings.state.complete else []
+    parts = [texts.TITLE_INCOMPLETE.format(what=missing_results(findings))] if not findings.state.complete else []
     for health in islice(_unreliable(findings).values(), 1):
         parts.append(texts.TITLE_UNRELIABLE.format(since=texts.since_commit(health)))
     if findings.reported:
@@ -119,7 +119,7 @@ def _totals(findings: Findings) -> str:
     return f"{passed:,} passed, {skipped:,} skipped" if skipped else f"{passed:,} passed"
 
 
-def _incomplete(findings: Findings) -> str:
+def missing_results(findings: Findings) -> str:
     """Name the first thing that is missing, and how many more problems there are; all missing suites are one."""
     missing = [plain(suite) for suite in findings.state.missing_suites]
     problems = [texts.missing_suites_title(missing)] if missing else []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
@@ -21,7 +22,7 @@ from bot.core.errors import TryAgain
 from bot.core.events import Person
 from bot.engine.records import Records
 from bot.github.pull_heads import repository_id_of
-from bot.github.sign_in import MOST_REPOSITORIES, SignInClient, TokenEnded
+from bot.github.sign_in import MOST_REPOSITORIES, RepositoryAccess, SignInClient, TokenEnded
 from bot.web.problems import Problem
 from bot.web.sign_in.cookies import SESSION_COOKIE, OwnOrigin
 from bot.web.sign_in.forms import Forms, FormTokens, check_token
@@ -38,6 +39,17 @@ PRIVATE = "private, no-store"
 VIEWER = web.RequestKey("viewer", object)
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class ReaderRole(Enum):
+    """For whom a page suggests what to do next."""
+
+    UNKNOWN = auto()
+    """Nobody is signed in, or the page is of no repository."""
+    READER = auto()
+    MAINTAINER = auto()
+    """Has the write role, or a higher one."""
+    OPERATOR = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +98,8 @@ class Viewers:
     ) -> None:
         self.parts = parts
         self._sees_operators = sees_operators
-        self._answers: TTLCache[tuple[str, str], bool] = TTLCache(MOST_ANSWERS, FRESH_SECONDS, clock)
+        self._answers: TTLCache[tuple[str, str], RepositoryAccess | None] = TTLCache(MOST_ANSWERS, FRESH_SECONDS, clock)
+        self._roles: TTLCache[tuple[str, str], ReaderRole] = TTLCache(MOST_ANSWERS, FRESH_SECONDS, clock)
         self._people: TTLCache[str, Person] = TTLCache(MOST_ANSWERS, FRESH_SECONDS, clock)
         self._forms = Forms()
 
@@ -118,18 +131,45 @@ class Viewers:
 
         Asks GitHub once for every hundred without a cached answer. Raises `TryAgain` if GitHub is unavailable.
         """
+        return [name for name, access in (await self._access(request, repositories)).items() if access]
+
+    async def role(self, request: web.Request, repository: str) -> ReaderRole:
+        """Return for whom a page suggests what to do next; `repository` is empty on a page of no repository.
+
+        Asks GitHub as `readable` does. Without GitHub, a page must still open: somebody who is signed in is a READER.
+        """
+        viewer = await self.of(request)
+        if viewer is None:
+            return ReaderRole.UNKNOWN
+        if await self._sees_operators(viewer.person):
+            return ReaderRole.OPERATOR
+        if not repository:
+            return ReaderRole.UNKNOWN
+        key = viewer.session.digest, repository.lower()
+        role = self._roles.get(key)
+        if role is None:
+            try:
+                access = (await self._access(request, [repository]))[repository]
+            except TryAgain:
+                access = None
+            # Also without GitHub: the next page must not wait for it again.
+            role = self._roles[key] = ReaderRole.MAINTAINER if access and access.may_write else ReaderRole.READER
+        return role
+
+    async def _access(self, request: web.Request, repositories: Sequence[str]) -> dict[str, RepositoryAccess | None]:
+        """Return the access of the sender to each repository, None for none. Raises `TryAgain` without GitHub."""
         viewer = await self.of(request)
         if viewer is None or self.parts is None:
-            return ()
+            return dict.fromkeys(repositories)
         digest = viewer.session.digest
+        unknown = [name for name in repositories if (digest, name.lower()) not in self._answers]
         answers = {name: self._answers.get((digest, name.lower())) for name in repositories}
-        unknown = [name for name, answer in answers.items() if answer is None]
         for start in range(0, len(unknown), MOST_REPOSITORIES):
             batch = unknown[start : start + MOST_REPOSITORIES]
-            readable_names = await self._request_readable(self.parts, request, viewer, batch)
-            answers |= {name: name in readable_names for name in batch}
-            self._answers.update({(digest, name.lower()): name in readable_names for name in batch})
-        return [name for name, answer in answers.items() if answer]
+            readable = await self._request_readable(self.parts, request, viewer, batch)
+            answers |= {name: readable.get(name) for name in batch}
+            self._answers.update({(digest, name.lower()): readable.get(name) for name in batch})
+        return answers
 
     async def current(self, request: web.Request) -> Person | None:
         """Return the sender of a request as GitHub knows them now; None if they are not signed in, or no longer.
@@ -181,19 +221,19 @@ class Viewers:
 
     async def _request_readable(
         self, parts: SignInParts, request: web.Request, viewer: Viewer, repositories: Sequence[str]
-    ) -> Collection[str]:
+    ) -> Mapping[str, RepositoryAccess]:
         try:
-            ids_by_name = await parts.client.readable(viewer.session.token, repositories)
+            access_by_name = await parts.client.readable(viewer.session.token, repositories)
         except TokenEnded:
             await parts.sessions.end(viewer.session)
             request[VIEWER] = None
-            return ()
+            return {}
         except TryAgain as error:
             log.warning("github does not say what somebody may read", person=viewer.person.id, reason=str(error))
             raise
         # The name may belong to another repository by now, whose readers must not see the results of the first one.
-        stored_ids = {name: await repository_id_of(parts.records, name) for name in ids_by_name}
-        return [name for name, number in ids_by_name.items() if stored_ids[name] in (None, number)]
+        stored_ids = {name: await repository_id_of(parts.records, name) for name in access_by_name}
+        return {name: access for name, access in access_by_name.items() if stored_ids[name] in (None, access.id)}
 
 
 Response = TypeVar("Response", bound=web.StreamResponse)

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from nightjar_formats.columns.collect import collect
 
 from bot.core.page_paths import commit_path, history_path, lab_path, run_path, view_path
-from tests.handlers.dashboard.nightly_runs import FLAKY, REPOSITORY, SOFTMAX, TITLE, sha
-from tests.handlers.dashboard.site import DashboardSite
+from bot.results.store.store import ResultsStore
+from tests.handlers.dashboard.nightly_runs import (
+    FLAKY,
+    NOW,
+    REPOSITORY,
+    SOFTMAX,
+    TITLE,
+    committed_at,
+    nightly_runs,
+    sha,
+)
+from tests.handlers.dashboard.site import DashboardSite, dashboard_site
+from tests.results import uploads
+from tests.results.uploads import Upload
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 API = f"/api/v1/repos/{REPOSITORY}"
@@ -53,6 +67,88 @@ async def test_each_page_begins_with_its_answer(site: DashboardSite) -> None:
     assert stated == answers
 
 
+async def test_a_run_begins_with_what_failed_since_when_and_whether_all_of_it_arrived(site: DashboardSite) -> None:
+    see_lab = "Lab: see what {lab} sent, and what is missing"
+    runs = {
+        (HEXAGON, 12, "operators-run-1"): (
+            f"3 new failures since {sha(11)[:7]}; 3 still failing; complete.",
+            [
+                f"Maintainer: read the commits since {sha(11)[:7]}, or mute "
+                "tests/python/operators/test_gather.py::test_gather[int8-16x64]",
+                "Contributor: to reproduce it, run pytest "
+                "'tests/python/operators/test_gather.py::test_gather[int8-16x64]'",
+            ],
+        ),
+        (HEXAGON, 13, "operators-run-1"): (f"No new failure since {sha(12)[:7]}; 6 still failing; complete.", []),
+        (ADRENO, 7, "runtime-run-1"): (
+            f"No new failure since {sha(6)[:7]}; runtime: no usable results.",
+            [see_lab.format(lab="example-lab")],
+        ),
+        (ADRENO, 12, "runtime-run-1"): (
+            f"No new failure since {sha(11)[:7]}; incomplete: 1 of 2 shards of runtime.",
+            [see_lab.format(lab="example-lab")],
+        ),
+        (BOARD, 13, "runtime-run-2"): (
+            "This run was refused: te.xml is not what the manifest says: its SHA-256 is another one.",
+            [see_lab.format(lab="hubot-lab")],
+        ),
+        (HEXAGON, 0, "runtime-run-1"): ("No test failed; complete.", []),
+    }
+    stated = {}
+    for target, number, run_id in runs:
+        path = run_path(REPOSITORY, target, sha(number), run_id)
+        _, page = await site.json(f"/api/v1{path.replace('/r/', '/repos/', 1)}")
+        stated[target, number, run_id] = words(page["answer"]), [words(step) for step in page["next_steps"]]
+        _, _, text = await site.get(path)
+        assert all(f'id="{section}"' in text for section in sections(page)), path
+        assert text.index('<p class="answer">') < text.index("<h2")
+    assert stated == runs
+    _, page = await site.json(f"{API}/runs/{HEXAGON}/{sha(12)}/operators-run-1")
+    new, _, base, _, still, *_ = page["answer"]
+    first, second = page["causes"]
+    assert (new["href"], first["new"], still["href"], second["new"]) == ("#cause1", 3, "#cause2", 0)
+    compared = {"target": HEXAGON, "base": sha(11), "head": sha(12)}
+    assert base["href"] == view_path(REPOSITORY, "compare", **compared)
+
+
+async def test_a_lab_begins_with_its_late_and_unusable_targets_and_whom_to_ask(
+    site: DashboardSite, tmp_path: Path
+) -> None:
+    _, page = await site.json(f"{API}/labs/example-lab")
+    assert (words(page["answer"]), page["next_steps"]) == ("2 targets reported within the last 36 hours.", [])
+    _, page = await site.json(f"{API}/labs/hubot-lab")
+    assert words(page["answer"]) == "rpi-5@rack:2 has not reported for 3 days."
+    assert page["answer"][1]["href"] == run_path(REPOSITORY, BOARD, sha(10), "runtime-run-1")
+    assert [words(step) for step in page["next_steps"]] == [
+        "Lab: read why uploads have no result",
+        f"Lab: send the results of rpi-5@rack:2 for {sha(11)[:7]}",
+        "Maintainer: add contacts to the lab in app.yaml, so that people know whom to ask",
+    ]
+    _, _, text = await site.get(lab_path(REPOSITORY, "hubot-lab"))
+    assert all(f'id="{section}"' in text for section in sections(page))
+    assert text.index('<p class="answer">') < text.index('<dl class="facts"')
+
+    def of_one_target(store: ResultsStore) -> None:
+        for sent in nightly_runs():
+            if f"{sent.target[0]}/{sent.target[1]}" == ADRENO and sent.suite == "runtime" and sent.number < 8:
+                store.put(sent.run, collect(sent.cases(), lambda case: (case.nodeid, case.path)))
+
+    async with dashboard_site(tmp_path, filled=of_one_target, moment=committed_at(7) + 11 * 3600) as broken:
+        _, page = await broken.json(f"{API}/labs/example-lab")
+        assert words(page["answer"]) == (
+            f"hexagon-v73 has never reported; adreno has had no usable results since 2026-11-16 ({sha(7)[:7]}); "
+            "ask @example-lab-ci."
+        )
+        _, run = await broken.json(f"{API}/runs/{ADRENO}/{sha(7)}/runtime-run-1")
+        assert words(run["answer"]).startswith("No usable results: ")
+
+
+def sections(page: Any) -> list[str]:
+    """Return the IDs of the sections of the same page that its answer and its next steps lead to."""
+    parts = [*page["answer"], *(part for step in page["next_steps"] for part in step)]
+    return [part["href"][1:] for part in parts if part["href"].startswith("#")]
+
+
 async def test_each_count_is_that_of_the_rows_behind_its_link(site: DashboardSite) -> None:
     _, grid = await site.json(f"{API}/grid")
     rows = (await follow(site, grid, "1 new failure"))["rows"]
@@ -70,6 +166,40 @@ async def test_each_count_is_that_of_the_rows_behind_its_link(site: DashboardSit
     assert page.count('<nav class="next"') == 1
     # Three of the six failures of a run are new.
     assert page.count("<i>▲</i>3 of 6</a>") == 1
+
+
+async def test_a_suite_that_is_older_than_all_commits_of_the_grid_counts_and_is_listed(tmp_path: Path) -> None:
+    passed, failed = {"old::test_one": "passed"}, {"old::test_one": "failed"}
+
+    def fill_old_suite(store: ResultsStore) -> None:
+        for commit in range(1, 20):
+            # It runs only at the first three commits, and fails since the second.
+            runs = [Upload(commit, {"new::test_one": "passed"}, at=NOW - (20 - commit) * 86400.0)]
+            if commit < 4:
+                tests = passed if commit == 1 else failed
+                runs.append(Upload(commit, tests, run_id="2", suite="old", at=NOW - (20 - commit) * 86400.0))
+            for upload in runs:
+                store.put(upload.run, upload.columns)
+
+    config = (
+        f"repositories:\n  {uploads.REPOSITORY}:\n    results:\n      bucket: device-results\n      labs:\n"
+        f"        {uploads.LAB}: {{targets: [{uploads.TARGET}]}}\n"
+    )
+    async with dashboard_site(
+        tmp_path, config=config, public=frozenset({uploads.REPOSITORY}), filled=fill_old_suite
+    ) as site:
+        address = f"/api/v1/repos/{uploads.REPOSITORY}/grid"
+        _, overview = await site.json("/api/v1/repos")
+        assert overview["repositories"][0]["targets"][0]["failing"] == 1
+        (row,) = (await site.json(f"{address}?target={uploads.LAB}/{uploads.TARGET}&status=failing"))[1]["rows"]
+        assert (row["suite"], row["folder"], len(row["cells"])) == ("old", "old::test_one", 14)
+        _, grid = await site.json(address)
+        assert "1 test still fails on 1 of 1 target" in words(grid["answer"])
+        (row,) = (await site.json(f"{address}?status=failing"))[1]["rows"]
+        assert row["suite"] == "old"
+        # Nothing of it is newer than this day, and before the third commit it is as new as the others.
+        assert (await site.json(f"{address}?status=failing&since=2026-11-20"))[1]["rows"] == []
+        assert len((await site.json(f"{address}?status=new-failure&before={NOW - 17 * 86400.0}"))[1]["rows"]) == 1
 
 
 async def test_a_failing_test_is_one_row_with_its_targets(site: DashboardSite) -> None:

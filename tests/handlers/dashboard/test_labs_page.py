@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+from pathlib import Path
 
 import pytest
 
-from tests.handlers.dashboard.site import DashboardSite
+from tests.handlers.dashboard.site import DashboardSite, dashboard_site
+from tests.results.plans import plans_seen
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 API, PAGE = "/api/v1/repos/octocat/compiler/labs", "/r/octocat/compiler/labs"
@@ -41,3 +43,46 @@ async def test_a_repository_without_labs_or_results_says_so(site: DashboardSite)
     assert "1 of 1 lab is late: " in page
     assert "has not reported yet" in page
     assert (await site.get("/r/octocat/secret/labs"))[0] == 404
+
+
+async def test_one_page_has_the_labs_of_all_repositories_that_the_reader_may_see(site: DashboardSite) -> None:
+    status, page = await site.json("/api/v1/labs")
+    assert status == 200
+    labs = [(lab["repository"], lab["lab"], lab["stale"]) for lab in page["labs"]]
+    # Nobody is signed in, so the private repository is missing.
+    assert sorted(labs) == [
+        ("octocat/compiler", "example-lab", False),
+        ("octocat/compiler", "hubot-lab", True),
+        ("octocat/new", "example-lab", True),
+    ]
+    assert labs[-1] == ("octocat/compiler", "example-lab", False)
+    _, own = await site.json(API)
+    assert [lab for lab in page["labs"] if lab["repository"] == "octocat/compiler"] == own["labs"]
+    stated = "".join(part["text"] for part in page["answer"])
+    assert stated == "2 of 3 labs are late: hubot-lab has not reported for 3 days, example-lab has not reported yet."
+    _, _, html = await site.get("/labs")
+    assert "/r/octocat/new/labs/example-lab" in html
+    assert "octocat/secret" not in html
+    assert 'href="/labs"' in (await site.get("/"))[2]
+    _, _, text = await site.get("/api/v1/labs?format=csv")
+    assert [(row["repository"], row["lab"]) for row in csv.DictReader(io.StringIO(text))] == [
+        (repository, lab) for repository, lab, _ in labs
+    ]
+
+
+async def test_labs_of_many_repositories_are_on_several_pages_of_as_many_statements_each(tmp_path: Path) -> None:
+    names = [f"octocat/compiler-{number}" for number in range(9)]
+    labs = "results: {bucket: device-results, labs: {example-lab: {targets: [%s]}}}"
+    targets = ", ".join(f"board-{number}" for number in range(15))
+    config = "repositories:\n" + "".join(f"  {name}:\n    nightly:\n    {labs % targets}\n" for name in names)
+    counts = []
+    async with dashboard_site(tmp_path, config=config, public=frozenset(names), filled=lambda _: None) as site:
+        for number, repositories in ((1, names[:4]), (2, names[4:8]), (3, names[8:]), (4, [])):
+            with plans_seen() as plans:
+                _, page = await site.json(f"/api/v1/labs?page={number}")
+            assert ([lab["repository"] for lab in page["labs"]], page["pages"]) == (repositories, 3)
+            counts.append(plans.statements)
+        assert "4 of 4 labs on this page are late: " in (await site.get("/labs"))[2]
+        _, _, text = await site.get("/api/v1/labs?format=csv")
+        assert text.count("\n") == 10
+    assert counts[0] == counts[1] == counts[2]

@@ -24,6 +24,7 @@ PAGES = {
     "part of names": f"{HERE}?q=restless",
     "lab": f"{HERE}/labs/{LAB}",
     "labs": f"{HERE}/labs",
+    "all labs": "/labs",
     "search": f"/search?q={sha(3)[:7]}",
     "flaky": f"{HERE}/flaky",
     "slow": f"{HERE}/slow",

@@ -7,7 +7,7 @@ from aiohttp.test_utils import make_mocked_request
 
 from bot.core.events import Person
 from bot.engine.service import Engine
-from bot.github.sign_in import SignInClient
+from bot.github.sign_in import RepositoryAccess, SignInClient
 from bot.web.sign_in.cookies import SESSION_COOKIE, OwnOrigin
 from bot.web.sign_in.forms import FormTokens
 from bot.web.sign_in.keys import SignInKeys
@@ -57,7 +57,8 @@ async def test_access_ends_within_a_minute_and_a_revoked_token_ends_the_session(
         repository.private = False
         assert await client.readable(await again(client, github), [REPOSITORY]) == {}
         repository.set_role("hubot", "triage")
-        assert await client.readable(await again(client, github), [REPOSITORY]) == {REPOSITORY: repository.id}
+        access = RepositoryAccess(repository.id, may_write=False)
+        assert await client.readable(await again(client, github), [REPOSITORY]) == {REPOSITORY: access}
 
 
 async def again(client: SignInClient, github: GitHubSandbox) -> str:

@@ -21,6 +21,7 @@ from bot.results.store.grid.rows import (
     GridRange,
     lines_of,
     newest_commits,
+    newest_linked_rows,
     rows_at,
     rows_before,
     rows_of_commit,
@@ -93,11 +94,21 @@ def grid_of(connection: sa.Connection, grid_range: GridRange) -> Grid:
         if line.target.full_name in listed_targets
         and (grid_range.ordinals is None or line.series in grid_range.ordinals)
     }
+    if grid_range.newest_only:
+        return Grid(lines, commits, _newest_points(connection, by_series, grid_range), older)
     # These may include commits that are as old as the last one shown: others are compared with them.
     rows, previous = rows_at(connection, by_series, commits), rows_before(connection, by_series, commits[-1])
     points = _points(connection, by_series, rows, previous, grid_range)
     listed = {sha for _, sha in commits}
     return Grid(lines, commits, {place: point for place, point in points.items() if place[1] in listed}, older)
+
+
+def newest_of_lines(
+    connection: sa.Connection, lines: Sequence[GridLine], grid_range: GridRange
+) -> dict[int, GridPoint]:
+    """Return the newest point of lines with complete and usable results, however old, by series."""
+    by_series = {line.series: line for line in lines}
+    return {series: point for (series, _), point in _newest_points(connection, by_series, grid_range).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +201,14 @@ def test_details(connection: sa.Connection, tests: Mapping[int, TestAt]) -> dict
     }
 
 
+def _newest_points(
+    connection: sa.Connection, by_series: Mapping[int, GridLine], grid_range: GridRange
+) -> dict[SeriesCommit, GridPoint]:
+    """Return the newest point with complete and usable results of each series."""
+    rows, previous = newest_linked_rows(connection, by_series, grid_range)
+    return _points(connection, by_series, rows, previous, grid_range)
+
+
 def _points(
     connection: sa.Connection,
     by_series: Mapping[int, GridLine],
@@ -203,9 +222,6 @@ def _points(
     """
     counted = {row["id"]: counts for row in rows if (counts := _stored_counts(row, by_series, grid_range))}
     compared = with_earlier(rows, previous)
-    if grid_range.newest_only:
-        # Later points replace earlier ones of the same series.
-        compared = list({row["series_id"]: (row, earlier) for row, earlier in compared if row["linked"]}.values())
     read = [(row, earlier) for row, earlier in compared if not grid_range.counts or _needs_columns(row, counted)]
     columns_of = {_place(row, by_series) for pair in read for row in pair if row is not None}
     reported = _by_suite(

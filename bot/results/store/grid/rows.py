@@ -32,8 +32,9 @@ class GridRange:
     differently, still have columns.
 
     To find tests and show them takes two grids: one with `newest_only`, which has the newest point of each line with
-    complete and usable results, as all counts do, and one with the `ordinals` of tests by series, which has the points
-    of those series and explains the failures of those tests alone. Without `explain`, no failure is explained.
+    complete and usable results, as all counts do, even if it is older than all commits of the grid, and one with the
+    `ordinals` of tests by series, which has the points of those series and explains the failures of those tests alone.
+    Without `explain`, no failure is explained.
 
     With `most_targets`, only so many targets have points, from the place `first_target` in the order of
     `targets_in_order`; the commits are those of all targets.
@@ -153,6 +154,34 @@ def rows_before(connection: sa.Connection, series: Collection[int], oldest: Posi
     )
     statement = sa.select(points).select_from(table.join(points, points.c.id == newest)).where(table.c.id.in_(series))
     return {row["series_id"]: row for row in connection.execute(statement).mappings()}
+
+
+def newest_linked_rows(
+    connection: sa.Connection, series: Collection[int], grid_range: GridRange
+) -> tuple[list[sa.RowMapping], dict[int, sa.RowMapping]]:
+    """Return the newest linked point of each series in the time of a grid, and the linked one before it, if any."""
+    table, points = schema.series, schema.points
+    linked = points.alias()
+    until = [linked.c.committed_at < grid_range.until] if grid_range.until is not None else []
+    newest_first = (
+        sa.select(linked.c.id)
+        .where(linked.c.series_id == table.c.id, linked.c.linked, *until)
+        .order_by(linked.c.committed_at.desc(), linked.c.sha.desc())
+        .limit(1)
+        .correlate(table)
+    )
+    newest, before = (
+        {
+            row["series_id"]: row
+            for row in connection.execute(
+                sa.select(points)
+                .select_from(table.join(points, points.c.id == newest_first.offset(place).scalar_subquery()))
+                .where(table.c.id.in_(series))
+            ).mappings()
+        }
+        for place in range(2)
+    )
+    return [row for row in newest.values() if row["committed_at"] >= grid_range.since], before
 
 
 def newest_rows(

@@ -89,33 +89,30 @@ class NightlyReports:
 
 def lab_activity(connection: sa.Connection, repository: str, lab: str, since: float) -> LabActivity:
     """Return what a lab has sent since a moment, in seconds since 1970."""
-    target_ids = {target: number for (_, target), number in _target_ids(connection, repository, lab).items()}
-    commits, activity = _activity_of(connection, repository, target_ids.values(), since)
+    target_ids = {key.target: number for key, number in _target_ids(connection, [repository], lab).items()}
+    tested, activity = _activity_of(connection, [repository], target_ids.values(), since)
     targets = {target: activity[number] for target, number in target_ids.items()}
-    return LabActivity(targets, commits, _unusable(connection, target_ids.values(), since))
+    return LabActivity(targets, tested[repository], _unusable(connection, target_ids.values(), since))
 
 
 def activity_of_labs(
-    connection: sa.Connection, repository: str, since: float
-) -> tuple[Mapping[str, float], dict[str, dict[str, TargetActivity]]]:
-    """Return what all labs have sent since a moment, by lab and target, in as many statements as for one lab.
+    connection: sa.Connection, repositories: Collection[str], since: float
+) -> tuple[Mapping[str, Mapping[str, float]], dict[TargetKey, TargetActivity]]:
+    """Return what all labs of some repositories have sent since a moment, by target, in as many statements as for one.
 
-    Before it, it returns the tested commits, as `LabActivity.tested`.
+    Before it, it returns the tested commits of each repository, as `LabActivity.tested`.
     """
-    target_ids = _target_ids(connection, repository)
-    tested, activity = _activity_of(connection, repository, target_ids.values(), since)
-    labs: dict[str, dict[str, TargetActivity]] = {}
-    for (lab, target), number in target_ids.items():
-        labs.setdefault(lab, {})[target] = activity[number]
-    return tested, labs
+    target_ids = _target_ids(connection, repositories)
+    tested, activity = _activity_of(connection, repositories, target_ids.values(), since)
+    return tested, {key: activity[number] for key, number in target_ids.items()}
 
 
 def _activity_of(
-    connection: sa.Connection, repository: str, target_ids: Collection[int], since: float
-) -> tuple[dict[str, float], dict[int, TargetActivity]]:
-    """Return the tested commits of the nightly branch, and the activity of some targets, by the target's ID."""
-    first_commits = _first_commits(connection, repository, target_ids)
-    tested, commits = _commits(connection, repository, since)
+    connection: sa.Connection, repositories: Collection[str], target_ids: Collection[int], since: float
+) -> tuple[dict[str, dict[str, float]], dict[int, TargetActivity]]:
+    """Return the tested commits of each repository, and the activity of some of their targets, by the target's ID."""
+    first_commits = _first_commits(connection, repositories, target_ids)
+    tested, commits = _commits(connection, repositories, since)
     first_runs = _first_runs(connection, target_ids, since)
     newest = _newest(connection, target_ids)
     activity = {
@@ -153,11 +150,11 @@ def nightly_reports(connection: sa.Connection, repository: str, since: float) ->
     table = schema.targets
     rows = connection.execute(sa.select(table).filter_by(repository=repository))
     targets = {row.id: TargetKey(repository, row.lab, row.target) for row in rows}
-    committed, commits = _commits(connection, repository, since)
+    committed, commits = _commits(connection, [repository], since)
     target_ids = list(targets)
-    first_commits = _first_commits(connection, repository, target_ids)
+    first_commits = _first_commits(connection, [repository], target_ids)
     return NightlyReports(
-        committed,
+        committed[repository],
         _arrived(connection, target_ids, since),
         {targets[target_id]: moment for target_id, moment in first_commits.items()},
         {targets[target_id]: reports for target_id, reports in commits.items()},
@@ -202,21 +199,27 @@ def unusable_targets(
     return unusable
 
 
-def _target_ids(connection: sa.Connection, repository: str, lab: str | None = None) -> dict[tuple[str, str], int]:
-    """Return the IDs of the targets of a lab, or of all labs, by the names of lab and target."""
+def _target_ids(
+    connection: sa.Connection, repositories: Collection[str], lab: str | None = None
+) -> dict[TargetKey, int]:
+    """Return the IDs of the targets of a lab, or of all labs, of some repositories."""
     table = schema.targets
-    statement = sa.select(table.c.lab, table.c.target, table.c.id).filter_by(repository=repository)
+    statement = sa.select(table.c.repository, table.c.lab, table.c.target, table.c.id).where(
+        table.c.repository.in_(repositories)
+    )
     rows = connection.execute(statement if lab is None else statement.filter_by(lab=lab))
-    return {(row.lab, row.target): row.id for row in rows}
+    return {TargetKey(row.repository, row.lab, row.target): row.id for row in rows}
 
 
-def _first_commits(connection: sa.Connection, repository: str, target_ids: Collection[int]) -> dict[int, float]:
+def _first_commits(
+    connection: sa.Connection, repositories: Collection[str], target_ids: Collection[int]
+) -> dict[int, float]:
     """Return the time of each target's first commit with results on the nightly branch, by the target's ID."""
     series = schema.series
     statement = (
         sa.select(series.c.target_id, first_on_nightly().label("first"))
         .select_from(schema.suites.join(series))
-        .where(schema.suites.c.repository == repository, series.c.target_id.in_(target_ids))
+        .where(schema.suites.c.repository.in_(repositories), series.c.target_id.in_(target_ids))
     )
     first_commits: dict[int, float] = {}
     for row in connection.execute(statement):
@@ -227,25 +230,33 @@ def _first_commits(connection: sa.Connection, repository: str, target_ids: Colle
 
 
 def _commits(
-    connection: sa.Connection, repository: str, since: float
-) -> tuple[dict[str, float], dict[int, dict[str, CommitReport]]]:
-    """Return the times of the nightly branch's commits that any lab has tested, by SHA, and the results of each target.
+    connection: sa.Connection, repositories: Collection[str], since: float
+) -> tuple[dict[str, dict[str, float]], dict[int, dict[str, CommitReport]]]:
+    """Return the times of the nightly branches' commits that any lab has tested, and the results of each target.
 
-    The results are by the target's ID, then by SHA.
+    The times are by repository, then by SHA; the results are by the target's ID, then by SHA.
     """
-    series, points = schema.series, schema.points
+    series, points, suites = schema.series, schema.points, schema.suites
     infra = sa.func.sum(sa.case((points.c.infra != "", 1), else_=0))
     incomplete = sa.func.sum(sa.case((sa.and_(points.c.infra == "", sa.not_(points.c.complete)), 1), else_=0))
     statement = (
-        sa.select(series.c.target_id, points.c.sha, points.c.committed_at, sa.func.count(), infra, incomplete)
-        .select_from(schema.suites.join(series).join(points, points.c.series_id == series.c.id))
-        .where(schema.suites.c.repository == repository, points.c.committed_at >= since, points.c.mainline)
-        .group_by(series.c.target_id, points.c.sha, points.c.committed_at)
+        sa.select(
+            suites.c.repository,
+            series.c.target_id,
+            points.c.sha,
+            points.c.committed_at,
+            sa.func.count(),
+            infra,
+            incomplete,
+        )
+        .select_from(suites.join(series).join(points, points.c.series_id == series.c.id))
+        .where(suites.c.repository.in_(repositories), points.c.committed_at >= since, points.c.mainline)
+        .group_by(suites.c.repository, series.c.target_id, points.c.sha, points.c.committed_at)
     )
-    tested: dict[str, float] = {}
+    tested: dict[str, dict[str, float]] = {repository: {} for repository in repositories}
     reports: dict[int, dict[str, CommitReport]] = {}
-    for target_id, sha, committed_at, *counts in connection.execute(statement):
-        tested[sha] = committed_at
+    for repository, target_id, sha, committed_at, *counts in connection.execute(statement):
+        tested[repository][sha] = committed_at
         reports.setdefault(target_id, {})[sha] = CommitReport(committed_at, *map(int, counts))
     return tested, reports
 
