@@ -37,11 +37,11 @@ COMPARE_PAGE, CHECKS_PAGE = "{page}/compare/{good}...{since}", "{page}/commit/{s
 
 Contexts = Mapping[tuple[str, str], FailureContext]
 """The contexts of failures, by suite and test."""
-_NONE: Contexts = MappingProxyType({})
+NO_CONTEXTS: Contexts = MappingProxyType({})
 
 
 def regression_news(
-    target: EvaluatedTarget, changes: RegressionChanges, failing: Sequence[Failure], contexts: Contexts = _NONE
+    target: EvaluatedTarget, changes: RegressionChanges, failing: Sequence[Failure], contexts: Contexts = NO_CONTEXTS
 ) -> News:
     """Return the message of a nightly run; `failing` has all failures that are reported after it.
 

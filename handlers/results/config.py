@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic_core import PydanticCustomError
@@ -50,16 +50,21 @@ RENAMES: RepositoryKey[Renames] = RepositoryKey(
 )
 
 
-def _check_targets(quarantine: tuple[QuarantinedTest, ...], others: ValidatedKeys) -> None:
+def _check_quarantine(quarantine: tuple[QuarantinedTest, ...], others: ValidatedKeys) -> None:
     """Raise an error of type LACKING for a test on a target that no lab has; if labs are invalid, that is enough."""
+    if quarantine and others.has(LAB_RESULTS) and others.of(LAB_RESULTS) is None:
+        raise PydanticCustomError(LACKING, NEEDS_RESULTS)
+    check_targets((target for test in quarantine for target in test.targets), others)
+
+
+def check_targets(targets: Iterable[str], others: ValidatedKeys) -> None:
+    """Raise an error of type LACKING for a target (LAB/TARGET) that no lab has, unless the labs are invalid."""
     if not others.has(LAB_RESULTS):
         return
     results = others.of(LAB_RESULTS)
-    if quarantine and results is None:
-        raise PydanticCustomError(LACKING, NEEDS_RESULTS)
     labs = results.labs if results else {}
     known = {f"{name}/{target}" for name, lab in labs.items() for target in lab.targets}
-    for target in (target for test in quarantine for target in test.targets):
+    for target in targets:
         if target not in known:
             raise PydanticCustomError(LACKING, UNKNOWN_TARGET, {"target": target})
 
@@ -76,7 +81,7 @@ QUARANTINE: RepositoryKey[tuple[QuarantinedTest, ...]] = RepositoryKey(
     example=[EXAMPLE],
     position=220,
     joined=True,
-    check=_check_targets,
+    check=_check_quarantine,
 )
 KEYS = (LAB_RESULTS, RENAMES, QUARANTINE)
 
