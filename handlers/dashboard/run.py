@@ -14,6 +14,7 @@ from nightjar_formats.model import RunKey, TargetKey
 from pydantic import BaseModel, Field
 
 from bot.results.compare.failure_class import FailureClass
+from bot.results.compare.owners import OwnersOf, owners_of
 from bot.results.compare.quarantine import quarantine_at
 from bot.results.report import sentences
 from bot.results.report.baseline import compared_suites
@@ -34,7 +35,7 @@ from handlers.dashboard.causes import FailureCause, FailureCount, causes_of
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.settings import results_of
 from handlers.dashboard.wiring import DashboardParts
-from handlers.results.config import QUARANTINE, RENAMES, labs_of
+from handlers.results.config import OWNERS, QUARANTINE, RENAMES, labs_of
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -169,7 +170,9 @@ def run_page(parts: DashboardParts) -> Page:
         findings = replace(findings, unreliable=await results.read(unreliable_suites, key.about, key.sha))
         queries = await request.pages.run(_context_queries, findings)
         contexts, times, known = await results.read(_read_contexts, key, queries, settings.of(RENAMES).aliases)
-        page = await request.pages.run(_page_of, run, runs, replace(findings, contexts=contexts), times)
+        page = await request.pages.run(
+            _page_of, run, runs, replace(findings, contexts=contexts), times, owners_of(settings.of(OWNERS))
+        )
         page.known_commits = known
         page.files = seen_artifacts(run, entries, lab_results, parts.moment()) if entries else None
         return page
@@ -221,11 +224,13 @@ def _read_contexts(
     return contexts, commit_times(connection, key.about, shas), known
 
 
-def _page_of(run: Run, runs_of_commit: Sequence[Run], findings: Findings, times: Mapping[str, float]) -> RunDetails:
+def _page_of(
+    run: Run, runs_of_commit: Sequence[Run], findings: Findings, times: Mapping[str, float], owners: OwnersOf
+) -> RunDetails:
     """Return the page; it blocks, because it reads the outputs of failures from the store."""
     key, state = run.key, findings.state
     admission = run.admission
-    grouped = causes_of(findings, lambda failure: _command(findings, failure), times)
+    grouped = causes_of(findings, lambda failure: _command(findings, failure), times, owners)
     return RunDetails(
         lab=key.lab,
         target=key.target,

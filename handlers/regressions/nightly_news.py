@@ -26,7 +26,6 @@ from bot.news.effects import IssueState, PostMessage, message_effects
 from bot.news.render import as_markdown
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
-from bot.plan.page_links import HistoryLink, history_link, no_history
 from bot.results.compare.ancestors import Candidate
 from bot.results.report.baseline import searched_ancestors
 from bot.results.service import RESULTS
@@ -35,6 +34,7 @@ from handlers.regressions import texts
 from handlers.regressions.audiences import Audience, audiences_of
 from handlers.regressions.config import REGRESSIONS as REGRESSIONS_KEY
 from handlers.regressions.decide import RECOVERED, REMOVED, RegressionChanges, unpack_failures
+from handlers.regressions.details import details_of
 from handlers.regressions.group_text import group_body, group_news, group_title, joined_news
 from handlers.regressions.groups import (
     FAILING,
@@ -56,6 +56,7 @@ from handlers.regressions.records import (
     WaitingNews,
 )
 from handlers.regressions.target_messages import TargetMessage
+from handlers.regressions.target_text import NO_DETAILS, DetailsOfTests
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -119,7 +120,7 @@ async def post_nightly_news(context: Context) -> Plan:
         joined,
         begun,
         ends,
-        history_link(context),
+        details_of(context),
     )
 
 
@@ -132,15 +133,15 @@ def decide_nightly_news(
     joined: Mapping[str, Sequence[GroupMember]],
     begun: Sequence[RegressionGroup],
     ends: Ends,
-    history: HistoryLink = no_history,
+    details: DetailsOfTests = NO_DETAILS,
 ) -> Plan:
     """Return the messages: of new groups, of groups with new members, and of targets that are in no group.
 
     `waiting` has the news, by the keys of their records, and `begun` the new groups. `joined` has the new members of
-    existing `groups`, by the name of the group. `ends` says which failures of all members ended. `history` links the
-    page of each test; `moment` is in seconds since 1970. Each of `audiences` gets its part.
+    existing `groups`, by the name of the group. `ends` says which failures of all members ended. `details` are
+    those of each test; `moment` is in seconds since 1970. Each of `audiences` gets its part.
     """
-    posts = _GroupPosts(repository_id, audiences, moment, ends, history)
+    posts = _GroupPosts(repository_id, audiences, moment, ends, details)
     grouped = {member for group in begun for member in group.members}
     grouped |= {member for members in joined.values() for member in members}
     effects = [effect for group in begun for effect in posts.begun(group)]
@@ -152,7 +153,7 @@ def decide_nightly_news(
             effects += posts.updated(group)
     # After the groups, and oldest first: these messages may say that the same tests recovered.
     for news in sorted(waiting.values(), key=lambda news: news.opened_at):
-        effects += own_messages(repository_id, audiences, news, grouped, history)
+        effects += own_messages(repository_id, audiences, news, grouped, details)
     # The same plan removes the records: a crash in between neither loses nor repeats a message
     # (docs/decisions/one-message-for-several-targets.md).
     removals = [StoreRecord.of(WAITING_NEWS.of(repository_id, key), None) for key in waiting]
@@ -164,7 +165,7 @@ def own_messages(
     audiences: Sequence[Audience],
     waiting: WaitingNews,
     grouped: Collection[GroupMember],
-    history: HistoryLink = no_history,
+    details: DetailsOfTests = NO_DETAILS,
 ) -> Sequence[Effect]:
     """Return the message of a target about all changes that no group's message contains."""
     if waiting.news is None or waiting.issue is None:
@@ -178,7 +179,7 @@ def own_messages(
     in_groups = {(member.suite, test) for member in waiting.began if member in grouped for test in member.tests}
     own_failures = [failure for failure in failing if (failure.suite, failure.test) not in in_groups]
     message = TargetMessage(
-        repository_id, waiting.key, waiting.about, changes, own_failures, own_failures, waiting.issue, history
+        repository_id, waiting.key, waiting.about, changes, own_failures, own_failures, waiting.issue, details
     )
     effects: list[Effect] = []
     for audience in audiences:
@@ -197,7 +198,7 @@ class _GroupPosts:
     audiences: Sequence[Audience]
     moment: float
     ends: Ends
-    history: HistoryLink
+    details: DetailsOfTests
 
     def begun(self, group: RegressionGroup) -> list[Effect]:
         """Return the first message of a group, which opens its issue unless all tests recovered meanwhile."""
@@ -267,7 +268,7 @@ class _GroupPosts:
 
     def _bodies(self, group: RegressionGroup) -> tuple[str, str]:
         """Return the body of the open issue, and the body of the closed issue; one of them is empty."""
-        body = group_body(group, self.history)
+        body = group_body(group, self.details)
         return (body, "") if group.members else ("", body)
 
     def _group_record(self, group: RegressionGroup) -> Effect:

@@ -9,11 +9,10 @@ from bot.effects.issues import NEWS_STATE, EnsureIssue, NewsState
 from bot.effects.remember import StoreRecord
 from bot.news.effects import IssueState, message_effects
 from bot.plan.effect import Effect
-from bot.plan.page_links import HistoryLink
 from bot.results.store.failures.failures import Failure
 from handlers.regressions.audiences import Audience
 from handlers.regressions.decide import EvaluatedTarget, RegressionChanges
-from handlers.regressions.target_text import NO_CONTEXTS, Contexts, issue_body, regression_news
+from handlers.regressions.target_text import NO_CONTEXTS, Contexts, DetailsOfTests, issue_body, regression_news
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +20,7 @@ class TargetMessage:
     """What a message about a target is made of; `key` identifies it.
 
     `failing` has all failures that are reported after it, `listed` those that the issue of the target lists. The body
-    of `issue` is written for each audience. `history` links the page of each test.
+    of `issue` is written for each audience. `details` are those of each test.
     """
 
     repository_id: int
@@ -31,7 +30,7 @@ class TargetMessage:
     failing: Sequence[Failure]
     listed: Sequence[Failure]
     issue: IssueState
-    history: HistoryLink
+    details: DetailsOfTests
     contexts: Contexts = field(default_factory=lambda: NO_CONTEXTS)
 
     def effects(self, audience: Audience) -> tuple[Effect, ...]:
@@ -45,7 +44,7 @@ class TargetMessage:
         target = audience.target(self.target, (*failing, *changes.began))
         issue = replace(
             self.issue,
-            body=audience_body(audience, self.target, self.listed, self.history),
+            body=audience_body(audience, self.target, self.listed, self.details),
             begins=bool(changes.began or changes.unreliable),
         )
         return message_effects(
@@ -53,10 +52,12 @@ class TargetMessage:
         )
 
 
-def audience_body(audience: Audience, target: EvaluatedTarget, failing: Sequence[Failure], history: HistoryLink) -> str:
+def audience_body(
+    audience: Audience, target: EvaluatedTarget, failing: Sequence[Failure], details: DetailsOfTests
+) -> str:
     """Return the Markdown of the target's issue about what an audience hears of; empty if none of that fails."""
     part = audience.failures(target.about.full_name, failing)
-    return issue_body(audience.target(target, part), part, history)
+    return issue_body(audience.target(target, part), part, details)
 
 
 def updated_issues(
@@ -64,11 +65,11 @@ def updated_issues(
     issue: EnsureIssue,
     target: EvaluatedTarget,
     failing: Sequence[Failure],
-    history: HistoryLink,
+    details: DetailsOfTests,
 ) -> list[Effect]:
     """Return the effects that bring the issue of a target up to date, in the audience that has one."""
     return [
-        replace(issue, body=audience_body(audience, target, failing, history))
+        replace(issue, body=audience_body(audience, target, failing, details))
         for audience in audiences
         if audience.has_issue
     ]

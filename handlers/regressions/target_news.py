@@ -21,7 +21,6 @@ from bot.effects.remember import StoreRecord
 from bot.engine.records import Key
 from bot.news.effects import IssueState
 from bot.plan.handler import NOTHING, Context, Plan, Router
-from bot.plan.page_links import HistoryLink, history_link, no_history
 from bot.results.compare.diff import CONFIRMED_RUNS
 from bot.results.compare.quarantine import quarantine_at
 from bot.results.deliveries import CHECK_EVENT, check_event_in
@@ -56,11 +55,12 @@ from handlers.regressions.decide import (
     without_quarantined,
     without_unreliable,
 )
+from handlers.regressions.details import details_of
 from handlers.regressions.effects import StoreReports
 from handlers.regressions.groups import NO_HOLD, NewsHold, active_targets
 from handlers.regressions.records import REGRESSION_GROUP, REGRESSIONS, WAITING_NEWS
 from handlers.regressions.target_messages import TargetMessage, updated_issues
-from handlers.regressions.target_text import issue_body, issue_title, regression_news
+from handlers.regressions.target_text import NO_DETAILS, DetailsOfTests, issue_body, issue_title, regression_news
 from handlers.results.config import LAB_RESULTS, QUARANTINE, RENAMES
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ async def report_regressions(context: Context) -> Plan:
         key,
         contexts,
         hold,
-        history_link(context),
+        details_of(context),
         issue_is_outdated=issue_is_outdated,
     )
 
@@ -247,7 +247,7 @@ def decide_regressions(
     key: Key[EvaluatedRun],
     contexts: Mapping[tuple[str, str], FailureContext] = MappingProxyType({}),
     hold: NewsHold = NO_HOLD,
-    history: HistoryLink = no_history,
+    details: DetailsOfTests = NO_DETAILS,
     *,
     issue_is_outdated: bool = False,
 ) -> Plan:
@@ -255,7 +255,7 @@ def decide_regressions(
 
     `evaluated` is the state that is stored now. The plan stores the new one first: if a channel is unavailable for
     hours, the next nightly run already builds on it. `hold` says whether the messages wait for other targets;
-    `history` links the page of each test. `issue_is_outdated`: the issue lacks the newest message, because GitHub was
+    `details` are those of each test. `issue_is_outdated`: the issue lacks the newest message, because GitHub was
     unavailable for too long, so it is updated even without news. Each of `audiences` gets its part of the messages.
     """
     target_key = target.about
@@ -263,7 +263,7 @@ def decide_regressions(
     own_failures = hold.own_failures(failing)
     if not changes:
         outdated = EnsureIssue(issue, title, news_key=evaluated.news, as_of=target.committed_at)
-        issues = updated_issues(audiences, outdated, target, own_failures, history) if issue_is_outdated else []
+        issues = updated_issues(audiences, outdated, target, own_failures, details) if issue_is_outdated else []
         return Plan((*_state_records(key, evaluated, target), *issues), why=_why_no_news(target))
     news = regression_news(target, changes, failing, contexts)
     failures = pack_failures({"": changes.began, RECOVERED: changes.recovered, REMOVED: changes.removed})
@@ -271,7 +271,7 @@ def decide_regressions(
     health = f"{changes.unreliable}{changes.reliable}" if changes.unreliable or changes.reliable else ""
     news_key = f"{issue}:{target.sha}:{hashlib.sha256(f'{failures}{health}'.encode()).hexdigest()[:16]}"
     begins = bool(changes.began or changes.unreliable)
-    body = issue_body(target, own_failures, history)
+    body = issue_body(target, own_failures, details)
     issue_state = IssueState(issue, title, body, begins=begins, as_of=target.committed_at)
     if any(failure.suite in target.unreliable for failure in changes.began):
         evaluated = replace(evaluated, steady_at=target.committed_at)
@@ -284,7 +284,7 @@ def decide_regressions(
     records = (*state_records, *hold.issue_updates(target, news_key))
     reports = StoreReports(target_key.lab, target_key.target, target.sha, failures, records)
     message = TargetMessage(
-        hold.repository_id, news_key, target, changes, failing, own_failures, issue_state, history, contexts
+        hold.repository_id, news_key, target, changes, failing, own_failures, issue_state, details, contexts
     )
     messages = [effect for audience in audiences for effect in message.effects(audience)]
     return Plan((reports, *messages), why=news.title)

@@ -1,4 +1,4 @@
-"""The keys `results`, `renames` and `quarantine`: where labs upload, and what the bot knows of their tests."""
+"""The keys `results`, `renames`, `quarantine`, `owners`: where labs upload, and what the bot knows of their tests."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from bot.config.model import RepositoryConfig
 from bot.config.repository_keys import ConfigKey, RepositoryKey, ValidatedKeys
 from bot.config.texts import NEEDS_RESULTS, UNKNOWN_TARGET
 from bot.config.types import LACKING
+from bot.results.settings.owners import EXAMPLE as OWNERS_EXAMPLE
+from bot.results.settings.owners import OwnedTestList, OwnedTests
 from bot.results.settings.quarantine import EXAMPLE, QuarantinedTest, QuarantinedTests
 from bot.results.settings.renames import Renames, TestRenames
 from bot.results.settings.results import Lab, Results
@@ -83,7 +85,20 @@ QUARANTINE: RepositoryKey[tuple[QuarantinedTest, ...]] = RepositoryKey(
     joined=True,
     check=_check_quarantine,
 )
-KEYS = (LAB_RESULTS, RENAMES, QUARANTINE)
+
+OWNERS: RepositoryKey[tuple[OwnedTests, ...]] = RepositoryKey(
+    "owners",
+    OwnedTestList,
+    default=(),
+    description=(
+        "Who looks after which tests of hardware labs. Pages and issues show the owners of a failing test. If several "
+        "items match a test, the last one counts. The items of `.github/nightjar.yaml` follow those of app.yaml."
+    ),
+    example=[OWNERS_EXAMPLE],
+    position=225,
+    joined=True,
+)
+KEYS = (LAB_RESULTS, RENAMES, QUARANTINE, OWNERS)
 
 
 def labs_of(config: RepositoryConfig) -> Mapping[str, Lab]:
