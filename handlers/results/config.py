@@ -11,8 +11,7 @@ from bot.config.model import RepositoryConfig
 from bot.config.repository_keys import ConfigKey, RepositoryKey, ValidatedKeys
 from bot.config.texts import NEEDS_RESULTS, UNKNOWN_TARGET
 from bot.config.types import LACKING
-from bot.results.settings.owners import EXAMPLE as OWNERS_EXAMPLE
-from bot.results.settings.owners import OwnedTestList, OwnedTests
+from bot.results.settings.owners import EXAMPLE_OWNERS, EXAMPLE_TEST, OwnedTestList, OwnedTests
 from bot.results.settings.quarantine import EXAMPLE, QuarantinedTest, QuarantinedTests
 from bot.results.settings.renames import Renames, TestRenames
 from bot.results.settings.results import Lab, Results
@@ -94,7 +93,7 @@ OWNERS: RepositoryKey[tuple[OwnedTests, ...]] = RepositoryKey(
         "Who looks after which tests of hardware labs. Pages and issues show the owners of a failing test. If several "
         "items match a test, the last one counts. The items of `.github/nightjar.yaml` follow those of app.yaml."
     ),
-    example=[OWNERS_EXAMPLE],
+    example=[{"test": EXAMPLE_TEST, "owners": EXAMPLE_OWNERS}],
     position=225,
     joined=True,
 )

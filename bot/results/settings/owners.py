@@ -12,13 +12,13 @@ from bot.results.settings.renames import TestPattern
 
 MAX_OWNED, MAX_OWNERS = 1_000, 10
 """Entries that the list, and the owners of one entry, may have."""
-EXAMPLE = {"test": "tests/python/relay/*", "owners": ["octocat", "octo-org/compiler-team"]}
+EXAMPLE_TEST, EXAMPLE_OWNERS = "tests/python/relay/*", ["octocat", "octo-org/compiler-team"]
 
 OwnerName = Annotated[
     str,
     # Without characters that need an escape, which is long: an issue has room for little text.
     StringConstraints(pattern=r"^@?\w(?:[\w ./()+-]{0,98}[\w)])?$"),
-    Says("a login, a team or another name of up to 100 letters, digits, spaces and . / ( ) + -, with an @ before it or not"),
+    Says("a login, a team or another name: up to 100 letters, digits, spaces and . / ( ) + -, after an @ or not"),
 ]
 
 
@@ -27,12 +27,12 @@ class OwnedTests(Keys):
 
     test: TestPattern = Field(
         description="The ID of the test, or the beginning of IDs followed by a star; a star alone is every test.",
-        examples=[EXAMPLE["test"]],
+        examples=[EXAMPLE_TEST],
     )
     owners: tuple[OwnerName, ...] = Field(
         max_length=MAX_OWNERS,
         description="Logins, teams or any text. Pages and issues show them and mention nobody. Empty: nobody.",
-        examples=[EXAMPLE["owners"]],
+        examples=[EXAMPLE_OWNERS],
     )
 
 
