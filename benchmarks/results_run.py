@@ -18,7 +18,6 @@ from nightjar_formats.model import Case, Claims, RunKey, Status, TargetKey
 
 from benchmarks.device_corpus import RULES, every_test
 from benchmarks.report import Options, Row, command
-from bot.config.places import Place
 from bot.core.memory import freeze_startup_objects
 from bot.core.untrusted.limits import AllLimits
 from bot.results.compare.diff import CONFIRMED_RUNS
@@ -30,6 +29,7 @@ from bot.results.store.commit import commit_state
 from bot.results.store.failures.failures import late_run, newest_runs
 from bot.results.store.store import ResultsStore
 from bot.results.store.write.pending_checks import announced, scheduled_checks
+from handlers.regressions.audiences import Audience
 from handlers.regressions.decide import EvaluatedRun, EvaluatedTarget
 from handlers.regressions.records import REGRESSIONS
 from handlers.regressions.target_news import decide_regressions, load_changes
@@ -154,9 +154,9 @@ async def _messages(store: ResultsStore) -> None:
     ancestors = await nearest_ancestors(service, github, REPOSITORY, ABOUT, newest.sha, [SUITE], most=CONFIRMED_RUNS)
     changes, failing = store.read(load_changes, ABOUT, newest.sha, {SUITE: ancestors[SUITE][0].sha})
     target = EvaluatedTarget(ABOUT, newest.sha, newest.committed_at)
-    places: tuple[Place, ...] = ("slack", "issue")
+    audiences = [Audience(("slack", "issue"))]
     key = REGRESSIONS.of(1, LAB, ABOUT.target)
-    assert decide_regressions(target, changes, failing, EvaluatedRun(), places, key).effects
+    assert decide_regressions(target, changes, failing, EvaluatedRun(), audiences, key).effects
 
 
 async def _open_checks(store: ResultsStore, count: int) -> list[Row]:

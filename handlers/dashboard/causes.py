@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 
+from bot.results.compare.owners import OwnersOf, no_owners
 from nightjar_formats.model import SeenTest, Status
 from nightjar_formats.readers.causes import failure_cause
 from pydantic import BaseModel, Field
@@ -36,6 +37,7 @@ class CausedTest(BaseModel, extra="forbid"):
     since_at: datetime | None = Field(description="When that was committed; null if unknown.")
     owner: str = Field(description="Who is responsible for fixing a quarantined test; empty if it is not quarantined.")
     until: str = Field(description="The last day of its quarantine (UTC); empty if it is not quarantined.")
+    owners: list[str] = Field(description="Who looks after the test, by `owners`; none if nobody is named.")
 
 
 class FailureCause(BaseModel, extra="forbid"):
@@ -90,12 +92,16 @@ class GroupedFailures:
 
 
 def causes_of(
-    findings: Findings, command_of: Callable[[NewFailure], str], times: Mapping[str, float]
+    findings: Findings,
+    command_of: Callable[[NewFailure], str],
+    times: Mapping[str, float],
+    owners: OwnersOf = no_owners,
 ) -> GroupedFailures:
     """Group failures by cause, and count them by outcome.
 
     Causes with the most important class of failure come first, then the most frequent ones. `command_of` returns the
-    command that reproduces a failure; `times` has the times of commits, in seconds since 1970.
+    command that reproduces a failure, and `owners` the owners of a test; `times` has the times of commits, in seconds
+    since 1970.
     """
     groups: dict[tuple[str, str], _Group] = {}
     counts, failing = Counter[str](), Counter[str]()
@@ -114,7 +120,9 @@ def causes_of(
         group = groups.setdefault((happened, cause_of(failure.message)), _Group())
         group.failures.append((kind, failure))
     ordered = sorted(groups.items(), key=lambda item: item[1].order)
-    causes = [_cause(happened, group, command_of, findings, times) for (happened, _), group in ordered[:MOST_CAUSES]]
+    causes = [
+        _cause(happened, group, command_of, findings, times, owners) for (happened, _), group in ordered[:MOST_CAUSES]
+    ]
     counted = [
         FailureCount(happened=happened, count=count, failing=failing[happened])
         for happened, count in counts.most_common()
@@ -132,7 +140,9 @@ def _failures(findings: Findings) -> list[tuple[FailureClass, NewFailure]]:
     return sorted(failures, key=lambda pair: _ORDER[pair[0]])
 
 
-def _caused_test(kind: FailureClass, failure: NewFailure, findings: Findings, times: Mapping[str, float]) -> CausedTest:
+def _caused_test(
+    kind: FailureClass, failure: NewFailure, findings: Findings, times: Mapping[str, float], owners: OwnersOf
+) -> CausedTest:
     context = findings.contexts.get((failure.suite, failure.test))
     since = context.since if context else ""
     quarantined = findings.quarantine.of(failure.test)
@@ -144,6 +154,7 @@ def _caused_test(kind: FailureClass, failure: NewFailure, findings: Findings, ti
         since_at=datetime.fromtimestamp(times[since], UTC) if since in times else None,
         owner=quarantined.owner if quarantined else "",
         until=quarantined.until if quarantined else "",
+        owners=list(owners(failure.test)),
     )
 
 
@@ -153,6 +164,7 @@ def _cause(
     command_of: Callable[[NewFailure], str],
     findings: Findings,
     times: Mapping[str, float],
+    owners: OwnersOf,
 ) -> FailureCause:
     failures = sorted(group.failures, key=lambda pair: (_ORDER[pair[0]], pair[1].suite, pair[1].test))
     first = failures[0][1]
@@ -165,7 +177,7 @@ def _cause(
         known=sum(kind in KNOWN_CLASSES for kind, _ in failures),
         unusable=sum(kind is FailureClass.UNUSABLE for kind, _ in failures),
         count=len(failures),
-        tests=[_caused_test(kind, failure, findings, times) for kind, failure in failures[:MOST_TESTS]],
+        tests=[_caused_test(kind, failure, findings, times, owners) for kind, failure in failures[:MOST_TESTS]],
         output=output[-MOST_OUTPUT:],
         place=f"{detail.path}:{detail.line}" if detail.path and detail.line else detail.path,
         reproduce=command_of(first),

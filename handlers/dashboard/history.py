@@ -18,6 +18,7 @@ from bot.core.page_paths import history_path
 from bot.core.patterns import Pattern
 from bot.results.compare.context import FailureContext
 from bot.results.compare.flaky import WINDOW, Flakiness
+from bot.results.compare.owners import owners_of
 from bot.results.report.annotations import line_of
 from bot.results.report.findings import NewFailure
 from bot.results.report.reproduce import command
@@ -49,7 +50,7 @@ from handlers.dashboard.history_model import (
 from handlers.dashboard.issue_draft import IssueDraft
 from handlers.dashboard.settings import configured_targets, quarantine_of, settings_and_target
 from handlers.dashboard.wiring import DashboardParts
-from handlers.results.config import RENAMES, labs_of
+from handlers.results.config import OWNERS, RENAMES, labs_of
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
@@ -131,7 +132,8 @@ def read_test(
         histories += _read_on_targets(connection, settings, list(suite_lines), query.id, links, moment)
     order = {(line.target, line.name): index for index, line in enumerate(page_lines)}
     histories.sort(key=lambda history: order[TargetKey(repository, history.lab, history.target), history.suite])
-    page = HistoryPage(id=query.id, targets=histories, more=len(lines) - len(page_lines))
+    owners = list(owners_of(settings.of(OWNERS))(query.id))
+    page = HistoryPage(id=query.id, owners=owners, targets=histories, more=len(lines) - len(page_lines))
     answer, next_steps = history_answer(histories, repository, query.id), history_steps(page, links.page)
     shas = {
         sha

@@ -133,6 +133,7 @@ class HistoryPage(BaseModel, extra="forbid"):
         default={}, description="Titles, authors and pull requests of commits on the page, where they are known."
     )
     id: str
+    owners: list[str] = Field(default=[], description="Who looks after the test, by `owners`; none if nobody is named.")
     targets: list[HistoryOnTarget]
     more: int = Field(description="Number of further targets and suites with this test.")
 

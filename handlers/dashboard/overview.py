@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import sqlalchemy as sa
+from bot.results.compare.owners import OwnersOf, owners_of
 from markupsafe import Markup
 from nightjar_formats.model import TargetKey
 from pydantic import BaseModel, Field, StringConstraints
@@ -14,6 +15,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from bot.core.aliases import Aliases
 from bot.core.errors import TryAgain
 from bot.core.page_paths import history_path, lab_path, view_path
+from bot.github.repositories.in_force import configs_in_force
 from bot.results.compare.quarantine import QuarantineOf
 from bot.results.compare.target_health import TargetHealth, TargetReport, is_stale
 from bot.results.state import CommitSummary
@@ -33,7 +35,7 @@ from handlers.dashboard.content import Content
 from handlers.dashboard.settings import quarantine_of
 from handlers.dashboard.wiring import DashboardParts
 from handlers.last_good.route import LastGoods
-from handlers.results.config import LAB_RESULTS, RENAMES
+from handlers.results.config import LAB_RESULTS, OWNERS, RENAMES
 from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
 if TYPE_CHECKING:
@@ -70,6 +72,7 @@ class FailingTestOverview(BaseModel, extra="forbid"):
 
     suite: str
     test: str
+    owners: list[str] = Field(description="Who looks after the test, by `owners`; none if nobody is named.")
     targets: list[FailingTargetOverview]
 
 
@@ -193,10 +196,9 @@ def overview_page(parts: DashboardParts) -> Page:
         nightly_of, last_good_of = await nightlies.some(names), await last_goods.some(names)
         most_targets = request.most_rows(MOST_TARGETS)
         overviews = []
-        for name in names:
-            settings = parts.config.repository(name)
-            if settings is None:
-                continue  # it has left the pattern of app.yaml meanwhile
+        # Without those that have left the pattern of app.yaml meanwhile.
+        in_force = await configs_in_force(parts.config, parts.records, names)
+        for name, settings in in_force.items():
             targets = _targets(name, settings)
             aliases, moment = settings.of(RENAMES).aliases, parts.moment()
             nightly, last_good = nightly_of.get(name), last_good_of.get(name)
@@ -221,7 +223,7 @@ def overview_page(parts: DashboardParts) -> Page:
                     takes_results=settings.of(LAB_RESULTS) is not None,
                     targets=listed,
                     more_targets=len(targets) - len(listed),
-                    failing_now=failing_tests(listed),
+                    failing_now=failing_tests(listed, owners_of(settings.of(OWNERS))),
                     known_commits=summaries,
                     nightly=branch_of_nightly(nightly) if nightly else None,
                     last_good=_last_good(last_good) if last_good else None,
@@ -366,10 +368,10 @@ def _target(
     )
 
 
-def failing_tests(targets: Iterable[TargetOverview]) -> list[FailingTestOverview]:
+def failing_tests(targets: Iterable[TargetOverview], owners: OwnersOf) -> list[FailingTestOverview]:
     """Return the failures of targets, one for each test with its targets: the newest first, then by name.
 
-    An old run says nothing about now, so the failures of a stale target are left out.
+    An old run says nothing about now, so the failures of a stale target are left out. `owners` finds those of a test.
     """
     by_test: dict[tuple[str, str], list[FailingTargetOverview]] = {}
     for target in targets:
@@ -382,7 +384,10 @@ def failing_tests(targets: Iterable[TargetOverview]) -> list[FailingTestOverview
             by_test.setdefault((failure.suite, failure.test), []).append(on_target)
     tests = [
         FailingTestOverview(
-            suite=suite, test=test, targets=sorted(failing, key=lambda target: target.since_at, reverse=True)
+            suite=suite,
+            test=test,
+            owners=list(owners(test)),
+            targets=sorted(failing, key=lambda target: target.since_at, reverse=True),
         )
         for (suite, test), failing in by_test.items()
     ]

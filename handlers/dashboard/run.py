@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from bot.results.compare.owners import OwnersOf, owners_of
 from nightjar_formats.model import RunKey, TargetKey
 
 from bot.results.compare.failure_class import FailureClass
@@ -32,7 +33,7 @@ from handlers.dashboard.run_answer import run_answer, run_steps
 from handlers.dashboard.run_model import CheckSummary, ClaimedFact, RunDetails, SeenRun, SuiteSummary
 from handlers.dashboard.settings import results_of
 from handlers.dashboard.wiring import DashboardParts
-from handlers.results.config import QUARANTINE, RENAMES, labs_of
+from handlers.results.config import OWNERS, QUARANTINE, RENAMES, labs_of
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -78,7 +79,9 @@ def run_page(parts: DashboardParts) -> Page:
         findings = replace(findings, unreliable=await results.read(unreliable_suites, key.about, key.sha))
         queries = await request.pages.run(_context_queries, findings)
         contexts, times, summaries = await results.read(_read_contexts, key, queries, settings.of(RENAMES).aliases)
-        page = await request.pages.run(_page_of, run, runs, replace(findings, contexts=contexts), times)
+        page = await request.pages.run(
+            _page_of, run, runs, replace(findings, contexts=contexts), times, owners_of(settings.of(OWNERS))
+        )
         page.known_commits = summaries
         page.answer = run_answer(page, name, "" if state.complete else sentences.missing_results(findings))
         page.next_steps = run_steps(page, name, parts.github)
@@ -132,11 +135,13 @@ def _read_contexts(
     return contexts, commit_times(connection, key.about, shas), summaries
 
 
-def _page_of(run: Run, runs_of_commit: Sequence[Run], findings: Findings, times: Mapping[str, float]) -> RunDetails:
+def _page_of(
+    run: Run, runs_of_commit: Sequence[Run], findings: Findings, times: Mapping[str, float], owners: OwnersOf
+) -> RunDetails:
     """Return the page; it blocks, because it reads the outputs of failures from the store."""
     key, state = run.key, findings.state
     admission = run.admission
-    grouped = causes_of(findings, lambda failure: _command(findings, failure), times)
+    grouped = causes_of(findings, lambda failure: _command(findings, failure), times, owners)
     return RunDetails(
         lab=key.lab,
         target=key.target,

@@ -7,13 +7,20 @@ from collections.abc import Sequence
 from bot.core.listing import listed
 from bot.github.text.markdown import code
 from bot.news.message import News, NewsItem
-from bot.plan.page_links import HistoryLink, no_history
 from bot.results.report.texts import counted
 from handlers.regressions import texts
 from handlers.regressions.decide import RECOVERED, REMOVED
 from handlers.regressions.groups import newest_good, oldest_since, shared_tests
 from handlers.regressions.records import EndedTests, GroupMember, RegressionGroup
-from handlers.regressions.target_text import COMPARE_PAGE, MOST_ITEMS, MOST_LISTED, SHORT, shown_test, test_line
+from handlers.regressions.target_text import (
+    COMPARE_PAGE,
+    MOST_ITEMS,
+    MOST_LISTED,
+    NO_DETAILS,
+    SHORT,
+    DetailsOfTests,
+    shown_test,
+)
 
 MOST_TARGETS = 20
 """Targets that a message or an issue lists."""
@@ -48,10 +55,10 @@ def group_title(group: RegressionGroup) -> str:
     return _title(group)
 
 
-def group_body(group: RegressionGroup, history: HistoryLink = no_history) -> str:
+def group_body(group: RegressionGroup, details: DetailsOfTests = NO_DETAILS) -> str:
     """Return the Markdown of a group's issue, which names all targets, also after their tests recovered.
 
-    `history` links the page of each test.
+    `details` are those of each test.
     """
     lines = [_target_line(member) for member in group.members]
     lines += [_target_line(ended.member) + _end_text(ended) for ended in group.ended]
@@ -59,7 +66,7 @@ def group_body(group: RegressionGroup, history: HistoryLink = no_history) -> str
         lines[MOST_TARGETS:] = [texts.MORE.format(count=unlisted_lines)]
     # The closed issue names the tests that had failed.
     tests = shared_tests(group.members or group.all_members)
-    test_lines = [test_line(test, history(test, "")).strip() for test in tests[:MOST_LISTED]]
+    test_lines = [details.line(test).strip() for test in tests[:MOST_LISTED]]
     if (unlisted_tests := len(tests) - len(test_lines)) > 0:
         test_lines.append(texts.MORE.format(count=unlisted_tests))
     url = _range_url(group)

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nightjar_formats.model import TargetKey
 
-from bot.config.places import Place
 from bot.config.types import seconds
 from bot.core.events import Repository
-from bot.effects.issues import NEWS_STATE, EnsureIssue, NewsState
+from bot.effects.issues import EnsureIssue
 from bot.effects.remember import StoreRecord
 from bot.engine.internal import InternalEvent, announce
 from bot.engine.sweeps import hours_between
@@ -27,14 +26,15 @@ from bot.news.effects import IssueState, PostMessage, message_effects
 from bot.news.render import as_markdown
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
-from bot.plan.page_links import HistoryLink, history_link, no_history
 from bot.results.compare.ancestors import Candidate
 from bot.results.report.baseline import searched_ancestors
 from bot.results.service import RESULTS
 from bot.results.store.failures.failures import Failure, FailureEnd, failure_ends
 from handlers.regressions import texts
+from handlers.regressions.audiences import Audience, audiences_of
 from handlers.regressions.config import REGRESSIONS as REGRESSIONS_KEY
 from handlers.regressions.decide import RECOVERED, REMOVED, RegressionChanges, unpack_failures
+from handlers.regressions.details import details_of
 from handlers.regressions.group_text import group_body, group_news, group_title, joined_news
 from handlers.regressions.groups import (
     FAILING,
@@ -55,7 +55,8 @@ from handlers.regressions.records import (
     RegressionGroup,
     WaitingNews,
 )
-from handlers.regressions.target_text import issue_body, regression_news
+from handlers.regressions.target_messages import TargetMessage
+from handlers.regressions.target_text import NO_DETAILS, DetailsOfTests
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -112,35 +113,35 @@ async def post_nightly_news(context: Context) -> Plan:
     ends = await _ends(context, [*all_members, *(member for members in joined.values() for member in members)])
     return decide_nightly_news(
         context.repository.id,
-        regressions.to,
+        audiences_of(regressions),
         event.at,
         waiting,
         groups,
         joined,
         begun,
         ends,
-        history_link(context),
+        details_of(context),
     )
 
 
 def decide_nightly_news(
     repository_id: int,
-    places: Sequence[Place],
+    audiences: Sequence[Audience],
     moment: float,
     waiting: Mapping[str, WaitingNews],
     groups: Sequence[RegressionGroup],
     joined: Mapping[str, Sequence[GroupMember]],
     begun: Sequence[RegressionGroup],
     ends: Ends,
-    history: HistoryLink = no_history,
+    details: DetailsOfTests = NO_DETAILS,
 ) -> Plan:
     """Return the messages: of new groups, of groups with new members, and of targets that are in no group.
 
     `waiting` has the news, by the keys of their records, and `begun` the new groups. `joined` has the new members of
-    existing `groups`, by the name of the group. `ends` says which failures of all members ended. `history` links the
-    page of each test; `moment` is in seconds since 1970.
+    existing `groups`, by the name of the group. `ends` says which failures of all members ended. `details` are
+    those of each test; `moment` is in seconds since 1970. Each of `audiences` gets its part.
     """
-    posts = _GroupPosts(repository_id, places, moment, ends, history)
+    posts = _GroupPosts(repository_id, audiences, moment, ends, details)
     grouped = {member for group in begun for member in group.members}
     grouped |= {member for members in joined.values() for member in members}
     effects = [effect for group in begun for effect in posts.begun(group)]
@@ -152,7 +153,7 @@ def decide_nightly_news(
             effects += posts.updated(group)
     # After the groups, and oldest first: these messages may say that the same tests recovered.
     for news in sorted(waiting.values(), key=lambda news: news.opened_at):
-        effects += own_messages(repository_id, places, news, grouped, history)
+        effects += own_messages(repository_id, audiences, news, grouped, details)
     # The same plan removes the records: a crash in between neither loses nor repeats a message
     # (docs/decisions/one-message-for-several-targets.md).
     removals = [StoreRecord.of(WAITING_NEWS.of(repository_id, key), None) for key in waiting]
@@ -161,30 +162,32 @@ def decide_nightly_news(
 
 def own_messages(
     repository_id: int,
-    places: Sequence[Place],
+    audiences: Sequence[Audience],
     waiting: WaitingNews,
     grouped: Collection[GroupMember],
-    history: HistoryLink = no_history,
+    details: DetailsOfTests = NO_DETAILS,
 ) -> Sequence[Effect]:
     """Return the message of a target about all changes that no group's message contains."""
     if waiting.news is None or waiting.issue is None:
         return ()
-    if not any(member in grouped for member in waiting.began):
-        return message_effects(places, waiting.key, waiting.news, waiting.issue)
+    is_whole = not any(member in grouped for member in waiting.began)
     failures = unpack_failures(waiting.changes)
     failing = failures.pop(FAILING, [])
     began = [failure for member in waiting.began if member not in grouped for failure in member.failures]
     recovered, removed = (tuple(failures.get(end, ())) for end in (RECOVERED, REMOVED))
     changes = RegressionChanges(tuple(began), recovered, removed, *waiting.reliability)
-    if changes:
-        target = waiting.about
-        in_groups = {(member.suite, test) for member in waiting.began if member in grouped for test in member.tests}
-        own_failures = [failure for failure in failing if (failure.suite, failure.test) not in in_groups]
-        body, begins = issue_body(target, own_failures, history), bool(began or changes.unreliable)
-        issue = replace(waiting.issue, body=body, begins=begins)
-        return message_effects(places, waiting.key, regression_news(target, changes, own_failures), issue)
-    # Without this record, the next nightly run would assume that the news never reached the issue.
-    return (StoreRecord.of(NEWS_STATE.of(repository_id, "issue", waiting.key), NewsState(done=True)),)
+    in_groups = {(member.suite, test) for member in waiting.began if member in grouped for test in member.tests}
+    own_failures = [failure for failure in failing if (failure.suite, failure.test) not in in_groups]
+    message = TargetMessage(
+        repository_id, waiting.key, waiting.about, changes, own_failures, own_failures, waiting.issue, details
+    )
+    effects: list[Effect] = []
+    for audience in audiences:
+        if is_whole and not audience.subscriptions:
+            effects += message_effects(audience.places, waiting.key, waiting.news, waiting.issue)
+        else:
+            effects += message.effects(audience)
+    return effects
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,18 +195,19 @@ class _GroupPosts:
     """Plans the posts about groups of a repository, at a moment."""
 
     repository_id: int
-    places: Sequence[Place]
+    audiences: Sequence[Audience]
     moment: float
     ends: Ends
-    history: HistoryLink
+    details: DetailsOfTests
 
     def begun(self, group: RegressionGroup) -> list[Effect]:
         """Return the first message of a group, which opens its issue unless all tests recovered meanwhile."""
-        current = group.after(self.ends)
-        body, closing = self._bodies(current)
-        issue = IssueState(_issue_of(group), group_title(group), body, begins=True, closing=closing)
-        messages = message_effects(self.places, _issue_of(group), group_news(group), issue)
-        return [*messages, self._group_record(current)]
+        effects: list[Effect] = []
+        for audience in self.audiences:
+            part = audience.group(group)
+            if part.members:
+                effects += self._first(audience, part, _issue_of(group))
+        return [*effects, self._group_record(group.after(self.ends))]
 
     def joined(self, group: RegressionGroup, new_members: Sequence[GroupMember]) -> list[Effect]:
         """Return the message about new members; the issue gets a comment only if it says more than before.
@@ -212,30 +216,59 @@ class _GroupPosts:
         """
         # `news_at` limits a chat to one message about the group per `wait` (`is_time_to_post`).
         larger = replace(group, members=(*group.members, *new_members), news_at=self.moment)
-        news, key = joined_news(larger, new_members), f"{_issue_of(group)}:{len(larger.members)}"
-        says_more = is_narrower(larger, group) or shared_tests(larger.members) != shared_tests(group.members)
-        current = larger.after(self.ends)
-        body, closing = self._bodies(current)
-        effects: list[Effect] = []
-        for place in dict.fromkeys(self.places):
-            if place != "issue":
-                effects.append(PostMessage(place, key, news))
+        key, effects = f"{_issue_of(group)}:{len(larger.members)}", list[Effect]()
+        for audience in self.audiences:
+            part, larger_part = audience.group(group), audience.group(larger)
+            new_part = audience.members(new_members)
+            if not new_part:
+                effects += self._updated(audience, part)
+            elif not part.all_members:
+                effects += self._first(audience, larger_part, key)
             else:
-                comment = as_markdown(news) if says_more else ""
-                title = group_title(larger)
-                effects.append(EnsureIssue(_issue_of(group), title, body, comment, key, closing=closing))
-        return [*effects, self._group_record(current)]
+                effects += self._joined(audience, part, larger_part, new_part, key)
+        return [*effects, self._group_record(larger.after(self.ends))]
 
     def updated(self, group: RegressionGroup) -> list[Effect]:
         """Return the effects that update the issue of a group, and close it when none of its tests fails."""
-        current = group.after(self.ends)
-        body, closing = self._bodies(current)
-        issue = EnsureIssue(_issue_of(group), group_title(group), body, closing=closing)
-        return [*([issue] if "issue" in self.places else []), self._group_record(current)]
+        effects = [effect for audience in self.audiences for effect in self._updated(audience, audience.group(group))]
+        return [*effects, self._group_record(group.after(self.ends))]
+
+    def _first(self, audience: Audience, group: RegressionGroup, key: str) -> Sequence[Effect]:
+        """Return the first message of a group in an audience."""
+        body, closing = self._bodies(group.after(self.ends))
+        issue = IssueState(_issue_of(group), group_title(group), body, begins=True, closing=closing)
+        return message_effects(audience.places, key, group_news(group), issue)
+
+    def _joined(
+        self,
+        audience: Audience,
+        group: RegressionGroup,
+        larger: RegressionGroup,
+        new_members: Sequence[GroupMember],
+        key: str,
+    ) -> Iterator[Effect]:
+        """Yield the message about new members of a group in an audience that knows the group."""
+        news = joined_news(larger, new_members)
+        says_more = is_narrower(larger, group) or shared_tests(larger.members) != shared_tests(group.members)
+        body, closing = self._bodies(larger.after(self.ends))
+        for place in audience.places:
+            if place != "issue":
+                yield PostMessage(place, key, news)
+            else:
+                comment = as_markdown(news) if says_more else ""
+                yield EnsureIssue(_issue_of(group), group_title(larger), body, comment, key, closing=closing)
+
+    def _updated(self, audience: Audience, group: RegressionGroup) -> list[Effect]:
+        """Return the effect that updates the issue of a group in an audience."""
+        # An audience none of whose tests fails any more has no open issue.
+        if not (audience.has_issue and group.members):
+            return []
+        body, closing = self._bodies(group.after(self.ends))
+        return [EnsureIssue(_issue_of(group), group_title(group), body, closing=closing)]
 
     def _bodies(self, group: RegressionGroup) -> tuple[str, str]:
         """Return the body of the open issue, and the body of the closed issue; one of them is empty."""
-        body = group_body(group, self.history)
+        body = group_body(group, self.details)
         return (body, "") if group.members else ("", body)
 
     def _group_record(self, group: RegressionGroup) -> Effect:

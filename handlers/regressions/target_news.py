@@ -19,9 +19,8 @@ from bot.core.aliases import NO_ALIASES, Aliases
 from bot.effects.issues import EnsureIssue, is_posted
 from bot.effects.remember import StoreRecord
 from bot.engine.records import Key
-from bot.news.effects import IssueState, message_effects
+from bot.news.effects import IssueState
 from bot.plan.handler import NOTHING, Context, Plan, Router
-from bot.plan.page_links import HistoryLink, history_link, no_history
 from bot.results.compare.diff import CONFIRMED_RUNS
 from bot.results.compare.quarantine import quarantine_at
 from bot.results.deliveries import CHECK_EVENT, check_event_in
@@ -42,6 +41,7 @@ from bot.results.store.history.health import unreliable_suites
 from bot.results.store.lists.run_lists import admission_of_commit
 from bot.results.store.write.pending_checks import is_pending
 from handlers.regressions import texts
+from handlers.regressions.audiences import Audience, audiences_of
 from handlers.regressions.config import REGRESSIONS as REGRESSIONS_KEY
 from handlers.regressions.decide import (
     RECOVERED,
@@ -55,16 +55,17 @@ from handlers.regressions.decide import (
     without_quarantined,
     without_unreliable,
 )
+from handlers.regressions.details import details_of
 from handlers.regressions.effects import StoreReports
 from handlers.regressions.groups import NO_HOLD, NewsHold, active_targets
 from handlers.regressions.records import REGRESSION_GROUP, REGRESSIONS, WAITING_NEWS
-from handlers.regressions.target_text import issue_body, issue_title, regression_news
+from handlers.regressions.target_messages import TargetMessage, updated_issues
+from handlers.regressions.target_text import NO_DETAILS, DetailsOfTests, issue_body, issue_title, regression_news
 from handlers.results.config import LAB_RESULTS, QUARANTINE, RENAMES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from bot.config.places import Place
     from bot.results.compare.context import FailureContext
     from bot.results.state import SuiteState
     from bot.results.store.failures.failures import Failure, NewestRun, SuiteFailures
@@ -111,7 +112,7 @@ async def report_regressions(context: Context) -> Plan:
         return Plan(why=texts.NEWER_PENDING)
     key = REGRESSIONS.of(context.repository.id, target_key.lab, target_key.target)
     evaluated = await context.records.get(key) or EvaluatedRun()
-    issue_is_outdated = evaluated.nightly_sha != newest.sha and "issue" in regressions.to
+    issue_is_outdated = evaluated.nightly_sha != newest.sha and "issue" in regressions.places
     issue_is_outdated = issue_is_outdated and not await is_posted(
         context.records, context.repository.id, evaluated.news
     )
@@ -146,11 +147,11 @@ async def report_regressions(context: Context) -> Plan:
         changes,
         failing,
         evaluated,
-        regressions.to,
+        audiences_of(regressions),
         key,
         contexts,
         hold,
-        history_link(context),
+        details_of(context),
         issue_is_outdated=issue_is_outdated,
     )
 
@@ -242,11 +243,11 @@ def decide_regressions(
     changes: RegressionChanges,
     failing: Sequence[Failure],
     evaluated: EvaluatedRun,
-    places: Sequence[Place],
+    audiences: Sequence[Audience],
     key: Key[EvaluatedRun],
     contexts: Mapping[tuple[str, str], FailureContext] = MappingProxyType({}),
     hold: NewsHold = NO_HOLD,
-    history: HistoryLink = no_history,
+    details: DetailsOfTests = NO_DETAILS,
     *,
     issue_is_outdated: bool = False,
 ) -> Plan:
@@ -254,15 +255,15 @@ def decide_regressions(
 
     `evaluated` is the state that is stored now. The plan stores the new one first: if a channel is unavailable for
     hours, the next nightly run already builds on it. `hold` says whether the messages wait for other targets;
-    `history` links the page of each test. `issue_is_outdated`: the issue lacks the newest message, because GitHub was
-    unavailable for too long, so it is updated even without news.
+    `details` are those of each test. `issue_is_outdated`: the issue lacks the newest message, because GitHub was
+    unavailable for too long, so it is updated even without news. Each of `audiences` gets its part of the messages.
     """
     target_key = target.about
     issue, title = _issue_of(target_key), issue_title(target)
-    body = issue_body(target, hold.own_failures(failing), history)
+    own_failures = hold.own_failures(failing)
     if not changes:
-        updated_issue = EnsureIssue(issue, title, body, news_key=evaluated.news, as_of=target.committed_at)
-        issues = [updated_issue] if issue_is_outdated else []
+        outdated = EnsureIssue(issue, title, news_key=evaluated.news, as_of=target.committed_at)
+        issues = updated_issues(audiences, outdated, target, own_failures, details) if issue_is_outdated else []
         return Plan((*_state_records(key, evaluated, target), *issues), why=_why_no_news(target))
     news = regression_news(target, changes, failing, contexts)
     failures = pack_failures({"": changes.began, RECOVERED: changes.recovered, REMOVED: changes.removed})
@@ -270,6 +271,7 @@ def decide_regressions(
     health = f"{changes.unreliable}{changes.reliable}" if changes.unreliable or changes.reliable else ""
     news_key = f"{issue}:{target.sha}:{hashlib.sha256(f'{failures}{health}'.encode()).hexdigest()[:16]}"
     begins = bool(changes.began or changes.unreliable)
+    body = issue_body(target, own_failures, details)
     issue_state = IssueState(issue, title, body, begins=begins, as_of=target.committed_at)
     if any(failure.suite in target.unreliable for failure in changes.began):
         evaluated = replace(evaluated, steady_at=target.committed_at)
@@ -281,7 +283,11 @@ def decide_regressions(
         return Plan((reports,), why=texts.NEWS_WAITS.format(news=news.title))
     records = (*state_records, *hold.issue_updates(target, news_key))
     reports = StoreReports(target_key.lab, target_key.target, target.sha, failures, records)
-    return Plan((reports, *message_effects(places, news_key, news, issue_state)), why=news.title)
+    message = TargetMessage(
+        hold.repository_id, news_key, target, changes, failing, own_failures, issue_state, details, contexts
+    )
+    messages = [effect for audience in audiences for effect in message.effects(audience)]
+    return Plan((reports, *messages), why=news.title)
 
 
 def _why_no_news(target: EvaluatedTarget) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
 
@@ -13,6 +14,7 @@ from bot.plan.page_links import HistoryLink, no_history
 from bot.results.compare.context import FailureContext
 from bot.results.compare.health import RunFlips, SuiteHealth
 from bot.results.compare.lasting import STEADY_RUNS
+from bot.results.compare.owners import OwnersOf, no_owners
 from bot.results.report.check_run import MOST_CONTACTS
 from bot.results.report.sentences import MOST_ALSO_ON
 from bot.results.report.tables import middle_cut
@@ -28,6 +30,10 @@ MOST_LISTED, GROUP_LISTED = 30, 3
 """The most tests that the issue lists, in all and of one group. Even escaped, they fit into an issue."""
 MOST_SUITES = 10
 """The most unreliable suites that the issue explains."""
+MOST_OWNERS = 3
+"""The most owners that the issue names for a test."""
+OWNERS_FIT = 400
+"""Characters of an escaped ID that leave room for owners in the longest issue."""
 SHOWN_ID = 150
 """Characters of a test's ID that are shown: the beginning has the file, the end has the parameters."""
 SHORT = 7
@@ -37,11 +43,31 @@ COMPARE_PAGE, CHECKS_PAGE = "{page}/compare/{good}...{since}", "{page}/commit/{s
 
 Contexts = Mapping[tuple[str, str], FailureContext]
 """The contexts of failures, by suite and test."""
-_NONE: Contexts = MappingProxyType({})
+NO_CONTEXTS: Contexts = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class DetailsOfTests:
+    """What an issue says about each test that it lists: `history` links its page, `owners` finds its owners."""
+
+    history: HistoryLink = no_history
+    owners: OwnersOf = no_owners
+
+    def line(self, test: str, target: str = "") -> str:
+        """Return the line of a test that fails on a target (LAB/TARGET), empty if it fails on several."""
+        name, url = code(shown_test(test)), self.history(test, target)
+        line = texts.TEST_WITH_HISTORY.format(test=name, url=url) if url else texts.TEST.format(test=name)
+        # As code, an owner mentions nobody.
+        names = [code(owner) for owner in self.owners(test)] if len(name) <= OWNERS_FIT else []
+        owners = listed(names, MOST_OWNERS)
+        return line + texts.OWNERS.format(owners=owners) if owners else line
+
+
+NO_DETAILS = DetailsOfTests()
 
 
 def regression_news(
-    target: EvaluatedTarget, changes: RegressionChanges, failing: Sequence[Failure], contexts: Contexts = _NONE
+    target: EvaluatedTarget, changes: RegressionChanges, failing: Sequence[Failure], contexts: Contexts = NO_CONTEXTS
 ) -> News:
     """Return the message of a nightly run; `failing` has all failures that are reported after it.
 
@@ -63,14 +89,14 @@ def issue_title(target: EvaluatedTarget) -> str:
     return texts.ISSUE_TITLE.format(where=target.about.full_name)
 
 
-def issue_body(target: EvaluatedTarget, failing: Sequence[Failure], history: HistoryLink = no_history) -> str:
+def issue_body(target: EvaluatedTarget, failing: Sequence[Failure], details: DetailsOfTests = NO_DETAILS) -> str:
     """Return the Markdown of the target's issue; empty if nothing fails now and the results are reliable.
 
-    `history` links the page of each test.
+    `details` are those of each test.
     """
     if not (failing or target.unreliable):
         return ""
-    lines = "\n".join(_failing_lines(target, group_failures(failing), history))
+    lines = "\n".join(_failing_lines(target, group_failures(failing), details))
     names = {"lab": code(target.about.lab), "target": code(target.about.target)}
     paragraphs = [texts.ISSUE.format(**names, failing=lines)] if failing else [texts.ISSUE_UNRELIABLE.format(**names)]
     if target.unreliable:
@@ -177,7 +203,7 @@ def _notes(target: EvaluatedTarget, changes: RegressionChanges, failing: Sequenc
         yield CONTACTS.format(contacts=", ".join(target.contacts[:MOST_CONTACTS]))
 
 
-def _failing_lines(target: EvaluatedTarget, failing: Sequence[Regression], history: HistoryLink) -> Iterator[str]:
+def _failing_lines(target: EvaluatedTarget, failing: Sequence[Regression], details: DetailsOfTests) -> Iterator[str]:
     """Yield the lines of the issue about failing tests, limited to `MOST_LISTED` tests."""
     room = MOST_LISTED
     for index, regression in enumerate(failing):
@@ -192,7 +218,7 @@ def _failing_lines(target: EvaluatedTarget, failing: Sequence[Regression], histo
         limit = min(room, GROUP_LISTED) if len(regression.tests) >= GROUPED_TESTS else room
         listed_tests = regression.tests[:limit]
         room -= len(listed_tests)
-        yield from (test_line(test, history(test, target.about.full_name)) for test in listed_tests)
+        yield from (details.line(test, target.about.full_name) for test in listed_tests)
         if unlisted := len(regression.tests) - len(listed_tests):
             yield texts.MORE_TESTS.format(count=unlisted)
 
@@ -206,12 +232,6 @@ def _compare_url(target: EvaluatedTarget, regression: Regression) -> str:
     if not (target.page and regression.good):
         return ""
     return COMPARE_PAGE.format(page=target.page, good=regression.good, since=regression.since)
-
-
-def test_line(test: str, url: str) -> str:
-    """Return the line of a test in a list of the issue; `url` is its page, empty where there is none."""
-    name = code(shown_test(test))
-    return texts.TEST_WITH_HISTORY.format(test=name, url=url) if url else texts.TEST.format(test=name)
 
 
 def shown_test(test: str) -> str:

@@ -70,6 +70,7 @@ CHANGED = " ([what changed]({url}))"
 NEVER = "; never passed"
 TEST, MORE_TESTS, MORE = "  - {test}", "  - and {count:,} more", "- and {count:,} more"
 TEST_WITH_HISTORY = "  - {test} ([history]({url}))"
+OWNERS = ", owners: {owners}"
 
 # What the audit log says
 REPORTS_STORED = "stored the reported failures of {where} at {sha}"

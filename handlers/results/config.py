@@ -1,10 +1,11 @@
-"""The keys `results`, `renames` and `quarantine`: where labs upload, and what the bot knows of their tests."""
+"""The keys `results`, `renames`, `quarantine`, `owners`: where labs upload, and what the bot knows of their tests."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from bot.results.settings.owners import EXAMPLE_OWNERS, EXAMPLE_TEST, OwnedTestList, OwnedTests
 from pydantic_core import PydanticCustomError
 
 from bot.config.model import RepositoryConfig
@@ -50,16 +51,21 @@ RENAMES: RepositoryKey[Renames] = RepositoryKey(
 )
 
 
-def _check_targets(quarantine: tuple[QuarantinedTest, ...], keys: ValidatedKeys) -> None:
+def _check_quarantine(quarantine: tuple[QuarantinedTest, ...], keys: ValidatedKeys) -> None:
     """Raise an error of type LACKING for a test on a target that no lab has; if labs are invalid, that is enough."""
+    if quarantine and others.has(LAB_RESULTS) and others.of(LAB_RESULTS) is None:
+        raise PydanticCustomError(LACKING, NEEDS_RESULTS)
+    check_targets((target for test in quarantine for target in test.targets), others)
+
+
+def check_targets(targets: Iterable[str], others: ValidatedKeys) -> None:
+    """Raise an error of type LACKING for a target (LAB/TARGET) that no lab has, unless the labs are invalid."""
     if not keys.has(LAB_RESULTS):
         return
     results = keys.of(LAB_RESULTS)
-    if quarantine and results is None:
-        raise PydanticCustomError(LACKING, NEEDS_RESULTS)
     labs = results.labs if results else {}
     targets = {f"{name}/{target}" for name, lab in labs.items() for target in lab.targets}
-    for target in (target for test in quarantine for target in test.targets):
+    for target in targets:
         if target not in targets:
             raise PydanticCustomError(LACKING, UNKNOWN_TARGET, {"target": target})
 
@@ -76,9 +82,22 @@ QUARANTINE: RepositoryKey[tuple[QuarantinedTest, ...]] = RepositoryKey(
     example=[EXAMPLE],
     position=220,
     joined=True,
-    check=_check_targets,
+    check=_check_quarantine,
 )
-KEYS = (LAB_RESULTS, RENAMES, QUARANTINE)
+
+OWNERS: RepositoryKey[tuple[OwnedTests, ...]] = RepositoryKey(
+    "owners",
+    OwnedTestList,
+    default=(),
+    description=(
+        "Who looks after which tests of hardware labs. Pages and issues show the owners of a failing test. If several "
+        "items match a test, the last one counts. The items of `.github/nightjar.yaml` follow those of app.yaml."
+    ),
+    example=[{"test": EXAMPLE_TEST, "owners": EXAMPLE_OWNERS}],
+    position=225,
+    joined=True,
+)
+KEYS = (LAB_RESULTS, RENAMES, QUARANTINE, OWNERS)
 
 
 def labs_of(config: RepositoryConfig) -> Mapping[str, Lab]:

@@ -57,7 +57,7 @@ class LabNews:
 
 @asynccontextmanager
 async def town_with_channels(
-    tmp_path: Path, aws_world: World, more_labs: str
+    tmp_path: Path, aws_world: World, more_labs: str, features: str = "regressions: {to: [discord, issue]}"
 ) -> AsyncIterator[tuple[LabTown, Channels]]:
     """Start a town whose bot posts regressions to Discord and to issues."""
     async with (
@@ -65,7 +65,7 @@ async def town_with_channels(
         lab_town(
             f"sqlite:///{tmp_path}/nightjar.db",
             aws_world,
-            features="regressions: {to: [discord, issue]}",
+            features=features,
             more_labs=more_labs,
             environment=opened.environment,
         ) as place,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
@@ -119,6 +119,19 @@ async def config_in_force(config: Config, records: Records, repository: str) -> 
     if settings is None or not settings.of(READS_OWN_FILE):
         return settings
     return await with_file(settings, (await stored_file_of(records, repository)).good.text)
+
+
+async def configs_in_force(
+    config: Config, records: Records, repositories: Iterable[str]
+) -> dict[str, RepositoryConfig]:
+    """Return the settings in force by the given names, without repositories that app.yaml lacks.
+
+    One statement reads the records of up to 500 of them.
+    """
+    settings = {name: keys for name in repositories if (keys := config.repository(name)) is not None}
+    stored = await stored_files_of(records, [name for name, keys in settings.items() if keys.of(READS_OWN_FILE)])
+    files = {name: await with_file(settings[name], file.good.text) for name, file in stored.items()}
+    return settings | files
 
 
 async def with_file(settings: RepositoryConfig, text: str) -> RepositoryConfig:

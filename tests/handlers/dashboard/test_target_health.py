@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from nightjar_formats.columns.collect import collect
 
 from bot.core.page_paths import badge_path, lab_path, view_path
+from bot.github.repositories.in_force import REPOSITORY_FILE, StoredFile, ValidFile
 from bot.results.compare.ancestors import Relation
 from bot.results.compare.target_health import STALE_SECONDS, TargetHealth, TargetReport
 from bot.results.state import Admission
@@ -136,6 +137,9 @@ KNOWN_CONFIG = CONFIG.replace(
         reason: Times out on old firmware
         issue: https://github.com/octocat/compiler/issues/12
         until: "2030-01-01"
+    owners:
+      - {{test: "*", owners: [hubot, octo-org/compiler-team]}}
+      - {{test: "{TESTS[0]}", owners: [octocat]}}
   octocat/secret:
 """,
 )
@@ -174,12 +178,16 @@ async def test_no_page_shows_an_explained_failure_as_a_failure_of_the_code(tmp_p
         assert [runtime_suite[name] for name in counts] == [0, 0, 0, 1, 1]
         assert [operators_suite[name] for name in counts] == [0, 0, 0, 0, 0]
         assert run["check"]["title"].startswith("1 failure quarantined, 1 known flaky")
+        owners = {test["test"]: test["owners"] for cause in run["causes"] for test in cause["tests"]}
+        assert (owners[TESTS[0]], owners[TESTS[1]]) == (["octocat"], ["hubot", "octo-org/compiler-team"])
         kinds = {test["test"]: test["kind"] for cause in run["causes"] for test in cause["tests"]}
         assert (kinds[TESTS[0]], kinds[TESTS[1]]) == ("known flaky", "quarantined")
         assert {kind for test, kind in kinds.items() if test in MANY_TESTS} == {"unusable run"}
         page = (await known.get(f"/r/{HERE}/runs/{target}/{sha(NEWEST)}/runtime-run-1"))[2]
         assert "■" not in page
+        assert "owners: hubot, octo-org/compiler-team" in page
         assert "⊘ 25 failures of an unusable run" in page
+        assert "<p>Owners: octocat</p>" in (await known.get(f"/r/{HERE}/tests?id={TESTS[0]}"))[2]
         (history,) = (await known.json(f"/api/v1/repos/{HERE}/tests?id={TESTS[1]}"))[1]["targets"]
         assert history["runs"][0]["cell"]["state"] == "known-failure"
         overview = (await known.json("/api/v1/repos"))[1]["repositories"][0]["targets"][0]
@@ -188,3 +196,21 @@ async def test_no_page_shows_an_explained_failure_as_a_failure_of_the_code(tmp_p
         listed = (await known.json(f"/api/v1/repos/{HERE}/grid?status=known-failure"))[1]["rows"]
         assert [row["name"] for row in listed] == sorted(TESTS[:2])
         assert (await known.json(f"/api/v1/repos/{HERE}/grid?status=failing"))[1]["rows"] == []
+
+
+async def test_the_first_page_heeds_the_repositorys_own_file(tmp_path: Path) -> None:
+    item = KNOWN_CONFIG.partition("quarantine:\n")[2].partition("    owners:")[0].replace(TESTS[1], OTHER_TESTS[1])
+    text = f'quarantine:\n{item}owners: [{{test: "{OTHER_TESTS[0]}", owners: ["@hubot"]}}]\n'
+    config = CONFIG.replace("\n  octocat/secret:\n", "\n    repository_file: true\n  octocat/secret:\n")
+
+    def two_failures(store: ResultsStore) -> None:
+        _put(store, Sent(NEWEST - 1, BOARD, "operators", OTHER_TESTS))
+        _put(store, Sent(NEWEST, BOARD, "operators", OTHER_TESTS, failed=dict.fromkeys(OTHER_TESTS[:2], "1 != 2")))
+
+    async with dashboard_site(tmp_path, config=config, filled=two_failures) as site:
+        await site.records.put(REPOSITORY_FILE.of(HERE), StoredFile(good=ValidFile("a", "b", text)))
+        (overview,) = (await site.json("/api/v1/repos"))[1]["repositories"][:1]
+        (board,) = [target for target in overview["targets"] if target["target"] == BOARD[1]]
+        assert (board["failing"], board["known"]) == (1, 1)
+        assert [(test["test"], test["owners"]) for test in overview["failing_now"]] == [(OTHER_TESTS[0], ["@hubot"])]
+        assert "owners: @hubot" in (await site.get("/"))[2]

@@ -26,6 +26,7 @@ from bot.results.deliveries import CHECK_EVENT, CheckEvent
 from bot.results.store.failures.failures import FailureEnd
 from bot.results.store.write.pending_checks import announced, scheduled_checks
 from handlers.regressions import nightly_news, target_news
+from handlers.regressions.audiences import Audience
 from handlers.regressions.effects import StoreReports
 from handlers.regressions.groups import is_time_to_post
 from handlers.regressions.nightly_news import NIGHTLY_NEWS, NightlyNews, decide_nightly_news
@@ -319,7 +320,8 @@ def test_a_target_that_joins_causes_a_comment_only_if_it_adds_something(
         joining = replace(joining, good="a" * 40)
     group = RegressionGroup.of([first, second], "", AT)
     lasts = {(joining.full_name, failure): FailureEnd("", "") for failure in joining.failures}
-    plan = decide_nightly_news(5, ["issue", "slack"], AT + 60, {}, [group], {group.name: [joining]}, [], lasts)
+    audiences = [Audience(("issue", "slack"))]
+    plan = decide_nightly_news(5, audiences, AT + 60, {}, [group], {group.name: [joining]}, [], lasts)
     issue, message, stored = plan.effects
     assert isinstance(issue, EnsureIssue)
     assert isinstance(message, PostMessage)

@@ -25,6 +25,7 @@ from bot.results.settings.quarantine import EXAMPLE
 from bot.results.store.failures.failures import Failure
 from bot.results.store.write.pending_checks import announced, scheduled_checks
 from handlers.regressions import target_news
+from handlers.regressions.audiences import Audience
 from handlers.regressions.decide import (
     RECOVERED,
     REMOVED,
@@ -183,7 +184,7 @@ async def test_a_late_run_is_reported_with_its_date(labs: Labs) -> None:
 def plan_for(
     changes: RegressionChanges, evaluated: EvaluatedRun = EVALUATED, places: tuple[Place, ...] = ("slack",)
 ) -> Plan:
-    return decide_regressions(TARGET, changes, [*changes.began], evaluated, places, KEY)
+    return decide_regressions(TARGET, changes, [*changes.began], evaluated, [Audience(places)], KEY)
 
 
 @pytest.mark.parametrize(
@@ -243,5 +244,5 @@ async def test_a_quarantined_test_is_reported_when_its_quarantine_ends_and_it_st
 
 def test_a_message_counts_quarantined_failures() -> None:
     target = replace(TARGET, quarantined=2)
-    plan = decide_regressions(target, RegressionChanges(BROKEN), BROKEN, EVALUATED, ["issue"], KEY)
+    plan = decide_regressions(target, RegressionChanges(BROKEN), BROKEN, EVALUATED, [Audience(("issue",))], KEY)
     assert "2 quarantined tests fail; check runs list them." in str(plan.effects)

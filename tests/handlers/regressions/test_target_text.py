@@ -14,9 +14,11 @@ from bot.effects.issues import BODY_LIMIT
 from bot.news.message import NewsItem
 from bot.plan.page_links import LONGEST_HISTORY_LINK
 from bot.results.compare.context import FailureContext
+from bot.results.compare.owners import owners_of
+from bot.results.settings.owners import OwnedTests
 from bot.results.store.failures.failures import Failure
 from handlers.regressions.decide import EvaluatedTarget, RegressionChanges
-from handlers.regressions.target_text import MOST_LISTED, issue_body, issue_title, regression_news
+from handlers.regressions.target_text import MOST_LISTED, DetailsOfTests, issue_body, issue_title, regression_news
 from tests.gfm import Page, rendered
 from tests.results.reported import ABOUT, AT, SHA
 from tests.results.test_report_safe import ACTIVE, OURS, TEXTS
@@ -195,17 +197,33 @@ def test_the_issue_lists_a_limited_number_of_tests_and_counts_the_others() -> No
 
 
 def test_the_issue_links_the_history_of_each_test() -> None:
-    body = issue_body(
-        target_with(), failures_of("a.py::test_x"), lambda test, target: f"https://ci.example.org/{target}?id={test}"
-    )
+    details = DetailsOfTests(lambda test, target: f"https://ci.example.org/{target}?id={test}")
+    body = issue_body(target_with(), failures_of("a.py::test_x"), details)
     assert "  - `a.py::test_x` ([history](https://ci.example.org/example-lab/hexagon-v73?id=a.py::test_x))\n" in body
 
 
-def test_the_longest_issue_fits_githubs_limit() -> None:
-    worst = [
-        failure for n in range(MOST_LISTED) for failure in failures_of("@|" * 500 + str(n), suite="s" * 100 + str(n))
-    ]
-    body = issue_body(target_with(*(["@|" * 50] * 12)), worst, lambda _, target: "x" * LONGEST_HISTORY_LINK)
+def test_the_issue_names_owners_without_mentioning_them() -> None:
+    owners = owners_of(
+        [
+            OwnedTests(test="*", owners=("@hubot", "a", "b", "c")),
+            OwnedTests(test="a.py::test_x", owners=("octo-org/team",)),
+            OwnedTests(test="b/*", owners=()),
+        ]
+    )
+    body = issue_body(
+        target_with(), failures_of("a.py::test_x", "a.py::test_y", "b/c.py::t"), DetailsOfTests(owners=owners)
+    )
+    assert "  - `a.py::test_x`, owners: `octo-org/team`\n" in body
+    assert "  - `a.py::test_y`, owners: `@hubot`, `a`, `b` and 1 more\n" in body
+    assert "  - `b/c.py::t`\n" in body
+
+
+@pytest.mark.parametrize("name", ["@|" * 500, "a" * 50 + "@" * 30 + "a" * 900])
+def test_the_longest_issue_fits_githubs_limit(name: str) -> None:
+    worst = [failure for n in range(MOST_LISTED) for failure in failures_of(f"{name}{n}", suite="s" * 100 + str(n))]
+    owners = owners_of([OwnedTests(test="*", owners=("@" + "a" * 100,) * 10)])
+    details = DetailsOfTests(lambda _, target: "x" * LONGEST_HISTORY_LINK, owners)
+    body = issue_body(target_with(*(["@|" * 50] * 12)), worst, details)
     assert len(body) < BODY_LIMIT
 
 

@@ -11,6 +11,7 @@ from bot.news.effects import PostMessage
 from bot.plan.handler import Plan
 from bot.results.compare.health import RunFlips, SuiteHealth
 from bot.results.store.failures.failures import Failure
+from handlers.regressions.audiences import Audience
 from handlers.regressions.decide import EvaluatedRun, EvaluatedTarget, RegressionChanges, without_unreliable
 from handlers.regressions.effects import StoreReports
 from handlers.regressions.records import REGRESSIONS
@@ -22,6 +23,7 @@ HEALTH = SuiteHealth("c" * 40, newest=RunFlips(SHA, 750, 7_000))
 OPERATORS, RELAX = (Failure(suite, "a.py::test", "b" * 40, "a" * 40) for suite in ("operators", "relax"))
 TARGET = EvaluatedTarget(ABOUT, SHA, AT)
 UNRELIABLE = replace(TARGET, unreliable={"operators": HEALTH})
+AUDIENCES = [Audience(("slack", "issue"))]
 KEY = REGRESSIONS.of(5, "example-lab", "hexagon-v73")
 WHERE = f"on example-lab/hexagon-v73 at nightly commit {SHA[:7]}"
 
@@ -32,7 +34,7 @@ def plan_for(
     target: EvaluatedTarget = UNRELIABLE,
     reported: tuple[str, ...] = (),
 ) -> Plan:
-    return decide_regressions(target, changes, failing, EvaluatedRun(unreliable=reported), ["slack", "issue"], KEY)
+    return decide_regressions(target, changes, failing, EvaluatedRun(unreliable=reported), AUDIENCES, KEY)
 
 
 def test_changes_in_unreliable_results_are_held_and_those_of_other_suites_are_not() -> None:
