@@ -42,7 +42,7 @@ TRACE = "\n".join(f"python/compiler/lower_{number}.py:{number}: in lower_operato
 async def measure(options: Options) -> list[Row]:
     """Store the results, then measure queries."""
     tests = options.count(TESTS)
-    with _database(options.database) as (url, size):
+    with database(options.database) as (url, size):
         store = ResultsStore(url)
         store.open()
         empty = size()
@@ -61,8 +61,8 @@ async def measure(options: Options) -> list[Row]:
             },
         ]
         for label, ask in _questions(tests).items():
-            rows.append(_row(f"{label}: cold, ms", _cold(url, ask)))
-            rows.append(_row(f"{label}: warm, ms", _warm(url, ask)))
+            rows.append(_row(f"{label}: cold, ms", cold_read(url, ask)))
+            rows.append(_row(f"{label}: warm, ms", warm_reads(url, ask)))
         return rows
 
 
@@ -89,7 +89,8 @@ def _row(label: str, cost: StoreCost) -> Row:
 
 
 @contextlib.contextmanager
-def _database(kind: str) -> Generator[tuple[str, Callable[[], int]]]:
+def database(kind: str) -> Generator[tuple[str, Callable[[], int]]]:
+    """Make an empty database; its URL, and a function that returns its bytes on disk."""
     if kind == POSTGRESQL:
         with running_server(DURABLE) as server:
             url = server.create_database()
@@ -185,7 +186,7 @@ def _questions(tests: int) -> dict[str, Ask]:
     }
 
 
-def _cold(url: str, ask: Ask) -> StoreCost:
+def cold_read(url: str, ask: Ask) -> StoreCost:
     """Run the first query of a store that was just opened."""
     store = ResultsStore(url)
     store.open()
@@ -196,7 +197,8 @@ def _cold(url: str, ask: Ask) -> StoreCost:
     return took
 
 
-def _warm(url: str, ask: Ask) -> StoreCost:
+def warm_reads(url: str, ask: Ask) -> StoreCost:
+    """Run queries of a store that has answered one; return their median."""
     store = ResultsStore(url)
     store.open()
     costs = []

@@ -25,39 +25,42 @@ MINUTE = 60
 
 def sentence(*clauses: Sequence[AnswerPart]) -> Sentence:
     """Join clauses to one sentence; empty ones are left out."""
-    written = [clause for clause in clauses if clause]
+    nonempty = [clause for clause in clauses if clause]
     parts = [
         part
-        for number, clause in enumerate(written)
+        for number, clause in enumerate(nonempty)
         for part in ([AnswerPart(text=texts.CLAUSE_END)] if number else []) + list(clause)
     ]
     return [*parts, AnswerPart(text=".")] if parts else []
 
 
-def text(words: str, href: str = "") -> AnswerPart:
-    """Return a part of a sentence."""
+def phrase(words: str, href: str = "") -> AnswerPart:
+    """Return a part of a sentence, a link if it has an address."""
     return AnswerPart(text=words, href=href)
 
 
-def listed(names: Sequence[AnswerPart], noun: str) -> Sentence:
+def name_list(names: Sequence[AnswerPart], noun: str) -> Sentence:
     """Write names with commas; of more than `MOST_NAMED`, the rest is counted as so many `noun`."""
-    shown = names[:MOST_NAMED]
-    parts = list(chain.from_iterable((text(", "), name) for name in shown))[1:]
-    unnamed = len(names) - len(shown)
-    return [*parts, text(texts.AND_MORE.format(more=counted(unnamed, f"more {noun}")))] if unnamed else parts
+    first_names = names[:MOST_NAMED]
+    parts = list(chain.from_iterable((phrase(", "), name) for name in first_names))[1:]
+    unnamed = len(names) - len(first_names)
+    return [*parts, phrase(texts.AND_MORE.format(more=counted(unnamed, f"more {noun}")))] if unnamed else parts
 
 
 def link_to_test(repository: str, test: str, target: str) -> AnswerPart:
     """Return a link to the page of a test, on one target if it is given."""
-    return text(texts.shortened(test), history_path(repository, test, target))
+    return phrase(texts.shortened(test), history_path(repository, test, target))
 
 
 # -- the grid --
 
 
 @dataclass(frozen=True, slots=True)
-class LineNews:
-    """What the newest complete run of a suite on a target says, at `sha`, compared with `base`, if there is one."""
+class SuiteNews:
+    """The failures of the newest complete run of a suite on a target: all, and the new ones.
+
+    The run is of the commit `sha`, and compared with that of `base`; that is empty if there is none.
+    """
 
     target: str
     suite: str
@@ -71,104 +74,105 @@ class LineNews:
 class GridNews:
     """What a grid says at a glance.
 
-    `subjects` is how many targets it has, or how many suites if it is `by_suite`. `silent` has the targets whose lab is
-    late, with the seconds since their newest nightly run, None for none. `unusable` has those whose newest run has no
-    usable results. `last_news` is the newest commit with a new failure, and when it was made; `columns` is how many
-    commits the grid shows. `commits` says how many commits are between two nightly commits, if that is known.
+    `row_count` is the number of its targets, or of its suites if it is `by_suite`. `late_targets` are those whose lab
+    is late, with the seconds since their newest nightly run, None if there is none. `unusable_targets` are those whose
+    newest run has no usable results. `last_break` is the newest commit with a new failure, and when it was made.
+    `commit_count` is the number of commits that the grid shows. `commits_between` has the number of commits between two
+    nightly commits, where it is known.
     """
 
     repository: str
     filters: Mapping[str, object]
     by_suite: bool
-    subjects: int
-    lines: Sequence[LineNews]
-    silent: Mapping[str, float | None]
-    unusable: Sequence[str]
-    last_news: tuple[str, float] | None
-    columns: int
-    commits: Mapping[tuple[str, str], int]
+    row_count: int
+    suites: Sequence[SuiteNews]
+    late_targets: Mapping[str, float | None]
+    unusable_targets: Sequence[str]
+    last_break: tuple[str, float] | None
+    commit_count: int
+    commits_between: Mapping[tuple[str, str], int]
 
-    def _address(self, status: str) -> str:
+    def _status_path(self, status: str) -> str:
         return view_path(self.repository, "", **self.filters, status=status)
 
-    def _subjects(self, lines: Iterable[LineNews]) -> str:
-        count = len({line.suite if self.by_suite else line.target for line in lines})
-        subjects = counted(self.subjects, texts.SUITE if self.by_suite else texts.TARGET)
-        return texts.OF_SUBJECTS.format(count=count, subjects=subjects)
+    def _scope(self, suites: Iterable[SuiteNews]) -> str:
+        count = len({suite.suite if self.by_suite else suite.target for suite in suites})
+        rows = counted(self.row_count, texts.SUITE if self.by_suite else texts.TARGET)
+        return texts.OF_SUBJECTS.format(count=count, subjects=rows)
 
     def answer(self) -> Sentence:
         """Say what is new, what still fails, and which labs are late."""
-        fresh = [line for line in self.lines if line.new]
-        failing = [line for line in self.lines if line.failing]
-        return sentence(self._news(fresh, failing), self._unusable(), self._silent())
+        broken = [suite for suite in self.suites if suite.new]
+        failing = [suite for suite in self.suites if suite.failing]
+        return sentence(self._failures_clause(broken, failing), self._unusable_clause(), self._late_clauses())
 
-    def _news(self, fresh: Sequence[LineNews], failing: Sequence[LineNews]) -> Sentence:
-        if not self.lines:
+    def _failures_clause(self, broken: Sequence[SuiteNews], failing: Sequence[SuiteNews]) -> Sentence:
+        if not self.suites:
             return []
-        if fresh:
-            new = sum(line.new for line in fresh)
-            words = texts.NEW_FAILURES.format(failures=counted(new, "new failure"), on=self._subjects(fresh))
-            return [text(words, self._address("new-failure")), *self._since(fresh)]
-        if self.last_news:
-            sha, committed_at = self.last_news
-            day = text(
+        if broken:
+            new = sum(suite.new for suite in broken)
+            words = texts.NEW_FAILURES.format(failures=counted(new, "new failure"), on=self._scope(broken))
+            return [phrase(words, self._status_path("new-failure")), *self._since_base(broken)]
+        if self.last_break:
+            sha, committed_at = self.last_break
+            day = phrase(
                 texts.DAY_OF_COMMIT.format(day=date(committed_at), sha=short(sha)), commit_path(self.repository, sha)
             )
-            start = [text(texts.NOTHING_NEW_SINCE), day]
+            start = [phrase(texts.NOTHING_NEW_SINCE), day]
         else:
-            start = [text(texts.NOTHING_NEW.format(commits=counted(self.columns, "nightly commit")))]
+            start = [phrase(texts.NOTHING_NEW.format(commits=counted(self.commit_count, "nightly commit")))]
         if not failing:
-            return [*start, text(texts.NO_TEST_FAILS)]
-        count = sum(line.failing for line in failing)
+            return [*start, phrase(texts.NO_TEST_FAILS)]
+        count = sum(suite.failing for suite in failing)
         fail = texts.STILL_FAIL.format(
-            tests=counted(count, "test"), fail="fails" if count == 1 else "fail", on=self._subjects(failing)
+            tests=counted(count, "test"), fail="fails" if count == 1 else "fail", on=self._scope(failing)
         )
-        return [*start, text(": "), text(fail, self._address("failing"))]
+        return [*start, phrase(": "), phrase(fail, self._status_path("failing"))]
 
-    def _since(self, fresh: Sequence[LineNews]) -> Sentence:
-        pairs = {(line.base, line.sha) for line in fresh}
+    def _since_base(self, broken: Sequence[SuiteNews]) -> Sentence:
+        pairs = {(suite.base, suite.sha) for suite in broken}
         base, sha = next(iter(pairs), ("", ""))
         if len(pairs) > 1 or not base:
             return []
-        compare = view_path(self.repository, "compare", target=fresh[0].target, base=base, head=sha)
-        commits = self.commits.get((base, sha))
-        count = [text(texts.IN_COMMITS.format(commits=counted(commits, "commit")))] if commits else []
-        return [text(texts.SINCE), text(short(base), compare), *count]
+        compare = view_path(self.repository, "compare", target=broken[0].target, base=base, head=sha)
+        commits = self.commits_between.get((base, sha))
+        count = [phrase(texts.IN_COMMITS.format(commits=counted(commits, "commit")))] if commits else []
+        return [phrase(texts.SINCE), phrase(short(base), compare), *count]
 
-    def _unusable(self) -> Sentence:
-        names = [text(target, view_path(self.repository, target=target)) for target in self.unusable]
-        return [*listed(names, "target"), text(texts.NO_USABLE_RESULTS)] if names else []
+    def _unusable_clause(self) -> Sentence:
+        names = [phrase(target, view_path(self.repository, target=target)) for target in self.unusable_targets]
+        return [*name_list(names, "target"), phrase(texts.NO_USABLE_RESULTS)] if names else []
 
-    def _silent(self) -> Sentence:
+    def _late_clauses(self) -> Sentence:
         # One clause for each lab that is late, because each is late by another time.
         clauses = [
-            [text(target, lab_path(self.repository, target.partition("/")[0])), text(lateness(seconds))]
-            for target, seconds in list(self.silent.items())[:MOST_NAMED]
+            [phrase(target, lab_path(self.repository, target.partition("/")[0])), phrase(lateness(seconds))]
+            for target, seconds in list(self.late_targets.items())[:MOST_NAMED]
         ]
-        parts = list(chain.from_iterable([text(texts.CLAUSE_END), *clause] for clause in clauses))[1:]
-        unnamed = len(self.silent) - len(clauses)
-        return [*parts, text(texts.AND_MORE.format(more=counted(unnamed, "more target")))] if unnamed else parts
+        parts = list(chain.from_iterable([phrase(texts.CLAUSE_END), *clause] for clause in clauses))[1:]
+        unnamed = len(self.late_targets) - len(clauses)
+        return [*parts, phrase(texts.AND_MORE.format(more=counted(unnamed, "more target")))] if unnamed else parts
 
     def next_steps(self) -> list[Sentence]:
         """Say what a maintainer, a contributor and a lab can do."""
         steps = []
-        fresh = next((line for line in self.lines if line.new), None)
-        if fresh and fresh.base:
-            compare = view_path(self.repository, "compare", target=fresh.target, base=fresh.base, head=fresh.sha)
-            steps.append([text(texts.MAINTAINER), text(texts.COMPARE_COMMITS, compare)])
-        if any(line.failing for line in self.lines):
-            href = self._address("failing")
-            steps.append([text(texts.CONTRIBUTOR), text(texts.KNOWN_FAILURES, href), text(texts.NOT_YOURS)])
-        for target in [*self.unusable, *self.silent][:1]:
+        broken = next((suite for suite in self.suites if suite.new), None)
+        if broken and broken.base:
+            compare = view_path(self.repository, "compare", target=broken.target, base=broken.base, head=broken.sha)
+            steps.append([phrase(texts.MAINTAINER), phrase(texts.COMPARE_COMMITS, compare)])
+        if any(suite.failing for suite in self.suites):
+            href = self._status_path("failing")
+            steps.append([phrase(texts.CONTRIBUTOR), phrase(texts.KNOWN_FAILURES, href), phrase(texts.NOT_YOURS)])
+        for target in [*self.unusable_targets, *self.late_targets][:1]:
             lab = target.partition("/")[0]
-            steps.append([text(texts.LAB), text(texts.SEE_LAB.format(lab=lab), lab_path(self.repository, lab))])
+            steps.append([phrase(texts.LAB), phrase(texts.SEE_LAB.format(lab=lab), lab_path(self.repository, lab))])
         return steps[:MOST_STEPS]
 
 
 def matching_answer(count: int, status: str | None) -> Sentence:
     """Say how many tests match the filters of a grid."""
     match = texts.MATCHES.get(status or "", texts.MATCHES[""])[count != 1]
-    return sentence([text(texts.MATCHING_TESTS.format(tests=counted(count, "test"), match=match))]) if count else []
+    return sentence([phrase(texts.MATCHING_TESTS.format(tests=counted(count, "test"), match=match))]) if count else []
 
 
 def lateness(seconds: float | None) -> str:
@@ -185,7 +189,7 @@ def compare_answer(page: ComparePage, repository: str) -> Sentence:
         return []
     filters = {"target": page.target, "base": page.base.sha, "head": page.head.sha}
     changes = [
-        text(
+        phrase(
             words.format(count=counted(count, noun) if noun else f"{count:,}"),
             view_path(repository, "compare", **filters, status=kind),
         )
@@ -195,8 +199,8 @@ def compare_answer(page: ComparePage, repository: str) -> Sentence:
     ends = texts.FROM_TO.format(target=page.target, base=short(page.base.sha), head=short(page.head.sha))
     if not changes:
         all_noted = all(suite.note for suite in page.suites)
-        return sentence([text((texts.NOT_COMPARED if all_noted else texts.NO_CHANGE) + ends)])
-    return sentence([*list(chain.from_iterable((text(", "), change) for change in changes))[1:], text(ends)])
+        return sentence([phrase((texts.NOT_COMPARED if all_noted else texts.NO_CHANGE) + ends)])
+    return sentence([*list(chain.from_iterable((phrase(", "), change) for change in changes))[1:], phrase(ends)])
 
 
 def compare_steps(page: ComparePage, github: str) -> list[Sentence]:
@@ -204,7 +208,7 @@ def compare_steps(page: ComparePage, github: str) -> list[Sentence]:
     if not (page.base and page.head and page.counts.get("new-failure")):
         return []
     href = f"{github}/compare/{page.base.sha}...{page.head.sha}"
-    return [[text(texts.MAINTAINER), text(texts.READ_COMMITS, href)]]
+    return [[phrase(texts.MAINTAINER), phrase(texts.READ_COMMITS, href)]]
 
 
 # -- one test --
@@ -219,24 +223,24 @@ def history_answer(targets: Sequence[HistoryOnTarget], repository: str, test: st
     return sentence(
         _fails_on(failing, len(targets), repository, test)
         if failing
-        else [text(texts.FAILS_NOWHERE.format(targets=counted(len(targets), "target")))],
-        [text(texts.IS_FLAKY_ON), *listed(_targets(flaky, repository, test), "target")] if flaky else [],
+        else [phrase(texts.FAILS_NOWHERE.format(targets=counted(len(targets), "target")))],
+        [phrase(texts.IS_FLAKY_ON), *name_list(_targets(flaky, repository, test), "target")] if flaky else [],
     )
 
 
 def _fails_on(failing: Sequence[HistoryOnTarget], total: int, repository: str, test: str) -> Sentence:
-    begun = {history.failing.since for history in failing if history.failing}
-    since = min(begun)
-    names = listed(_targets(failing, repository, test), "target")
-    start = [text(texts.FAILS_ON.format(count=len(failing), targets=counted(total, "target"))), *names]
-    if len(begun) > 1:
+    first_shas = {history.failing.since for history in failing if history.failing}
+    since = min(first_shas)
+    names = name_list(_targets(failing, repository, test), "target")
+    start = [phrase(texts.FAILS_ON.format(count=len(failing), targets=counted(total, "target"))), *names]
+    if len(first_shas) > 1:
         return start
-    return [*start, text(texts.SINCE), text(short(since), commit_path(repository, since))]
+    return [*start, phrase(texts.SINCE), phrase(short(since), commit_path(repository, since))]
 
 
 def _targets(targets: Iterable[HistoryOnTarget], repository: str, test: str) -> list[AnswerPart]:
     names = dict.fromkeys(f"{history.lab}/{history.target}" for history in targets)
-    return [text(name, history_path(repository, test, name)) for name in names]
+    return [phrase(name, history_path(repository, test, name)) for name in names]
 
 
 def history_steps(page: HistoryPage, github: str) -> list[Sentence]:
@@ -246,11 +250,11 @@ def history_steps(page: HistoryPage, github: str) -> list[Sentence]:
     steps = []
     if failing and failing.failing and failing.failing.last_passed_at:
         href = f"{github}/compare/{failing.failing.last_passed_at}...{failing.failing.since}"
-        steps.append([text(texts.MAINTAINER), text(texts.READ_COMMITS_SINCE, href)])
+        steps.append([phrase(texts.MAINTAINER), phrase(texts.READ_COMMITS_SINCE, href)])
     if reported:
-        steps.append([text(texts.MAINTAINER), text(texts.OPEN_ISSUE, reported.issue_url)])
+        steps.append([phrase(texts.MAINTAINER), phrase(texts.OPEN_ISSUE, reported.issue_url)])
     if failing and failing.reproduce:
         steps.append(
-            [text(texts.CONTRIBUTOR), text(texts.REPRODUCE.format(command=texts.shortened(failing.reproduce)))]
+            [phrase(texts.CONTRIBUTOR), phrase(texts.REPRODUCE.format(command=texts.shortened(failing.reproduce)))]
         )
     return steps[:MOST_STEPS]

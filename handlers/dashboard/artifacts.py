@@ -56,7 +56,7 @@ class SeenArtifact(BaseModel, extra="forbid"):
 class SeenArtifacts(BaseModel, extra="forbid"):
     """The artifacts of a run, its log first."""
 
-    until: datetime = Field(description="When they expire; from then on, only their names are shown.")
+    expires_at: datetime = Field(description="When they expire; from then on, only their names are shown.")
     expired: bool
     artifacts: list[SeenArtifact]
 
@@ -80,7 +80,7 @@ def key_of(request: PageRequest, repository: str) -> RunKey:
     return RunKey(repository, *(request.path[name] for name in ("lab", "target", "sha", "run_id")))
 
 
-def expires_at(run: Run, results: Results) -> float:
+def expiry_of(run: Run, results: Results) -> float:
     """Return when the artifacts of a run expire, in seconds since 1970."""
     return run.received_at + seconds(results.keep_files)
 
@@ -101,8 +101,8 @@ def seen_artifacts(run: Run, entries: list[ArtifactEntry], results: Results, mom
     """Return the artifacts of a run as pages show them at a moment, in seconds since 1970."""
     artifacts = [seen_artifact(entry, run.key) for entry in entries]
     artifacts.sort(key=lambda artifact: (not artifact.is_log, artifact.name))
-    until = expires_at(run, results)
-    return SeenArtifacts(until=datetime.fromtimestamp(until, UTC), expired=moment >= until, artifacts=artifacts)
+    expiry = expiry_of(run, results)
+    return SeenArtifacts(expires_at=datetime.fromtimestamp(expiry, UTC), expired=moment >= expiry, artifacts=artifacts)
 
 
 class ArtifactReader:
@@ -123,7 +123,7 @@ class ArtifactReader:
         entry = next((entry for entry in entries if entry.name == request.path["name"]), None)
         if run is None or entry is None:
             raise LookupError(key.folder)
-        if self._parts.clock() >= expires_at(run, results):
+        if self._parts.clock() >= expiry_of(run, results):
             raise Problem(410, texts.FILE_EXPIRED.format(name=entry.name, period=results.keep_files))
         return RunArtifact(run, entry, results)
 

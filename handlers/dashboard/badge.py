@@ -106,10 +106,10 @@ def draw_badge(
     """Draw the badge of a target from the same figures as the overview; it blocks."""
     label = target_key.full_name
     newest = newest_run(connection, target_key)
-    now = targets_now(connection, target_key.repository, 0, aliases, quarantine, {target_key}).get(target_key)
+    current = targets_now(connection, target_key.repository, 0, aliases, quarantine, {target_key}).get(target_key)
     unusable = unusable_targets(connection, target_key.repository, target_key.lab, target_key.target)
     infra = unusable.get(target_key, "")
-    suites, failing = (now.suites, now.failing) if now else (0, 0)
+    suites, failing = (current.suites, current.failing) if current else (0, 0)
     health = TargetReport(newest.received_at if newest else None, infra, suites, failing).health(moment)
     if health is TargetHealth.FAILING:
         return svg_badge(label, texts.BADGE_FAILING.format(count=failing), BadgeColor.BAD)

@@ -102,22 +102,28 @@ def sparkline(values: Sequence[float | None], label: str) -> Markup:
 
 def pass_rate_line(rates: Sequence[float | None]) -> Markup:
     """Draw the pass rates of commits, oldest first, each from 0 to 1."""
-    known = [rate for rate in rates if rate is not None]
-    if not known:
+    present = [rate for rate in rates if rate is not None]
+    if not present:
         return Markup("")
     label = texts.RATES_OF_COMMITS.format(
-        commits=len(known), lowest=_percent(min(known)), highest=_percent(max(known)), newest=_percent(known[-1])
+        commits=len(present),
+        lowest=_percent(min(present)),
+        highest=_percent(max(present)),
+        newest=_percent(present[-1]),
     )
     return sparkline(rates, label)
 
 
 def duration_line(seconds: Sequence[float | None]) -> Markup:
     """Draw how long the runs of commits took, oldest first."""
-    known = [value for value in seconds if value is not None]
-    if not known:
+    present = [value for value in seconds if value is not None]
+    if not present:
         return Markup("")
     label = texts.SECONDS_OF_COMMITS.format(
-        commits=len(known), shortest=duration(min(known)), longest=duration(max(known)), newest=duration(known[-1])
+        commits=len(present),
+        shortest=duration(min(present)),
+        longest=duration(max(present)),
+        newest=duration(present[-1]),
     )
     return sparkline(seconds, label)
 

@@ -23,7 +23,7 @@ from bot.web.page_filters import counted
 from bot.web.page_routes import Page, PageRequest
 from bot.web.problems import Problem
 from handlers.dashboard import answer_texts, texts
-from handlers.dashboard.answers import Sentence, listed, sentence, text
+from handlers.dashboard.answers import Sentence, name_list, phrase, sentence
 from handlers.dashboard.cell_markup import SHAPES
 from handlers.dashboard.cells import WORST_FIRST, CellState, GridCell, counted_cell, no_cell
 from handlers.dashboard.content import content_of_results
@@ -139,16 +139,16 @@ def read_commit(
             _, base = commit.bases.get(line.series, (0.0, ""))
             rows.append(CommitRow(target=target, suite=line.name, cell=cell, base=base))
     _, previous = max(commit.bases.values(), default=(0.0, ""))
-    known = summaries_of(connection, repository, {sha, *(row.base for row in rows)})
+    summaries = summaries_of(connection, repository, {sha, *(row.base for row in rows)})
     return CommitPage(
         sha=sha,
         committed_at=datetime.fromtimestamp(committed_at, UTC),
         nightly=commit.mainline,
-        pull_request=commit.pull_request or (known[sha].pull_request if sha in known else None),
+        pull_request=commit.pull_request or (summaries[sha].pull_request if sha in summaries else None),
         github=github,
         previous=previous,
         rows=sorted(rows, key=lambda row: row.order),
-        known_commits=known,
+        known_commits=summaries,
     )
 
 
@@ -176,7 +176,7 @@ def commit_answer(page: CommitPage, repository: str) -> Sentence:
     fresh = {row.target: row.base for row in page.rows if row.cell.new}
     if new:
         names = [
-            text(
+            phrase(
                 target,
                 view_path(repository, "compare", target=target, base=base, head=page.sha, status="new-failure"),
             )
@@ -184,16 +184,16 @@ def commit_answer(page: CommitPage, repository: str) -> Sentence:
         ]
         scope = answer_texts.OF_SUBJECTS.format(count=len(fresh), subjects=counted(len(targets), answer_texts.TARGET))
         start = answer_texts.NEW_FAILURES.format(failures=counted(new, "new failure"), on=scope)
-        news = [text(f"{start}: "), *listed(names, answer_texts.TARGET)]
+        news = [phrase(f"{start}: "), *name_list(names, answer_texts.TARGET)]
     elif failing:
         words = answer_texts.FAIL_ON_TARGETS.format(
             tests=counted(failing, "failure"),
             count=len({row.target for row in page.rows if row.failing}),
             targets=counted(len(targets), answer_texts.TARGET),
         )
-        news = [text(f"{words}{answer_texts.NONE_NEW if page.previous else ''}")]
+        news = [phrase(f"{words}{answer_texts.NONE_NEW if page.previous else ''}")]
     else:
-        news = [text(answer_texts.NO_TEST_FAILED)]
+        news = [phrase(answer_texts.NO_TEST_FAILED)]
     unusable = dict.fromkeys(row.target for row in page.rows if row.cell.state is CellState.INFRA)
     absent = dict.fromkeys(
         row.target for row in page.rows if row.cell.state in (CellState.MISSING, CellState.WAIT, CellState.PART)
@@ -206,8 +206,8 @@ def commit_answer(page: CommitPage, repository: str) -> Sentence:
 
 
 def _with_words(repository: str, targets: Iterable[str], words: str) -> Sentence:
-    names = [text(target, lab_path(repository, target.partition("/")[0])) for target in targets]
-    return [*listed(names, answer_texts.TARGET), text(words)] if names else []
+    names = [phrase(target, lab_path(repository, target.partition("/")[0])) for target in targets]
+    return [*name_list(names, answer_texts.TARGET), phrase(words)] if names else []
 
 
 def commit_steps(page: CommitPage, repository: str) -> list[Sentence]:
@@ -215,9 +215,11 @@ def commit_steps(page: CommitPage, repository: str) -> list[Sentence]:
     steps = []
     if page.previous and any(row.cell.new for row in page.rows):
         href = f"{page.github}/compare/{page.previous}...{page.sha}"
-        steps.append([text(answer_texts.MAINTAINER), text(answer_texts.READ_COMMITS_BEFORE, href)])
+        steps.append([phrase(answer_texts.MAINTAINER), phrase(answer_texts.READ_COMMITS_BEFORE, href)])
     states = (CellState.INFRA, CellState.MISSING, CellState.PART)
     for row in [row for row in page.rows if row.cell.state in states][:1]:
         lab = row.target.partition("/")[0]
-        steps.append([text(answer_texts.LAB), text(answer_texts.SEE_LAB.format(lab=lab), lab_path(repository, lab))])
+        steps.append(
+            [phrase(answer_texts.LAB), phrase(answer_texts.SEE_LAB.format(lab=lab), lab_path(repository, lab))]
+        )
     return steps

@@ -161,8 +161,8 @@ def choose_commits(
         else _find_baseline(connection, target, head, newest)
     )
     shas = [commit.sha for commit in (head, base, *newest) if commit]
-    known = summaries_of(connection, repository, shas)
-    return ComparisonChoice(target=target, base=base, head=head, newest=newest, known_commits=known)
+    summaries = summaries_of(connection, repository, shas)
+    return ComparisonChoice(target=target, base=base, head=head, newest=newest, known_commits=summaries)
 
 
 def _find_commit(

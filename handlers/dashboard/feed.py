@@ -58,9 +58,8 @@ def regressions_feed(parts: DashboardParts) -> PageFile:
         query: FeedQuery = request.query
         most = MOST_READ if query.target or query.path else MOST_ENTRIES
         regressions = await request.pages.run(parts.results.store.read, newest_messages, name, since, most)
-        return atom_feed(
-            name, [one for one in regressions if query.accepts(one)][:MOST_ENTRIES], parts.public_url, query
-        )
+        entries = [regression for regression in regressions if query.accepts(regression)][:MOST_ENTRIES]
+        return atom_feed(name, entries, parts.public_url, query)
 
     return PageFile(
         path="/r/{owner}/{repo}/regressions.atom",

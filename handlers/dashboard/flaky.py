@@ -14,7 +14,7 @@ from bot.web.csv_tables import CsvTable
 from bot.web.page_filters import counted
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard import answer_texts
-from handlers.dashboard.answers import Sentence, link_to_test, sentence, text
+from handlers.dashboard.answers import Sentence, link_to_test, phrase, sentence
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.lists import DAY, ListQuery, TestsOfRepository, moment_of, page_count, store_query
 from handlers.dashboard.settings import configured_targets, settings_and_target
@@ -78,7 +78,7 @@ def flaky_page(parts: DashboardParts) -> Page:
         if settings.of(LAB_RESULTS) is None:
             return FlakyPage(takes_results=False, targets=[], has_results=False, total=0, pages=1, tests=[])
         stored_query = store_query(request, name, settings, query.target)
-        flaky, known = await request.pages.run(
+        flaky, summaries = await request.pages.run(
             parts.results.store.read, _read, stored_query, parts.moment() - query.days * DAY
         )
         page = FlakyPage(
@@ -90,7 +90,7 @@ def flaky_page(parts: DashboardParts) -> Page:
             tests=[_row(test) for test in flaky.tests],
         )
         answer, next_steps = flaky_answer(page, query, name), flaky_steps(page, name)
-        return page.model_copy(update={"answer": answer, "next_steps": next_steps, "known_commits": known})
+        return page.model_copy(update={"answer": answer, "next_steps": next_steps, "known_commits": summaries})
 
     return Page(
         path="/r/{owner}/{repo}/flaky",
@@ -147,16 +147,16 @@ def flaky_answer(page: FlakyPage, query: FlakyQuery, repository: str) -> Sentenc
     days = counted(query.days, "day")
     place = answer_texts.ON_TARGET.format(target=query.target) if query.target else ""
     if not page.total:
-        return [] if query.q else sentence([text(answer_texts.NOTHING_FLAKY.format(place=place, days=days))])
+        return [] if query.q else sentence([phrase(answer_texts.NOTHING_FLAKY.format(place=place, days=days))])
     tests = counted(page.total, "flaky test")
     if page.total >= MOST_TESTS:
         tests = answer_texts.AT_LEAST.format(tests=tests)
     start = answer_texts.FLAKY_TESTS.format(tests=tests, place=place, days=days)
     worst = page.tests[0] if page.tests and query.page == 1 else None
     if worst is None or not worst.proved:
-        return sentence([text(start)])
+        return sentence([phrase(start)])
     proof = answer_texts.MOST_PROOF.format(target=worst.target, commits=counted(worst.proved, "commit"))
-    return sentence([text(start)], [link_to_test(repository, worst.test, worst.target), text(proof)])
+    return sentence([phrase(start)], [link_to_test(repository, worst.test, worst.target), phrase(proof)])
 
 
 def flaky_steps(page: FlakyPage, repository: str) -> list[Sentence]:
@@ -166,8 +166,8 @@ def flaky_steps(page: FlakyPage, repository: str) -> list[Sentence]:
     worst = page.tests[0]
     return [
         [
-            text(answer_texts.MAINTAINER),
-            text(answer_texts.SEE_PROOF, history_path(repository, worst.test, worst.target)),
+            phrase(answer_texts.MAINTAINER),
+            phrase(answer_texts.SEE_PROOF, history_path(repository, worst.test, worst.target)),
         ],
-        [text(answer_texts.CONTRIBUTOR), text(answer_texts.FLAKY_IS_KNOWN)],
+        [phrase(answer_texts.CONTRIBUTOR), phrase(answer_texts.FLAKY_IS_KNOWN)],
     ]

@@ -25,7 +25,7 @@ from bot.web.answers import AnswerPart
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard import texts
-from handlers.dashboard.answers import GridNews, LineNews, matching_answer
+from handlers.dashboard.answers import GridNews, SuiteNews, matching_answer
 from handlers.dashboard.cell_markup import legend, row_of_cells
 from handlers.dashboard.cells import GridCell
 from handlers.dashboard.content import content_of_results
@@ -155,7 +155,7 @@ def grid_page(parts: DashboardParts) -> Page:
             parts.moment(),
             folders,
             request.as_csv,
-            steps_of_moves(await nightlies.moves(name)),
+            commits_of_moves(await nightlies.moves(name)),
         )
 
     return Page(
@@ -180,11 +180,11 @@ def read_grid(
     moment: float,
     folders: Folders,
     all_targets: bool = False,
-    steps: Mapping[tuple[str, str], int] = MappingProxyType({}),
+    commits_between: Mapping[tuple[str, str], int] = MappingProxyType({}),
 ) -> GridPage:
     """Read the part of the grid that a query names; it blocks. With `all_targets`, their rows are on one page.
 
-    `steps` has the number of commits between two nightly commits, where it is known.
+    `commits_between` has the number of commits between two nightly commits, where it is known.
     """
     assert settings.of(LAB_RESULTS) is not None
     configured = configured_targets(settings)
@@ -225,7 +225,7 @@ def read_grid(
         rowed = {row.target for row in listed.rows}
         others = [line for line in grid.lines if line.target.full_name in rowed and _newest_point(grid, line) is None]
         old_points = newest_of_lines(connection, others, grid_range) if others else {}
-        news = news_of(grid, old_points, listed.rows, grid_range, query, {} if query.before else late, steps)
+        news = news_of(grid, old_points, listed.rows, grid_range, query, {} if query.before else late, commits_between)
         answer, next_steps = news.answer(), news.next_steps()
     return GridPage(
         answer=answer if grid.commits else [],
@@ -264,7 +264,7 @@ def _tests(
     return grid, rows_of_tests(grid, names_of, tests, configured, moment)
 
 
-def steps_of_moves(moves: Iterable[TrackingMove]) -> dict[tuple[str, str], int]:
+def commits_of_moves(moves: Iterable[TrackingMove]) -> dict[tuple[str, str], int]:
     """Return how many commits each move of the nightly branch added, by the commits before and after it."""
     return {
         (move["previous_sha"], move["sha"]): move["commits"]
@@ -278,7 +278,8 @@ def late_targets(
 ) -> dict[str, float | None]:
     """Return the late ones among targets, with the seconds since their newest nightly run, None for none."""
     arrivals = {
-        key.full_name: received for key, received in newest_arrivals(connection, repository, on_nightly=True).items()
+        key.full_name: received_at
+        for key, received_at in newest_arrivals(connection, repository, on_nightly=True).items()
     }
     return {
         target: moment - arrivals[target] if target in arrivals else None
@@ -294,34 +295,36 @@ def news_of(
     grid_range: GridRange,
     query: GridQuery,
     late: Mapping[str, float | None],
-    steps: Mapping[tuple[str, str], int],
+    commits_between: Mapping[tuple[str, str], int],
 ) -> GridNews:
     """Return what the newest usable runs of a grid's suites say, whatever rows the grid has.
 
     `old_points` has the newest ones of suites without any at the commits of the grid, by series.
     """
-    listed = {row.target for row in rows}
-    lines = [line for line in grid.lines if line.target.full_name in listed]
-    is_target = query.target is not None
-    fresh_columns = [column for column in range(len(grid.commits)) if any(row.cells[column].new for row in rows)]
-    newest = grid.commits[fresh_columns[0]] if fresh_columns else None
+    listed_targets = {row.target for row in rows}
+    lines = [line for line in grid.lines if line.target.full_name in listed_targets]
+    by_suite = query.target is not None
+    broken_columns = [column for column in range(len(grid.commits)) if any(row.cells[column].new for row in rows)]
+    newest_break = grid.commits[broken_columns[0]] if broken_columns else None
     filters = {"target": query.target, "suite": query.suite, "since": query.since, "before": query.before}
     return GridNews(
         repository=grid_range.repository,
         filters=filters,
-        by_suite=is_target,
-        subjects=len({line.name for line in lines}) if is_target else len(listed),
+        by_suite=by_suite,
+        row_count=len({line.name for line in lines}) if by_suite else len(listed_targets),
         # A folder has only some of the tests of its suite, so the numbers of the suite would be wrong there.
-        lines=[] if query.folder else list(filter(None, (_line_news(grid, line, old_points) for line in lines))),
-        silent=late,
-        unusable=[target for target in listed_in_order(rows) if target not in late and _is_unusable(grid, target)],
-        last_news=(newest[1], newest[0]) if newest else None,
-        columns=len(grid.commits),
-        commits=steps,
+        suites=[] if query.folder else list(filter(None, (_suite_news(grid, line, old_points) for line in lines))),
+        late_targets=late,
+        unusable_targets=[
+            target for target in targets_of_rows(rows) if target not in late and _is_unusable(grid, target)
+        ],
+        last_break=(newest_break[1], newest_break[0]) if newest_break else None,
+        commit_count=len(grid.commits),
+        commits_between=commits_between,
     )
 
 
-def listed_in_order(rows: Iterable[GridRow]) -> list[str]:
+def targets_of_rows(rows: Iterable[GridRow]) -> list[str]:
     """Return the targets of rows, each once."""
     return list(dict.fromkeys(row.target for row in rows))
 
@@ -338,7 +341,7 @@ def _newest_point(grid: Grid, line: GridLine) -> GridPoint | None:
     return next(_usable_points(grid, line), None)
 
 
-def _line_news(grid: Grid, line: GridLine, old_points: Mapping[int, GridPoint]) -> LineNews | None:
+def _suite_news(grid: Grid, line: GridLine, old_points: Mapping[int, GridPoint]) -> SuiteNews | None:
     """Return what the newest complete run of a suite with usable results says; None without one.
 
     Lists of tests by status are about the same run.
@@ -349,7 +352,7 @@ def _line_news(grid: Grid, line: GridLine, old_points: Mapping[int, GridPoint]) 
         return None
     counts = newest.counts or count_cell(newest.previous, newest.column)
     base = points[1].run.key.sha if len(points) > 1 else ""
-    return LineNews(line.target.full_name, line.name, newest.run.key.sha, base, counts.new, counts.failing)
+    return SuiteNews(line.target.full_name, line.name, newest.run.key.sha, base, counts.new, counts.failing)
 
 
 def _is_unusable(grid: Grid, target: str) -> bool:

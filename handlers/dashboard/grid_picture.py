@@ -80,12 +80,12 @@ def picture(rows: Sequence[Sequence[CellState]]) -> bytes:
     lines = [blank] * MARGIN
     for row in rows:
         edge, inner = (_line(row, width, inside=inside) for inside in (False, True))
-        drawn = height - GAP
-        lines += [edge] * EDGE + [inner] * (drawn - 2 * EDGE) + [edge] * EDGE + [blank] * GAP
+        cell_height = height - GAP
+        lines += [edge] * EDGE + [inner] * (cell_height - 2 * EDGE) + [edge] * EDGE + [blank] * GAP
     lines += [blank] * (HEIGHT - len(lines))
     header = struct.pack(">IIBBBBB", WIDTH, HEIGHT, 8, 3, 0, 0, 0)
-    parts = ((b"IHDR", header), (b"PLTE", PALETTE), (b"IDAT", zlib.compress(b"".join(lines))), (b"IEND", b""))
-    chunks = (struct.pack(">I", len(data)) + kind + data + _checksum(kind + data) for kind, data in parts)
+    contents = ((b"IHDR", header), (b"PLTE", PALETTE), (b"IDAT", zlib.compress(b"".join(lines))), (b"IEND", b""))
+    chunks = (struct.pack(">I", len(data)) + kind + data + _checksum(kind + data) for kind, data in contents)
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 

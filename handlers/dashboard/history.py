@@ -143,8 +143,8 @@ def read_test(
         )
         if sha
     }
-    known = summaries_of(connection, repository, shas)
-    return page.model_copy(update={"answer": answer, "next_steps": next_steps, "known_commits": known})
+    summaries = summaries_of(connection, repository, shas)
+    return page.model_copy(update={"answer": answer, "next_steps": next_steps, "known_commits": summaries})
 
 
 def _read_on_targets(

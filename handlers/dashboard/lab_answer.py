@@ -10,7 +10,7 @@ from bot.core.page_paths import commit_path, run_path, view_path
 from bot.web.answers import AnswerPart
 from bot.web.page_filters import counted, date, short
 from handlers.dashboard import answer_texts as texts
-from handlers.dashboard.answers import MOST_NAMED, MOST_STEPS, Sentence, lateness, sentence, text
+from handlers.dashboard.answers import MOST_NAMED, MOST_STEPS, Sentence, lateness, phrase, sentence
 
 if TYPE_CHECKING:
     from handlers.dashboard.lab_model import LabPage, LabTarget
@@ -27,51 +27,51 @@ def lab_answer(page: LabPage, repository: str, moment: float) -> Sentence:
     late = [target for target in page.targets if target.stale]
     unusable = [target for target in page.targets if target.unusable_since and not target.stale]
     if not late and not unusable:
-        return sentence([text(texts.ON_TIME.format(targets=counted(len(page.targets), texts.TARGET)))])
+        return sentence([phrase(texts.ON_TIME.format(targets=counted(len(page.targets), texts.TARGET)))])
     clauses = [[_grid(page, repository, target), *_lateness(page, repository, target, moment)] for target in late]
     clauses += [[_grid(page, repository, target), *_unusable(repository, target)] for target in unusable]
     return sentence(_some(clauses), _ask(page))
 
 
 def _some(clauses: Sequence[Sentence]) -> Sentence:
-    parts = list(chain.from_iterable((text(texts.CLAUSE_END), *clause) for clause in clauses[:MOST_NAMED]))[1:]
+    parts = list(chain.from_iterable((phrase(texts.CLAUSE_END), *clause) for clause in clauses[:MOST_NAMED]))[1:]
     unnamed = len(clauses) - MOST_NAMED
-    return [*parts, text(texts.AND_MORE.format(more=counted(unnamed, "more target")))] if unnamed > 0 else parts
+    return [*parts, phrase(texts.AND_MORE.format(more=counted(unnamed, "more target")))] if unnamed > 0 else parts
 
 
 def _grid(page: LabPage, repository: str, target: LabTarget) -> AnswerPart:
-    return text(target.target, view_path(repository, target=f"{page.lab}/{target.target}"))
+    return phrase(target.target, view_path(repository, target=f"{page.lab}/{target.target}"))
 
 
 def _lateness(page: LabPage, repository: str, target: LabTarget, moment: float) -> Sentence:
     newest = target.newest
     if newest is None:
-        return [text(lateness(None))]
+        return [phrase(lateness(None))]
     href = run_path(repository, f"{page.lab}/{target.target}", newest.sha, newest.run_id)
-    return [text(lateness(moment - newest.received_at.timestamp()), href)]
+    return [phrase(lateness(moment - newest.received_at.timestamp()), href)]
 
 
 def _unusable(repository: str, target: LabTarget) -> Sentence:
     since = target.unusable_since
     assert since is not None
     day = texts.DAY_OF_COMMIT.format(day=date(since.committed_at.timestamp()), sha=short(since.sha))
-    return [text(texts.UNUSABLE_SINCE), text(day, commit_path(repository, since.sha))]
+    return [phrase(texts.UNUSABLE_SINCE), phrase(day, commit_path(repository, since.sha))]
 
 
 def _ask(page: LabPage) -> Sentence:
-    return [text(texts.ASK.format(contacts=", ".join(page.contacts[:MOST_NAMED])))] if page.contacts else []
+    return [phrase(texts.ASK.format(contacts=", ".join(page.contacts[:MOST_NAMED])))] if page.contacts else []
 
 
 def lab_steps(page: LabPage) -> list[Sentence]:
     """Say what the lab and a maintainer can do about targets that are late or have no usable results."""
     steps: list[Sentence] = []
     if page.unusable:
-        steps.append([text(texts.LAB), text(texts.READ_UPLOADS, f"#{UPLOADS_ID}")])
+        steps.append([phrase(texts.LAB), phrase(texts.READ_UPLOADS, f"#{UPLOADS_ID}")])
     missing = next((target for target in page.targets if target.stale and target.missing_commits), None)
     if missing:
         sha = missing.missing_commits[0].sha
         words = texts.SEND_RESULTS.format(target=missing.target, sha=short(sha))
-        steps.append([text(texts.LAB), text(words, f"{page.github}/commit/{sha}")])
+        steps.append([phrase(texts.LAB), phrase(words, f"{page.github}/commit/{sha}")])
     if not page.contacts:
-        steps.append([text(texts.MAINTAINER), text(texts.ADD_CONTACTS)])
+        steps.append([phrase(texts.MAINTAINER), phrase(texts.ADD_CONTACTS)])
     return steps[:MOST_STEPS]

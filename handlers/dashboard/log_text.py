@@ -49,38 +49,39 @@ class Mention(NamedTuple):
     test: str
 
 
-class LogText(NamedTuple):
-    """One page of a log: `lines` begin with line `first` of `total`. `mentions` are those of the whole log, in order.
+class LogPage(NamedTuple):
+    """One page of a log: `lines` begin with line `first_line` of `total_lines`.
 
-    `stopped` says why the log was not read to its end; empty if it was.
+    `mentions` are those of the whole log, in order. `stop_reason` says why the log was not read to its end; it is empty
+    if it was.
     """
 
     lines: list[str]
-    first: int
-    total: int
+    first_line: int
+    total_lines: int
     mentions: list[Mention]
-    stopped: str
+    stop_reason: str
 
 
-def read_log(files: Sequence[BinaryIO], name: str, tests: Sequence[str], line: int, test: str) -> LogText:
+def read_log(files: Sequence[BinaryIO], name: str, tests: Sequence[str], line: int, test: str) -> LogPage:
     """Return the page of a log with the first line that names a test, or else with a line, or else the first page.
 
     `tests` are the failing ones. Control characters, such as colors, are left out.
     """
     (file,) = files
-    finder, total, stopped = _Finder(tests), 0, ""
+    finder, total_lines, stop_reason = _Finder(tests), 0, ""
     try:
         for text in _lines(file, name):
-            total += 1
-            finder.add(total, text)
+            total_lines += 1
+            finder.add(total_lines, text)
     except Refused as refused:
         # What comes before a fault, or a limit, is shown.
-        stopped = str(refused)
-    wanted_line = next((mention.line for mention in finder.mentions if mention.test == test), line)
-    first_line = (wanted_line - 1) // PAGE_LINES * PAGE_LINES + 1 if 1 <= wanted_line <= total else 1
+        stop_reason = str(refused)
+    requested_line = next((mention.line for mention in finder.mentions if mention.test == test), line)
+    first_line = (requested_line - 1) // PAGE_LINES * PAGE_LINES + 1 if 1 <= requested_line <= total_lines else 1
     file.seek(0)
-    lines = islice(_lines(file, name), first_line - 1, min(first_line - 1 + PAGE_LINES, total))
-    return LogText(list(lines), first_line, total, finder.mentions, stopped)
+    lines = islice(_lines(file, name), first_line - 1, min(first_line - 1 + PAGE_LINES, total_lines))
+    return LogPage(list(lines), first_line, total_lines, finder.mentions, stop_reason)
 
 
 def _lines(file: BinaryIO, name: str) -> Iterator[str]:
@@ -124,17 +125,17 @@ class _Finder:
         """Search the next line."""
         if self._names.keys().isdisjoint(words := set(_WORD.findall(text))):
             return
-        named: list[tuple[str, str]] = []
+        matches: list[tuple[str, str]] = []
         for word in self._names.keys() & words:
             names = self._names[word]
             self._steps += len(names)
             if self._steps > MOST_STEPS or len(self.mentions) >= MOST_MENTIONS:
                 self._names = {}
                 return
-            named += [(name, test) for name, test in names if _is_named(text, name)]
-        # Tests of several files may have this name; the line may say which file.
-        of_file = [(name, test) for name, test in named if "::" in test and test.partition("::")[0] in text]
-        for _, test in sorted(of_file or named):
+            matches += [(name, test) for name, test in names if _is_named(text, name)]
+        # Tests of several files may have this name; perhaps the line says which file.
+        matches_of_file = [(name, test) for name, test in matches if "::" in test and test.partition("::")[0] in text]
+        for _, test in sorted(matches_of_file or matches):
             if self._lines_of[test] < MOST_OF_TEST:
                 self._lines_of[test] += 1
                 self.mentions.append(Mention(line, test))

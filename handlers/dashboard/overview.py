@@ -27,7 +27,7 @@ from bot.web.csv_tables import Cell, CsvTable
 from bot.web.page_filters import counted, short
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard import answer_texts
-from handlers.dashboard.answers import MOST_NAMED, Sentence, lateness, sentence, text
+from handlers.dashboard.answers import MOST_NAMED, Sentence, lateness, phrase, sentence
 from handlers.dashboard.chart import pass_rate_line
 from handlers.dashboard.content import Content
 from handlers.dashboard.settings import quarantine_of
@@ -201,7 +201,7 @@ def overview_page(parts: DashboardParts) -> Page:
             aliases, moment = settings.of(RENAMES).aliases, parts.moment()
             nightly, last_good = nightly_of.get(name), last_good_of.get(name)
             heads = [record["sha"] for record in (nightly, last_good) if record and record["sha"]]
-            listed, known = (
+            listed, summaries = (
                 await request.pages.run(
                     parts.results.store.read,
                     targets_and_commits,
@@ -222,7 +222,7 @@ def overview_page(parts: DashboardParts) -> Page:
                     targets=listed,
                     more_targets=len(targets) - len(listed),
                     failing_now=failing_tests(listed),
-                    known_commits=known,
+                    known_commits=summaries,
                     nightly=branch_of_nightly(nightly) if nightly else None,
                     last_good=_last_good(last_good) if last_good else None,
                 )
@@ -331,9 +331,9 @@ def target_overviews(
 
 
 def _target(
-    target: TargetKey, received: float | None, infra: str, now: TargetNow | None, moment: float, most_failures: int
+    target: TargetKey, received: float | None, infra: str, current: TargetNow | None, moment: float, most_failures: int
 ) -> TargetOverview:
-    report = TargetReport(received, infra, now.suites if now else 0, now.failing if now else 0)
+    report = TargetReport(received, infra, current.suites if current else 0, current.failing if current else 0)
     return TargetOverview(
         lab=target.lab,
         target=target.target,
@@ -341,10 +341,10 @@ def _target(
         state=report.health(moment),
         stale=is_stale(received, moment),
         infra=report.infra,
-        sha=now.sha if now else None,
+        sha=current.sha if current else None,
         suites=report.suites,
         failing=report.failing,
-        known=now.known if now else 0,
+        known=current.known if current else 0,
         failures=[
             FailingNow(
                 suite=failure.suite,
@@ -352,7 +352,7 @@ def _target(
                 since=failure.since,
                 since_at=datetime.fromtimestamp(failure.since_at, UTC),
             )
-            for failure in (now.failures[:most_failures] if now else ())
+            for failure in (current.failures[:most_failures] if current else ())
         ],
         rates=[
             CommitPassRate(
@@ -361,7 +361,7 @@ def _target(
                 passed=rate.passed,
                 failed=rate.failed,
             )
-            for rate in (now.rates if now else ())
+            for rate in (current.rates if current else ())
         ],
     )
 
@@ -440,14 +440,14 @@ def overview_answer(repositories: Sequence[RepositoryOverview], moment: float) -
     if not with_targets:
         return []
     failures = [
-        [text(_failing_now(repository), view_path(repository.repository)), _of(repository)]
+        [phrase(_failing_now(repository), view_path(repository.repository)), _of(repository)]
         for repository in with_targets
         if any(target.state is TargetHealth.FAILING for target in repository.targets)
     ]
     late: list[Sentence] = [
         [
-            text(f"{target.lab}/{target.target}", lab_path(repository.repository, target.lab)),
-            text(lateness(moment - target.received_at.timestamp() if target.received_at else None)),
+            phrase(f"{target.lab}/{target.target}", lab_path(repository.repository, target.lab)),
+            phrase(lateness(moment - target.received_at.timestamp() if target.received_at else None)),
         ]
         for repository in with_targets
         for target in repository.targets
@@ -455,7 +455,10 @@ def overview_answer(repositories: Sequence[RepositoryOverview], moment: float) -
     ]
     is_tested = any(target.suites for repository in with_targets for target in repository.targets)
     return sentence(
-        *(failures[:MOST_NAMED] or [[text(answer_texts.NOTHING_FAILS if is_tested else answer_texts.NO_RESULTS_YET)]]),
+        *(
+            failures[:MOST_NAMED]
+            or [[phrase(answer_texts.NOTHING_FAILS if is_tested else answer_texts.NO_RESULTS_YET)]]
+        ),
         _unnamed(failures, answer_texts.FAIL_ELSEWHERE, "more repository", "more repositories"),
         *late[:MOST_NAMED],
         _unnamed(late, answer_texts.MORE_LATE, "more target", "more targets"),
@@ -463,12 +466,12 @@ def overview_answer(repositories: Sequence[RepositoryOverview], moment: float) -
 
 
 def _of(repository: RepositoryOverview) -> AnswerPart:
-    return text(answer_texts.OF_REPOSITORY.format(repository=repository.repository))
+    return phrase(answer_texts.OF_REPOSITORY.format(repository=repository.repository))
 
 
 def _unnamed(clauses: Sequence[Sentence], words: str, singular: str, plural: str) -> Sentence:
     unnamed = len(clauses) - MOST_NAMED
-    return [text(words.format(more=counted(unnamed, singular, plural)))] if unnamed > 0 else []
+    return [phrase(words.format(more=counted(unnamed, singular, plural)))] if unnamed > 0 else []
 
 
 def _failing_now(repository: RepositoryOverview) -> str:
@@ -491,9 +494,9 @@ def overview_steps(repositories: Sequence[RepositoryOverview]) -> list[Sentence]
         href = history_path(name, newest.test, target.target if len(newest.targets) == 1 else "")
         steps.append(
             [
-                text(answer_texts.MAINTAINER),
-                text(answer_texts.NEWEST_FAILURE, href),
-                text(answer_texts.BEGAN_AT.format(sha=short(target.since))),
+                phrase(answer_texts.MAINTAINER),
+                phrase(answer_texts.NEWEST_FAILURE, href),
+                phrase(answer_texts.BEGAN_AT.format(sha=short(target.since))),
             ]
         )
     late = next(
@@ -506,5 +509,5 @@ def overview_steps(repositories: Sequence[RepositoryOverview]) -> list[Sentence]
         None,
     )
     if late:
-        steps.append([text(answer_texts.LAB), text(answer_texts.SEE_LAB.format(lab=late[1]), lab_path(*late))])
+        steps.append([phrase(answer_texts.LAB), phrase(answer_texts.SEE_LAB.format(lab=late[1]), lab_path(*late))])
     return steps

@@ -21,8 +21,8 @@ from bot.web.page_routes import Page, PageRequest
 from bot.web.problems import Problem
 from handlers.dashboard import texts
 from handlers.dashboard.pull_answer import UNSETTLED, AnswerFacts, answer_of, next_steps_of
-from handlers.dashboard.pull_model import CheckRunLine, KnownHead, PullPage, StickySection, WaitingMerge
-from handlers.dashboard.pull_results import HeadResults, ignored_failures_of, ignored_lines
+from handlers.dashboard.pull_model import HeadCheckRun, KnownHead, PullPage, StickySection, WaitingMerge
+from handlers.dashboard.pull_results import HeadResults, ignored_failures_of, ignored_on_targets
 from handlers.dashboard.pull_tests import (
     approve_command,
     device_tests_of,
@@ -47,13 +47,13 @@ if TYPE_CHECKING:
     from bot.effects.section_state import SectionState
     from bot.engine.jobs.journal import DeliveryRecord, Journal
     from bot.github.pull_heads import PullHead
-    from handlers.dashboard.story import CommandLine
+    from handlers.dashboard.story import CommandStory
     from handlers.device_tests.model import DeviceJob
     from handlers.merge.records import PendingMerge
 
 DELIVERIES = 50
 """Deliveries on one page; those that needed no action count too, although the page hides them."""
-MOST_OF_HEAD = 100
+MOST_HEAD_DELIVERIES = 100
 """Deliveries about the head that one page reads."""
 MOST_COMMANDS = 20
 """The most commands that the page lists; the deliveries below have them all."""
@@ -88,22 +88,26 @@ def pull_page(parts: DashboardParts) -> Page:
             raise LookupError(request.repository)
         head = await head_of(parts.records, repository_id, number)
         sections = await parts.records.under(SECTION, repository_id, number)
-        records = await _deliveries(parts.journal, repository_id, number, sections, query.before)
-        if head is None and not records:
+        deliveries = await _deliveries(parts.journal, repository_id, number, sections, query.before)
+        if head is None and not deliveries:
             raise LookupError(str(number))
         sha = head.sha if head else ""
         all_jobs = await parts.jobs.of_pull(repository_id, number)
         jobs = listed_jobs(all_jobs, sha)
-        about_jobs = [] if query.before else list((await parts.journal.deliveries(guids_of_jobs(jobs))).values())
+        job_deliveries = [] if query.before else list((await parts.journal.deliveries(guids_of_jobs(jobs))).values())
         github = f"{parts.github}/{request.repository}"
         teller = StoryTeller(parts.redact, github, parts.titles)
-        older = records[-1].job.job_id if len(records) == DELIVERIES else None
-        of_head = await _deliveries_of_head(parts.journal, repository_id, sha, query.before, older) if sha else []
-        told = sorted(
-            {record.guid: record for record in (*records, *of_head, *about_jobs)}.values(), key=_age, reverse=True
+        older = deliveries[-1].job.job_id if len(deliveries) == DELIVERIES else None
+        head_deliveries = (
+            await _deliveries_of_head(parts.journal, repository_id, sha, query.before, older) if sha else []
         )
-        stories = await request.pages.run(lambda: [teller.delivery(record) for record in told])
-        commands = [line for record in records for line in teller.commands(record)]
+        listed_deliveries = sorted(
+            {delivery.guid: delivery for delivery in (*deliveries, *head_deliveries, *job_deliveries)}.values(),
+            key=_job_id,
+            reverse=True,
+        )
+        stories = await request.pages.run(lambda: [teller.delivery(delivery) for delivery in listed_deliveries])
+        commands = [command for delivery in deliveries for command in teller.commands(delivery)]
         ignored = await ignored_failures_of(parts.records, repository_id, number)
         results, more_targets = await head_results.of(request, repository, number, sha, ignored) if sha else ([], 0)
         pending = await pending_merge(parts.records, repository_id, number)
@@ -124,7 +128,7 @@ def pull_page(parts: DashboardParts) -> Page:
             test_command=_test_command(parts, settings, jobs, sha),
             approve_command=_approve_command(parts, jobs, sha),
         )
-        listed = [story for story in stories if query.all or story.state != "ignored"]
+        listed_stories = [story for story in stories if query.all or story.state != "ignored"]
         reminded = await parts.records.get(REMINDED_AT.of(repository_id, number)) or Reminded()
         return PullPage(
             number=number,
@@ -140,12 +144,12 @@ def pull_page(parts: DashboardParts) -> Page:
             device_tests=tests,
             more_device_tests=len(all_jobs) - len(jobs),
             check_runs=check_runs,
-            ignored_failures=ignored_lines(ignored),
+            ignored_failures=ignored_on_targets(ignored),
             reminded_at=moment_or_none(reminded.at),
             sections=_sections(sections, sha),
             commands=list(listed_commands),
-            deliveries=listed,
-            ignored=len(stories) - len(listed),
+            deliveries=listed_stories,
+            ignored=len(stories) - len(listed_stories),
             older=older,
             done_days=round(DONE_DAYS),
             failed_days=round(FAILED_DAYS),
@@ -188,15 +192,15 @@ async def _deliveries_of_head(
     Most events about a commit are those of CI, in which the bot has nothing to do. So they have a limit of their own:
     they would fill the page.
     """
-    newest = await journal.of_locks((), MOST_OF_HEAD, before_job, accepted=[f"sha:{repository_id}:{sha}"])
-    return [record for record in newest if record.job.job_id > (after_job or 0) and _has_part(record)]
+    newest = await journal.of_locks((), MOST_HEAD_DELIVERIES, before_job, accepted=[f"sha:{repository_id}:{sha}"])
+    return [record for record in newest if record.job.job_id > (after_job or 0) and _has_consequences(record)]
 
 
-def _has_part(record: DeliveryRecord) -> bool:
+def _has_consequences(record: DeliveryRecord) -> bool:
     return not record.settled or record.state == FAILED or any(plan.effects for plan in record.plans)
 
 
-def _age(record: DeliveryRecord) -> int:
+def _job_id(record: DeliveryRecord) -> int:
     return record.job.job_id
 
 
@@ -219,18 +223,18 @@ def pull_state(head: PullHead) -> Literal["open", "merged", "closed"]:
     return "open" if head.is_open else "merged" if head.merged_at else "closed"
 
 
-async def _check_runs(parts: DashboardParts, repository_id: int, sha: str, github: str) -> list[CheckRunLine]:
+async def _check_runs(parts: DashboardParts, repository_id: int, sha: str, github: str) -> list[HeadCheckRun]:
     """Return the check runs that the bot wrote on the head."""
-    written = await parts.records.under(CHECK_RUN, repository_id, sha) if sha else {}
+    written_check_runs = await parts.records.under(CHECK_RUN, repository_id, sha) if sha else {}
     return [
-        CheckRunLine(
+        HeadCheckRun(
             name=name,
             title=check_run.title,
             conclusion=check_run.conclusion,
             url=f"{github}/{check_run_on_github(check_run.id)}",
-            at=datetime.fromtimestamp(check_run.as_of, UTC),
+            computed_at=datetime.fromtimestamp(check_run.as_of, UTC),
         )
-        for name, check_run in sorted(written.items())
+        for name, check_run in sorted(written_check_runs.items())
         if check_run.id
     ]
 
@@ -255,10 +259,10 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _merge(pending: PendingMerge, stories: Sequence[DeliveryStory], commands: Sequence[CommandLine]) -> WaitingMerge:
+def _merge(pending: PendingMerge, stories: Sequence[DeliveryStory], commands: Sequence[CommandStory]) -> WaitingMerge:
     """Describe a pending merge: its newest plan says what it waits for, or else the answer to its command."""
     merge_plans = (plan.why for story in stories for plan in reversed(story.plans) if plan.handler in MERGE_HANDLERS)
-    answers = (line.result for line in commands if WHEN_GREEN.name in line.command)
+    answers = (command.result for command in commands if WHEN_GREEN.name in command.command)
     return WaitingMerge(
         sha=pending.sha,
         base=pending.base,

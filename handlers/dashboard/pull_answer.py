@@ -11,8 +11,8 @@ from bot.engine.jobs.notes import REFUSED
 from bot.web.answers import AnswerPart
 from bot.web.page_filters import counted
 from handlers.dashboard import texts
-from handlers.dashboard.pull_model import CheckRunLine, DeviceTest, KnownHead, TargetResults, WaitingMerge
-from handlers.dashboard.story import CommandLine
+from handlers.dashboard.pull_model import DeviceTest, HeadCheckRun, KnownHead, TargetResults, WaitingMerge
+from handlers.dashboard.story import CommandStory
 from handlers.device_tests.model import OPEN, DeviceJobState
 
 TESTS_ID, COMMANDS_ID, RESULTS_ID, STORY_ID = "device-tests", "commands-given", "results", "story"
@@ -36,8 +36,8 @@ class AnswerFacts:
     merge: WaitingMerge | None
     results: Sequence[TargetResults]
     tests: Sequence[DeviceTest]
-    commands: Sequence[CommandLine]
-    check_runs: Sequence[CheckRunLine]
+    commands: Sequence[CommandStory]
+    check_runs: Sequence[HeadCheckRun]
     working: int
     test_command: str
     approve_command: str
@@ -65,13 +65,13 @@ class AnswerFacts:
 
 def answer_of(facts: AnswerFacts) -> list[AnswerPart]:
     """Say what is pending and when it should be done, or that nothing is; then what the results of the head say."""
-    parts = [*_end(facts), *_pending(facts)]
+    parts = [*_closing(facts), *_pending(facts)]
     if not facts.pending:
         parts.append(AnswerPart(text=f"{texts.NOTHING_PENDING} "))
     return [*parts, *_results(facts)]
 
 
-def _end(facts: AnswerFacts) -> Iterator[AnswerPart]:
+def _closing(facts: AnswerFacts) -> Iterator[AnswerPart]:
     if facts.head is None:
         yield AnswerPart(text=f"{texts.HEAD_UNKNOWN} ")
     elif not facts.head.is_open:
@@ -93,10 +93,10 @@ def _pending(facts: AnswerFacts) -> Iterator[AnswerPart]:
         yield AnswerPart(text=texts.TEST_PENDING.format(target=test.target), href=f"#{TESTS_ID}")
         waits = test.state == DeviceJobState.WAITING
         yield AnswerPart(text=texts.TEST_WAITS if waits else texts.TEST_STATE.format(words=_plain(test.words)))
-    if (more := len(tests) - MOST_NAMED) > 0:
-        yield AnswerPart(text=texts.MORE_TESTS.format(count=more))
+    if (unnamed := len(tests) - MOST_NAMED) > 0:
+        yield AnswerPart(text=texts.MORE_TESTS.format(count=unnamed))
     for results in facts.awaited[:MOST_NAMED]:
-        yield AnswerPart(text=results.target, href=_run(facts, results))
+        yield AnswerPart(text=results.target, href=_run_path(facts, results))
         yield AnswerPart(text=texts.RESULTS_AWAITED)
     if facts.working:
         yield AnswerPart(text=texts.BOT_WORKS.format(count=counted(facts.working, "event")))
@@ -105,15 +105,17 @@ def _pending(facts: AnswerFacts) -> Iterator[AnswerPart]:
 def _results(facts: AnswerFacts) -> Iterator[AnswerPart]:
     if not facts.results:
         return
-    bad = [results for results in facts.results if results.new_failures]
+    with_new_failures = [results for results in facts.results if results.new_failures]
     targets = counted(len(facts.results), "target")
-    if not bad:
+    if not with_new_failures:
         yield AnswerPart(text=texts.NO_NEW_FAILURES.format(count=targets).rstrip())
         return
-    count = sum(results.new_failures for results in bad)
+    count = sum(results.new_failures for results in with_new_failures)
     failures = texts.NEW_FAILURES.format(failures=counted(count, "new failure"))
-    yield AnswerPart(text=failures, href=f"#{RESULTS_ID}" if len(bad) > 1 else _run(facts, bad[0]))
-    yield AnswerPart(text=texts.ON_TARGETS.format(bad=len(bad), count=targets).rstrip())
+    yield AnswerPart(
+        text=failures, href=f"#{RESULTS_ID}" if len(with_new_failures) > 1 else _run_path(facts, with_new_failures[0])
+    )
+    yield AnswerPart(text=texts.ON_TARGETS.format(bad=len(with_new_failures), count=targets).rstrip())
 
 
 def next_steps_of(facts: AnswerFacts) -> list[list[AnswerPart]]:
@@ -126,14 +128,16 @@ def next_steps_of(facts: AnswerFacts) -> list[list[AnswerPart]]:
 def _steps(facts: AnswerFacts) -> Iterator[list[AnswerPart]]:
     newest = facts.commands[0] if facts.commands else None
     if newest is not None and newest.state == REFUSED and newest.command:
-        text = texts.READ_REFUSAL.format(command=_plain(newest.command))
-        yield [AnswerPart(text=text, href=newest.url or f"#{COMMANDS_ID}"), AnswerPart(text=texts.STEP_END)]
-    pages = {check_run.name: check_run.url for check_run in facts.check_runs}
+        words = texts.READ_REFUSAL.format(command=_plain(newest.command))
+        yield [AnswerPart(text=words, href=newest.url or f"#{COMMANDS_ID}"), AnswerPart(text=texts.STEP_END)]
+    check_run_urls = {check_run.name: check_run.url for check_run in facts.check_runs}
     for results in facts.results[:1]:
         if results.new_failures:
-            step = [AnswerPart(text=texts.LOOK_AT_FAILURES.format(target=results.target), href=_run(facts, results))]
-            if page := pages.get(f"hardware/{results.target}"):
-                step += [AnswerPart(text=texts.MAY_IGNORE), AnswerPart(text=texts.IGNORE_ON_CHECK, href=page)]
+            step = [
+                AnswerPart(text=texts.LOOK_AT_FAILURES.format(target=results.target), href=_run_path(facts, results))
+            ]
+            if url := check_run_urls.get(f"hardware/{results.target}"):
+                step += [AnswerPart(text=texts.MAY_IGNORE), AnswerPart(text=texts.IGNORE_ON_CHECK, href=url)]
             yield [*step, AnswerPart(text=texts.STEP_END)]
     if facts.approve_command:
         yield [AnswerPart(text=texts.APPROVE_TESTS.format(command=facts.approve_command))]
@@ -141,7 +145,7 @@ def _steps(facts: AnswerFacts) -> Iterator[list[AnswerPart]]:
         yield [AnswerPart(text=texts.ASK_FOR_TEST.format(command=facts.test_command))]
 
 
-def _run(facts: AnswerFacts, results: TargetResults) -> str:
+def _run_path(facts: AnswerFacts, results: TargetResults) -> str:
     sha = facts.head.sha if facts.head else ""
     return run_path(facts.repository, results.target, sha, results.run_id)
 

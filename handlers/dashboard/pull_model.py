@@ -1,4 +1,4 @@
-"""What the page of a pull request shows."""
+"""The JSON of a pull request's page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from bot.web.answers import AnswerPart
 from bot.web.help import ListedCommand
-from handlers.dashboard.story import CommandLine, DeliveryStory
+from handlers.dashboard.story import CommandStory, DeliveryStory
 
 
 class KnownHead(BaseModel, extra="forbid"):
@@ -87,22 +87,22 @@ class DeviceTest(BaseModel, extra="forbid"):
     log: str = Field(description="The lab's log; empty if there is none.")
 
 
-class CheckRunLine(BaseModel, extra="forbid"):
+class HeadCheckRun(BaseModel, extra="forbid"):
     """A check run that the bot wrote on the head."""
 
     name: str
     title: str = Field(description="Empty if an earlier release wrote it.")
     conclusion: str = Field(description="Empty while the check run is not completed.")
     url: str
-    at: datetime = Field(description="The time of its content.")
+    computed_at: datetime = Field(description="When its content was computed.")
 
 
-class IgnoredLine(BaseModel, extra="forbid"):
+class IgnoredOnTarget(BaseModel, extra="forbid"):
     """New failures of a target that somebody ignores for this pull request, by the button *Ignore*."""
 
     target: str
-    by: str
-    at: datetime | None
+    ignored_by: str
+    ignored_at: datetime | None
     sha: str = Field(description="The commit whose check run had the button.")
     tests: int
 
@@ -119,11 +119,11 @@ class PullPage(BaseModel, extra="forbid"):
     merge: WaitingMerge | None
     results: list[TargetResults] = Field(description="Results of the head by target, those with new failures first.")
     more_targets: int = Field(description="Targets with results that are not listed.")
-    commands_given: list[CommandLine] = Field(description="What each command did, the newest first.")
+    commands_given: list[CommandStory] = Field(description="What each command did, the newest first.")
     device_tests: list[DeviceTest] = Field(description="Tests on devices, the newest first.")
     more_device_tests: int = Field(description="Tests on devices that are not listed.")
-    check_runs: list[CheckRunLine]
-    ignored_failures: list[IgnoredLine]
+    check_runs: list[HeadCheckRun]
+    ignored_failures: list[IgnoredOnTarget]
     reminded_at: datetime | None = Field(description="When the bot last reminded people; null if it never did.")
     sections: list[StickySection] = Field(description="What the bot's comment says about commits now.")
     commands: list[ListedCommand] = Field(description="The commands that people can give there, and who may use each.")

@@ -17,7 +17,7 @@ from bot.results.report.findings import Findings, IgnoredFailures
 from bot.results.store.commit import commit_state
 from bot.results.store.lists.run_lists import targets_of_commit
 from bot.results.store.tables.revisions import revisions_of
-from handlers.dashboard.pull_model import IgnoredLine, NewlyFailingTest, TargetResults
+from handlers.dashboard.pull_model import IgnoredOnTarget, NewlyFailingTest, TargetResults
 from handlers.results.config import LAB_RESULTS, QUARANTINE, RENAMES
 from handlers.results.records import IGNORED
 
@@ -45,11 +45,15 @@ async def ignored_failures_of(records: Records, repository_id: int, number: int)
     return await records.under(IGNORED, repository_id, number)
 
 
-def ignored_lines(ignored: IgnoredByTarget) -> list[IgnoredLine]:
+def ignored_on_targets(ignored: IgnoredByTarget) -> list[IgnoredOnTarget]:
     """Describe what people ignore for a pull request, by target."""
     return [
-        IgnoredLine(
-            target=key.replace(":", "/", 1), by=item.by, at=moment_or_none(item.at), sha=item.sha, tests=len(item.tests)
+        IgnoredOnTarget(
+            target=key.replace(":", "/", 1),
+            ignored_by=item.by,
+            ignored_at=moment_or_none(item.at),
+            sha=item.sha,
+            tests=len(item.tests),
         )
         for key, item in sorted(ignored.items())
     ]

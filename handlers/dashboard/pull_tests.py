@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from handlers.dashboard.wiring import DashboardParts
 
 MOST_TESTS = 30
-MOST_TOLD = 10
+MOST_JOBS = 10
 """The most jobs whose deliveries the page shows."""
 
 
@@ -65,4 +65,4 @@ def approve_command(parts: DashboardParts, sha: str) -> str:
 
 def guids_of_jobs(jobs: Sequence[DeviceJob]) -> list[str]:
     """Return the GUIDs of deliveries about jobs: they have the locks of the check run and of the lab."""
-    return [guid for job in jobs[:MOST_TOLD] for guid in (*step_guids(job), *webhook_guids(job))]
+    return [guid for job in jobs[:MOST_JOBS] for guid in (*step_guids(job), *webhook_guids(job))]

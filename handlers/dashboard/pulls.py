@@ -41,7 +41,7 @@ class PullsQuery(BaseModel, extra="forbid"):
     )
 
 
-class HeadCheck(BaseModel, extra="forbid"):
+class TargetCheck(BaseModel, extra="forbid"):
     """What the check run of a target says about the head of a pull request."""
 
     target: str
@@ -60,7 +60,7 @@ class PullRow(BaseModel, extra="forbid"):
     updated_at: str = Field(description="In ISO 8601.")
     merge: Literal["", "waiting", "queued"] = Field(description="Whether a merge is pending, and where it waits.")
     device_tests: int = Field(description="Requested device tests that have not ended.")
-    checks: list[HeadCheck] = Field(description="The results of the head, by target.")
+    checks: list[TargetCheck] = Field(description="The results of the head, by target.")
 
 
 class PullsPage(BaseModel, extra="forbid"):
@@ -143,7 +143,7 @@ def _matches(head: PullHead, query: PullsQuery) -> bool:
 
 async def _checks(
     parts: DashboardParts, repository_id: int, heads: Mapping[int, PullHead], targets: Collection[str]
-) -> dict[str, list[HeadCheck]]:
+) -> dict[str, list[TargetCheck]]:
     """Return what the check runs of targets say, by head; those that are not green come first."""
     keys = {
         (head.sha, target): CHECK_RUN.of(repository_id, head.sha, f"hardware/{target}")
@@ -151,11 +151,11 @@ async def _checks(
         for target in targets
     }
     written: Mapping[str, WrittenCheckRun] = await parts.records.get_some(keys.values())
-    checks: dict[str, list[HeadCheck]] = {}
+    checks: dict[str, list[TargetCheck]] = {}
     for (sha, target), key in keys.items():
         check_run = written.get(key.name)
         if check_run is not None and check_run.title:
-            check = HeadCheck(target=target, title=check_run.title, conclusion=check_run.conclusion)
+            check = TargetCheck(target=target, title=check_run.title, conclusion=check_run.conclusion)
             checks.setdefault(sha, []).append(check)
     return {sha: sorted(of_head, key=lambda check: check.conclusion == "success") for sha, of_head in checks.items()}
 

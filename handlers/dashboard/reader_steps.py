@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from bot.core.page_paths import history_path
 from bot.web.sign_in.viewers import ReaderRole
 from handlers.dashboard import answer_texts as texts
-from handlers.dashboard.answers import MOST_STEPS, Sentence, text
+from handlers.dashboard.answers import MOST_STEPS, Sentence, phrase
 from handlers.results.config import QUARANTINE
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def with_reader_steps(page: Page, parts: DashboardParts) -> Page:
 def steps_for(role: ReaderRole, steps: Sequence[Sentence]) -> list[Sentence]:
     """Return the steps for a reader whose role is known, at most `MOST_STEPS`; a step may name the role it is for."""
     if role is ReaderRole.OPERATOR:
-        return [[text(texts.OPERATOR), text(texts.SEE_OPERATE, OPERATE_PATH)], *steps][:MOST_STEPS]
+        return [[phrase(texts.OPERATOR), phrase(texts.SEE_OPERATE, OPERATE_PATH)], *steps][:MOST_STEPS]
     others = texts.CONTRIBUTOR if role is ReaderRole.MAINTAINER else texts.MAINTAINER
     return [step for step in steps if step[0].text != others][:MOST_STEPS]
 
@@ -67,7 +67,7 @@ async def _expiring(parts: DashboardParts, repository: str) -> list[Sentence]:
     if item is None:
         return []
     words = texts.QUARANTINE_ENDS.format(day=item.until, test=texts.shortened(item.test))
-    return [[text(texts.MAINTAINER), text(words, history_path(name_and_settings[0], item.test))]]
+    return [[phrase(texts.MAINTAINER), phrase(words, history_path(name_and_settings[0], item.test))]]
 
 
 def next_to_expire(items: Sequence[QuarantinedTest], moment: float) -> QuarantinedTest | None:

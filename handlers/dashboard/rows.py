@@ -185,15 +185,17 @@ def _mark_matching(
     """Return one byte for each test of a suite: 1 if it matches the filter in the newest run."""
     # Tests beyond the end of the column are absent, or are still to come.
     pairs = paired_column(newest.previous, newest.column).ljust(line.row.names, b"\0")
-    ended = pairs.translate(_table_of(row_filter.status or "", newest.previous is not None, newest.complete))
+    matching_outcomes = pairs.translate(
+        _table_of(row_filter.status or "", newest.previous is not None, newest.complete)
+    )
     if not (row_filter.text or row_filter.folder):
-        return ended
+        return matching_outcomes
     if line.row not in matching_names:
         # Names are the same on all targets of a suite, so they are searched once.
         matching_names[line.row] = bytes(
             row_filter.text in name.lower() and name.startswith(row_filter.folder) for name in names_of(line)
         )
-    return both_marked(ended, matching_names[line.row])
+    return both_marked(matching_outcomes, matching_names[line.row])
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +256,7 @@ class _Rows:
         self._grid = grid
         self._names_of = names_of
         self._configured = configured
-        self._now = moment
+        self._moment = moment
 
     def targets(self, grid_range: GridRange) -> ListedRows:
         """Return a row for each target of the page: those of app.yaml first, with or without results."""
@@ -349,7 +351,7 @@ class _Rows:
 
     def _empty_cell(self, line: GridLine, column: int) -> GridCell:
         committed_at = self._grid.commits[column][0]
-        return no_cell(line, committed_at, self._now, expected=line.target.full_name in self._configured)
+        return no_cell(line, committed_at, self._moment, expected=line.target.full_name in self._configured)
 
 
 def run_seconds(claims: Claims | None) -> float | None:

@@ -77,9 +77,9 @@ def run_page(parts: DashboardParts) -> Page:
         findings = _findings(settings, key.about, state, compared, parts.moment())
         findings = replace(findings, unreliable=await results.read(unreliable_suites, key.about, key.sha))
         queries = await request.pages.run(_context_queries, findings)
-        contexts, times, known = await results.read(_read_contexts, key, queries, settings.of(RENAMES).aliases)
+        contexts, times, summaries = await results.read(_read_contexts, key, queries, settings.of(RENAMES).aliases)
         page = await request.pages.run(_page_of, run, runs, replace(findings, contexts=contexts), times)
-        page.known_commits = known
+        page.known_commits = summaries
         page.answer = run_answer(page, name, "" if state.complete else sentences.missing_results(findings))
         page.next_steps = run_steps(page, name, parts.github)
         page.files = seen_artifacts(run, entries, lab_results, parts.moment()) if entries else None
@@ -127,9 +127,9 @@ def _read_contexts(
     """Return the contexts of failures, the times of the commits since which they fail, and summaries of commits."""
     contexts = failure_contexts(connection, key.about, key.sha, queries, aliases)
     shas = {context.since for context in contexts.values() if context.since}
-    named = {key.sha, *shas, *(query.baseline for query in queries.values() if query.baseline)}
-    known = summaries_of(connection, key.repository, named)
-    return contexts, commit_times(connection, key.about, shas), known
+    page_shas = {key.sha, *shas, *(query.baseline for query in queries.values() if query.baseline)}
+    summaries = summaries_of(connection, key.repository, page_shas)
+    return contexts, commit_times(connection, key.about, shas), summaries
 
 
 def _page_of(run: Run, runs_of_commit: Sequence[Run], findings: Findings, times: Mapping[str, float]) -> RunDetails:

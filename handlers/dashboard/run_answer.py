@@ -9,7 +9,7 @@ from bot.core.page_paths import lab_path, view_path
 from bot.results.state import RunState
 from bot.web.page_filters import counted, short
 from handlers.dashboard import answer_texts as texts
-from handlers.dashboard.answers import MOST_STEPS, Sentence, listed, sentence, text
+from handlers.dashboard.answers import MOST_STEPS, Sentence, name_list, phrase, sentence
 
 if TYPE_CHECKING:
     from handlers.dashboard.causes import FailureCause
@@ -30,20 +30,20 @@ def run_answer(page: RunDetails, repository: str, missing: str) -> Sentence:
 def _clauses(page: RunDetails, repository: str, missing: str) -> Iterator[Sentence]:
     if page.run.state is not RunState.STORED:
         reason = f": {texts.shortened_reason(page.run.reason)}" if page.run.reason else ""
-        yield [text(texts.RUN_STATES[page.run.state.value] + reason, f"#{RUN_ID}")]
+        yield [phrase(texts.RUN_STATES[page.run.state.value] + reason, f"#{RUN_ID}")]
     usable = [suite for suite in page.suites if not suite.infra]
     unusable = [suite for suite in page.suites if suite.infra]
     if usable:
         yield from _failures(page, repository, usable)
     elif unusable:
-        yield [text(texts.NOTHING_USABLE.format(why=texts.shortened_reason(unusable[0].infra)), f"#{SUITES_ID}")]
+        yield [phrase(texts.NOTHING_USABLE.format(why=texts.shortened_reason(unusable[0].infra)), f"#{SUITES_ID}")]
     if usable and unusable:
-        suites = [text(texts.shortened(suite.suite), f"#{SUITES_ID}") for suite in unusable]
-        yield [*listed(suites, texts.SUITE), text(texts.NO_USABLE_RESULTS_OF_SUITE)]
+        suites = [phrase(texts.shortened(suite.suite), f"#{SUITES_ID}") for suite in unusable]
+        yield [*name_list(suites, texts.SUITE), phrase(texts.NO_USABLE_RESULTS_OF_SUITE)]
     if page.suites and missing:
-        yield [text(texts.INCOMPLETE.format(missing=missing), f"#{SUITES_ID}")]
+        yield [phrase(texts.INCOMPLETE.format(missing=missing), f"#{SUITES_ID}")]
     elif usable and not unusable:
-        yield [text(texts.COMPLETE)]
+        yield [phrase(texts.COMPLETE)]
 
 
 def _failures(page: RunDetails, repository: str, usable: list[SuiteSummary]) -> Iterator[Sentence]:
@@ -54,18 +54,18 @@ def _failures(page: RunDetails, repository: str, usable: list[SuiteSummary]) -> 
     known = sum(suite.known_flaky + suite.quarantined for suite in usable)
     if new:
         link = _cause(page, lambda cause: cause.new)
-        yield [text(counted(new, "new failure"), link), *_since(page, repository, usable, fresh=True)]
+        yield [phrase(counted(new, "new failure"), link), *_since(page, repository, usable, fresh=True)]
     elif any(suite.baseline for suite in usable):
-        yield [text(texts.NO_NEW_FAILURE), *_since(page, repository, usable, fresh=False)]
+        yield [phrase(texts.NO_NEW_FAILURE), *_since(page, repository, usable, fresh=False)]
     elif not (still_failing or unjudged or known):
-        yield [text(texts.NO_TEST_FAILED)]
+        yield [phrase(texts.NO_TEST_FAILED)]
     if still_failing:
-        yield [text(texts.RUN_STILL_FAILS.format(count=still_failing), _cause(page, _older_failures))]
+        yield [phrase(texts.RUN_STILL_FAILS.format(count=still_failing), _cause(page, _older_failures))]
     if unjudged:
         words = texts.FAIL_UNCOMPARED.format(failures=counted(unjudged, "failure"))
-        yield [text(words, _cause(page, _older_failures))]
+        yield [phrase(words, _cause(page, _older_failures))]
     if known:
-        yield [text(counted(known, "known failure"), _cause(page, lambda cause: cause.known))]
+        yield [phrase(counted(known, "known failure"), _cause(page, lambda cause: cause.known))]
 
 
 def _older_failures(cause: FailureCause) -> int:
@@ -90,8 +90,8 @@ def _since(page: RunDetails, repository: str, usable: list[SuiteSummary], *, fre
     (base,) = baselines
     target = f"{page.lab}/{page.target}"
     return [
-        text(texts.SINCE),
-        text(short(base), view_path(repository, "compare", target=target, base=base, head=page.sha)),
+        phrase(texts.SINCE),
+        phrase(short(base), view_path(repository, "compare", target=target, base=base, head=page.sha)),
     ]
 
 
@@ -99,7 +99,7 @@ def _mute(page: RunDetails, repository: str) -> Sentence:
     """Return the link that mutes the first new failure, after another link."""
     test = next((cause.tests[0].test for cause in page.causes if cause.new), "")
     href = view_path(repository, "mute", id=test, target=f"{page.lab}/{page.target}")
-    return [text(texts.OR), text(texts.MUTE.format(test=texts.shortened(test)), href)] if test else []
+    return [phrase(texts.OR), phrase(texts.MUTE.format(test=texts.shortened(test)), href)] if test else []
 
 
 def run_steps(page: RunDetails, repository: str, github: str) -> list[Sentence]:
@@ -109,13 +109,13 @@ def run_steps(page: RunDetails, repository: str, github: str) -> list[Sentence]:
     baselines = sorted(_baselines(usable, fresh=True))
     if baselines and page.pull_request is None:
         href = f"{github}/{repository}/compare/{baselines[0]}...{page.sha}"
-        read_commits = text(texts.READ_COMMITS_SINCE_BASE.format(sha=short(baselines[0])), href)
-        steps.append([text(texts.MAINTAINER), read_commits, *_mute(page, repository)])
+        read_commits = phrase(texts.READ_COMMITS_SINCE_BASE.format(sha=short(baselines[0])), href)
+        steps.append([phrase(texts.MAINTAINER), read_commits, *_mute(page, repository)])
     command = next((cause.reproduce for cause in page.causes if cause.new and cause.reproduce), "")
     if command:
-        steps.append([text(texts.CONTRIBUTOR), text(texts.REPRODUCE.format(command=texts.shortened(command)))])
+        steps.append([phrase(texts.CONTRIBUTOR), phrase(texts.REPRODUCE.format(command=texts.shortened(command)))])
     is_lacking = any(suite.infra or suite.missing for suite in page.suites) or bool(page.missing_suites)
     if is_lacking or page.run.state is not RunState.STORED:
         href = lab_path(repository, page.lab)
-        steps.append([text(texts.LAB), text(texts.SEE_LAB.format(lab=page.lab), href)])
+        steps.append([phrase(texts.LAB), phrase(texts.SEE_LAB.format(lab=page.lab), href)])
     return steps[:MOST_STEPS]

@@ -33,7 +33,7 @@ from handlers.dashboard.artifacts import (
     seen_artifact,
 )
 from handlers.dashboard.content import content_of_results
-from handlers.dashboard.log_text import MOST_TESTS, PAGE_LINES, LogText, read_log
+from handlers.dashboard.log_text import MOST_TESTS, PAGE_LINES, LogPage, read_log
 from handlers.dashboard.run import PARTS
 
 if TYPE_CHECKING:
@@ -89,9 +89,11 @@ class RunFilePage(BaseModel, extra="forbid"):
     total_lines: int
     previous: int | None = Field(description="The first line of the part before; null on the first one.")
     next: int | None = Field(description="The first line of the part after; null on the last one.")
-    named: list[NamedTest] = Field(description="The failing tests that the file names, in the order of their lines.")
-    unnamed: int = Field(description="Number of failing tests that it does not name.")
-    stopped: str = Field(description="Why the rest of the file is not shown; empty if all of it can be.")
+    named_tests: list[NamedTest] = Field(
+        description="The failing tests that the file names, in the order of their lines."
+    )
+    unnamed_tests: int = Field(description="Number of failing tests that it does not name.")
+    stop_reason: str = Field(description="Why the rest of the file is not shown; empty if all of it can be.")
 
 
 def run_file_page(parts: DashboardParts) -> RunFileRoutes:
@@ -138,11 +140,11 @@ class RunFileRoutes:
         artifact = await self._reader.find(request)
         file = seen_artifact(artifact.entry, artifact.run.key)
         if file.media_type not in READABLE:
-            return _page_of(artifact, file, LogText([], 1, 0, [], ""), [])
+            return _page_of(artifact, file, LogPage([], 1, 0, [], ""), [])
         tests = await request.pages.run(self._failing_tests, artifact)
         async with self._reader.fetched(artifact) as stored:
             try:
-                text = await self._parts.results.pool.run(
+                log_page = await self._parts.results.pool.run(
                     # One owner never gets all processes, so results that arrive are not kept waiting.
                     Owner(artifact.run.key.repository.lower(), "files"),
                     self._parts.results.pool.limits.log,
@@ -154,8 +156,8 @@ class RunFileRoutes:
                     files=[stored],
                 )
             except OverLimit as error:
-                text = LogText([], 1, 0, [], texts.FILE_COST.format(name=file.name, why=error))
-        return _page_of(artifact, file, text, tests, request.query.test)
+                log_page = LogPage([], 1, 0, [], texts.FILE_COST.format(name=file.name, why=error))
+        return _page_of(artifact, file, log_page, tests, request.query.test)
 
     def _failing_tests(self, artifact: RunArtifact) -> list[str]:
         """Return the failing tests of the suite of a run at its commit; it blocks."""
@@ -199,17 +201,17 @@ class RunFileRoutes:
 
 
 def _page_of(
-    artifact: RunArtifact, file: SeenArtifact, text: LogText, tests: Sequence[str], test: str = ""
+    artifact: RunArtifact, file: SeenArtifact, log_page: LogPage, tests: Sequence[str], test: str = ""
 ) -> RunFilePage:
     run = artifact.run.key
     tests_of_line: dict[int, list[str]] = {}
-    first_line: dict[str, int] = {}
-    for mention in text.mentions:
+    first_lines: dict[str, int] = {}
+    for mention in log_page.mentions:
         tests_of_line.setdefault(mention.line, []).append(mention.test)
-        first_line.setdefault(mention.test, mention.line)
-    last_line = text.first + len(text.lines) - 1
+        first_lines.setdefault(mention.test, mention.line)
+    last_line = log_page.first_line + len(log_page.lines) - 1
     return RunFilePage(
-        answer=[*_answer(file, text, tests, first_line), *_answer_about(test, first_line)],
+        answer=[*_answer(file, log_page, tests, first_lines), *_not_named_answer(test, first_lines)],
         lab=run.lab,
         target=run.target,
         sha=run.sha,
@@ -217,32 +219,34 @@ def _page_of(
         file=file,
         lines=[
             FileLine(number=number, text=line, tests=tests_of_line.get(number, []))
-            for number, line in enumerate(text.lines, text.first)
+            for number, line in enumerate(log_page.lines, log_page.first_line)
         ],
-        total_lines=text.total,
-        previous=text.first - PAGE_LINES if text.first > PAGE_LINES else None,
-        next=last_line + 1 if last_line < text.total else None,
-        named=[NamedTest(test=test, line=line) for test, line in first_line.items()],
-        unnamed=len(tests) - len(first_line),
-        stopped=text.stopped,
+        total_lines=log_page.total_lines,
+        previous=log_page.first_line - PAGE_LINES if log_page.first_line > PAGE_LINES else None,
+        next=last_line + 1 if last_line < log_page.total_lines else None,
+        named_tests=[NamedTest(test=test, line=line) for test, line in first_lines.items()],
+        unnamed_tests=len(tests) - len(first_lines),
+        stop_reason=log_page.stop_reason,
     )
 
 
-def _answer_about(test: str, first_line: Mapping[str, int]) -> list[AnswerPart]:
+def _not_named_answer(test: str, first_lines: Mapping[str, int]) -> list[AnswerPart]:
     """Return the sentence about the test that a reader asks for, if the file does not name it."""
-    return [AnswerPart(text=texts.NOT_NAMED.format(test=test))] if test and test not in first_line else []
+    return [AnswerPart(text=texts.NOT_NAMED.format(test=test))] if test and test not in first_lines else []
 
 
-def _answer(file: SeenArtifact, text: LogText, tests: Sequence[str], first_line: Mapping[str, int]) -> list[AnswerPart]:
+def _answer(
+    file: SeenArtifact, log_page: LogPage, tests: Sequence[str], first_lines: Mapping[str, int]
+) -> list[AnswerPart]:
     """Return the sentence that says what is in the file."""
     if file.media_type not in READABLE:
         return [AnswerPart(text=texts.FILE_IMAGE.format(name=file.name, bytes=file.bytes))]
-    lines = AnswerPart(text=texts.FILE_LINES.format(name=file.name, lines=counted(text.total, "line")))
+    lines = AnswerPart(text=texts.FILE_LINES.format(name=file.name, lines=counted(log_page.total_lines, "line")))
     if not tests:
         return [lines, AnswerPart(text=texts.NO_TEST_FAILED)]
-    if not first_line:
+    if not first_lines:
         return [lines, AnswerPart(text=texts.NAMES_NO_TEST.format(tests=counted(len(tests), "failing test")))]
-    line = min(first_line.values())
-    counts = texts.NAMES_TESTS.format(named=len(first_line), tests=counted(len(tests), "failing test"))
+    line = min(first_lines.values())
+    counts = texts.NAMES_TESTS.format(named=len(first_lines), tests=counted(len(tests), "failing test"))
     place = AnswerPart(text=texts.IN_LINE.format(line=line), href=f"{file.page}{query({'line': line})}#L{line}")
     return [lines, AnswerPart(text=counts), place, AnswerPart(text=".")]

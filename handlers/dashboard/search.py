@@ -78,7 +78,7 @@ class SearchPage(BaseModel, extra="forbid"):
 
     answer: list[AnswerPart] = Field(description="How much matches.")
     hits: list[SearchHit]
-    more: list[HitKind] = Field(description="The kinds of which more match than are listed.")
+    incomplete_kinds: list[HitKind] = Field(description="The kinds of which more match than are listed.")
     unsearched: list[str] = Field(description="Repositories with so many tests that not all were searched.")
 
     @property
@@ -132,18 +132,18 @@ async def _search(
     """Search the content of `repositories`, and the `names` of repositories."""
     text = (request.query.q or "").strip()
     if not text:
-        return SearchPage(answer=[AnswerPart(text=texts.SEARCH_EMPTY)], hits=[], more=[], unsearched=[])
+        return SearchPage(answer=[AnswerPart(text=texts.SEARCH_EMPTY)], hits=[], incomplete_kinds=[], unsearched=[])
     searched = repositories[:MOST_REPOSITORIES]
     commits, tests = await request.pages.run(parts.results.store.read, _stored_matches, searched, text)
-    lower = text.lower()
+    lower_text = text.lower()
     candidates: dict[HitKind, Iterable[SearchHit]] = {
         HitKind.REPOSITORY: (
-            _hit(HitKind.REPOSITORY, name, name, view_path(name)) for name in names if lower in name.lower()
+            _hit(HitKind.REPOSITORY, name, name, view_path(name)) for name in names if lower_text in name.lower()
         ),
         HitKind.PULL: await _pulls(parts, searched, text),
         HitKind.COMMIT: map(_commit_hit, commits),
-        HitKind.TARGET: _targets(parts, repositories, lower),
-        HitKind.LAB: _labs(parts, repositories, lower),
+        HitKind.TARGET: _targets(parts, repositories, lower_text),
+        HitKind.LAB: _labs(parts, repositories, lower_text),
         HitKind.TEST: (_hit(HitKind.TEST, name, test, history_path(name, test)) for name, test in tests.tests),
     }
     hits_of = {kind: list(islice(hits, MOST_HITS + 1)) for kind, hits in candidates.items()}
@@ -155,7 +155,7 @@ async def _search(
             )
         ],
         hits=[hit for hits in listed.values() for hit in hits],
-        more=[kind for kind, hits in hits_of.items() if len(hits) > MOST_HITS],
+        incomplete_kinds=[kind for kind, hits in hits_of.items() if len(hits) > MOST_HITS],
         unsearched=[*tests.unsearched, *repositories[MOST_REPOSITORIES:]],
     )
 

@@ -14,7 +14,7 @@ from bot.web.csv_tables import Cell, CsvTable
 from bot.web.page_filters import counted
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard import answer_texts
-from handlers.dashboard.answers import Sentence, link_to_test, sentence, text
+from handlers.dashboard.answers import Sentence, link_to_test, phrase, sentence
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.lists import DAY, ListQuery, TestsOfRepository, moment_of, page_count, store_query
 from handlers.dashboard.settings import configured_targets, settings_and_target
@@ -77,7 +77,9 @@ def skipped_page(parts: DashboardParts) -> Page:
         name, settings = await settings_and_target(parts, request)
         query: ListQuery = request.query
         stored_query = store_query(request, name, settings, query.target)
-        skipped, known = await request.pages.run(parts.results.store.read, _read, stored_query, parts.moment() - WEEK)
+        skipped, summaries = await request.pages.run(
+            parts.results.store.read, _read, stored_query, parts.moment() - WEEK
+        )
         page = SkippedPage(
             takes_results=settings.of(LAB_RESULTS) is not None,
             targets=configured_targets(settings),
@@ -89,7 +91,7 @@ def skipped_page(parts: DashboardParts) -> Page:
             idle_total=skipped.idle_total,
         )
         answer, next_steps = skipped_answer(page, query, name), skipped_steps(page, name)
-        return page.model_copy(update={"answer": answer, "next_steps": next_steps, "known_commits": known})
+        return page.model_copy(update={"answer": answer, "next_steps": next_steps, "known_commits": summaries})
 
     return Page(
         path="/r/{owner}/{repo}/skipped",
@@ -154,17 +156,17 @@ def skipped_answer(page: SkippedPage, query: ListQuery, repository: str) -> Sent
     """Say how many tests are skipped, and how many run nowhere."""
     if not page.has_results or query.q:
         return []
-    here = view_path(repository, "skipped", target=query.target)
+    path = view_path(repository, "skipped", target=query.target)
     place = answer_texts.ON_TARGET.format(target=query.target) if query.target else ""
     verb = "is" if page.total == 1 else "are"
     skipped = (
-        [text(answer_texts.SKIPPED_TESTS.format(tests=counted(page.total, "test"), verb=verb, place=place), here)]
+        [phrase(answer_texts.SKIPPED_TESTS.format(tests=counted(page.total, "test"), verb=verb, place=place), path)]
         if page.total
-        else [text(answer_texts.NOTHING_SKIPPED.format(place=place))]
+        else [phrase(answer_texts.NOTHING_SKIPPED.format(place=place))]
     )
-    ran = counted(page.idle_total, "test")
+    idle_tests = counted(page.idle_total, "test")
     return sentence(
-        skipped, [text(answer_texts.IDLE_TESTS.format(tests=ran), f"{here}#idle")] if page.idle_total else []
+        skipped, [phrase(answer_texts.IDLE_TESTS.format(tests=idle_tests), f"{path}#idle")] if page.idle_total else []
     )
 
 
@@ -174,8 +176,8 @@ def skipped_steps(page: SkippedPage, repository: str) -> list[Sentence]:
         return []
     return [
         [
-            text(answer_texts.MAINTAINER),
-            text(answer_texts.RUN_OR_REMOVE),
+            phrase(answer_texts.MAINTAINER),
+            phrase(answer_texts.RUN_OR_REMOVE),
             link_to_test(repository, page.idle[0].test, ""),
         ]
     ]

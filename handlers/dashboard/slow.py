@@ -12,7 +12,7 @@ from bot.web.csv_tables import CsvTable
 from bot.web.page_filters import counted, duration
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard import answer_texts
-from handlers.dashboard.answers import Sentence, link_to_test, sentence, text
+from handlers.dashboard.answers import Sentence, link_to_test, phrase, sentence
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.lists import ListQuery, TestsOfRepository, page_count, store_query
 from handlers.dashboard.settings import configured_targets, settings_and_target
@@ -115,7 +115,7 @@ def slow_answer(page: SlowPage) -> Sentence:
     if not (page.timed and page.target):
         return []
     start = [
-        text(
+        phrase(
             answer_texts.TESTS_TAKE.format(
                 tests=counted(page.timed, "test"), target=page.target, duration=duration(page.minutes * MINUTE)
             )
@@ -123,12 +123,12 @@ def slow_answer(page: SlowPage) -> Sentence:
     ]
     cut_off = page.cut_offs[0]
     if not cut_off.tests:
-        return sentence(start, [text(answer_texts.NONE_SLOW.format(seconds=cut_off.seconds))])
+        return sentence(start, [phrase(answer_texts.NONE_SLOW.format(seconds=cut_off.seconds))])
     saved = duration(cut_off.minutes_saved * MINUTE)
     slow = answer_texts.SOME_SLOW.format(
         tests=f"{cut_off.tests:,}", take="takes" if cut_off.tests == 1 else "take", seconds=cut_off.seconds, saved=saved
     )
-    return sentence(start, [text(slow)])
+    return sentence(start, [phrase(slow)])
 
 
 def slow_steps(page: SlowPage, repository: str) -> list[Sentence]:
@@ -136,4 +136,4 @@ def slow_steps(page: SlowPage, repository: str) -> list[Sentence]:
     if not (page.tests and page.target and page.cut_offs and page.cut_offs[0].tests):
         return []
     slowest = link_to_test(repository, page.tests[0].test, page.target)
-    return [[text(answer_texts.MAINTAINER), text(answer_texts.MARK_SLOW), slowest]]
+    return [[phrase(answer_texts.MAINTAINER), phrase(answer_texts.MARK_SLOW), slowest]]

@@ -73,12 +73,12 @@ class PlanStory(BaseModel, extra="forbid"):
     more: int = Field(description="Number of effects that are not listed.")
 
 
-class CommandLine(BaseModel, extra="forbid"):
-    """A command that somebody gave, and what came of it."""
+class CommandStory(BaseModel, extra="forbid"):
+    """A command that somebody gave, and its result."""
 
     command: str = Field(description="As the person wrote it, in Markdown; empty if the bot has not read it.")
-    by: str = Field(description="The login of the person; empty if it is not stored.")
-    at: datetime
+    login: str = Field(description="The person's login; empty if it is not stored.")
+    received_at: datetime
     url: str = Field(description="The comment; empty if it is not stored.")
     state: str = Field(description="waiting, working, done, refused or failed.")
     result: str = Field(description="What happened, in Markdown: what was done, or the answer that the person got.")
@@ -126,11 +126,11 @@ class StoryTeller:
 
     def _state(self, record: DeliveryRecord) -> str:
         """Return the state of a delivery for people: a command that was not carried out is refused, not done."""
-        refused = record.state == DONE and any(line.state == REFUSED for line in self.commands(record))
+        refused = record.state == DONE and any(command.state == REFUSED for command in self.commands(record))
         return REFUSED if refused else record.state
 
-    def commands(self, record: DeliveryRecord) -> list[CommandLine]:
-        """Return what came of each command of a comment; nothing for a delivery without commands."""
+    def commands(self, record: DeliveryRecord) -> list[CommandStory]:
+        """Return the story of each command of a comment; nothing for a delivery without commands."""
         plans = [plan for plan in record.plans if plan.handler == COMMANDS]
         if not plans:
             return []
@@ -144,44 +144,46 @@ class StoryTeller:
             # No command was carried out: its author is over a limit, or may not use any.
             state = REFUSED if plan.job.state == DONE else plan.job.state
             reason = self._reason(plan.job, record.guid) or texts.COMMAND_STATES.get(state, "")
-            return [CommandLine(command="", by="", at=received_at, url="", state=state, result=reason)]
+            return [CommandStory(command="", login="", received_at=received_at, url="", state=state, result=reason)]
         if results is None:
             return []
         effects = {effect.target: effect for plan in plans if plan is not conclusion for effect in plan.effects}
         url = results.url if results.url.startswith(f"{self.repository}/") else ""
-        lines = []
+        stories = []
         for item in results.items:
-            planned = [effects[target] for target in item.targets if target in effects]
-            state, result = self._outcome(item, planned, conclusion, record.guid)
+            command_effects = [effects[target] for target in item.targets if target in effects]
+            state, result = self._outcome(item, command_effects, conclusion, record.guid)
             command = self._text(item.shown, LONGEST_REASON)
-            lines.append(
-                CommandLine(command=command, by=results.by, at=received_at, url=url, state=state, result=result)
+            stories.append(
+                CommandStory(
+                    command=command, login=results.by, received_at=received_at, url=url, state=state, result=result
+                )
             )
-        return lines
+        return stories
 
     def _outcome(
         self, item: Item, effects: Sequence[EffectRecord], conclusion: PlanRecord, guid: str
     ) -> tuple[str, str]:
         """Return the state of a command and its result in words."""
-        say = without_links(self._text(item.say, LONGEST_WRITTEN))
+        answer = without_links(self._text(item.say, LONGEST_WRITTEN))
         for state in (FAILED, REFUSED):
             if problems := [self._reason(effect.job, guid) for effect in effects if effect.job.state == state]:
-                return state, " ".join(filter(None, [say, *dict.fromkeys(problems)]))
+                return state, " ".join(filter(None, [answer, *dict.fromkeys(problems)]))
         if not item.done:
-            return REFUSED, say
+            return REFUSED, answer
         if conclusion.job.state in NOT_ENDED:
-            return WORKING, say or texts.COMMAND_STATES[WORKING]
-        return DONE, say or self._summary(effects)
+            return WORKING, answer or texts.COMMAND_STATES[WORKING]
+        return DONE, answer or self._summary(effects)
 
     def _summary(self, effects: Sequence[EffectRecord]) -> str:
         """Say in a few words what effects did: `restarted 2 jobs`."""
         counts = Counter(effect.kind for effect in effects if effect.job.outcome == APPLIED)
-        done = [
+        results = [
             effect_words(kind).lower() if (words := texts.effects_done(kind, count)) is None else words
             for kind, count in counts.items()
         ]
         unchanged = [self._text(effect.job.text, LONGEST_REASON) for effect in effects if effect.job.outcome != APPLIED]
-        return "; ".join(dict.fromkeys(filter(None, [*done, *unchanged]))) or texts.COMMAND_STATES[DONE]
+        return "; ".join(dict.fromkeys(filter(None, [*results, *unchanged]))) or texts.COMMAND_STATES[DONE]
 
     def _plan(self, plan: PlanRecord, guid: str) -> PlanStory:
         return PlanStory(

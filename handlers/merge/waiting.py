@@ -326,8 +326,8 @@ async def _refresh_pull(context: Context, number: int, pending: PendingMerge | N
 
 
 def _in_one_line(blockers: Sequence[MergeBlocker]) -> str:
-    more = [texts.MORE.format(count=len(blockers) - MOST_NAMED)] if len(blockers) > MOST_NAMED else []
-    return " ".join([*(blocker.text for blocker in blockers[:MOST_NAMED]), *more])
+    unnamed = [texts.MORE.format(count=len(blockers) - MOST_NAMED)] if len(blockers) > MOST_NAMED else []
+    return " ".join([*(blocker.text for blocker in blockers[:MOST_NAMED]), *unnamed])
 
 
 def _label(context: Context, number: int, *, should_have: bool, labeled: bool) -> tuple[EnsureLabel, ...]:

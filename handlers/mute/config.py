@@ -12,11 +12,11 @@ from handlers.mute.texts import NEEDS_FILE
 from handlers.results.config import LAB_RESULTS
 
 
-def _check(value: bool, others: ValidatedKeys) -> None:  # a check gets the value of its key
+def _check(value: bool, keys: ValidatedKeys) -> None:  # a check gets the value of its key
     """Raise an error of type LACKING if there are no labs, or if the file that the pull request changes is not read."""
-    if value and others.has(LAB_RESULTS) and others.of(LAB_RESULTS) is None:
+    if value and keys.has(LAB_RESULTS) and keys.of(LAB_RESULTS) is None:
         raise PydanticCustomError(LACKING, NEEDS_RESULTS)
-    if value and others.has(REPOSITORY_FILE) and not others.of(REPOSITORY_FILE):
+    if value and keys.has(REPOSITORY_FILE) and not keys.of(REPOSITORY_FILE):
         raise PydanticCustomError(LACKING, NEEDS_FILE)
 
 

@@ -53,13 +53,13 @@ class NightlyBranches:
         state, moves = await self._record.of(repository), await self._record.moves(repository)
         shas = {sha for step in (state, *moves) for sha in (step["sha"], step["previous_sha"]) if sha}
         name = self._results.canonical_name(repository)
-        known = await self._results.read(summaries_of, name, shas)
+        summaries = await self._results.read(summaries_of, name, shas)
         return {
             **state,
             "moves": moves,
-            "answer": nightly_answer(state, name, known),
+            "answer": nightly_answer(state, name, summaries),
             "next_steps": nightly_steps(state),
-            "known_commits": known,
+            "known_commits": summaries,
         }
 
 

@@ -112,12 +112,12 @@ def _deliveries(failures: Sequence[str]) -> Iterator[OperatorMatter]:
         jobs = counted(len(crashes), "job")
         details = [texts.CRASHES_TEXT.format(jobs="it" if len(crashes) == 1 else "one of them")]
         yield _matter(texts.CRASHING.format(count=jobs), details, texts.CRASHES_REMEDY, DELIVERIES_PATH)
-    others = [reason for reason in failures if CRASHED not in reason]
-    if others:
-        count = counted(len(others), "delivery", "deliveries")
+    other_failures = [reason for reason in failures if CRASHED not in reason]
+    if other_failures:
+        count = counted(len(other_failures), "delivery", "deliveries")
         if len(failures) == MOST_FAILURES:
-            count = f"{texts.OR_MORE.format(count=len(others))} deliveries"
-        details = list(dict.fromkeys(others))
+            count = f"{texts.OR_MORE.format(count=len(other_failures))} deliveries"
+        details = list(dict.fromkeys(other_failures))
         yield _matter(texts.DELIVERIES_FAILED.format(count=count), details, texts.REPLAY_THEM, DELIVERIES_PATH)
 
 

@@ -33,9 +33,9 @@ class Digest(Keys):
         return Weekly(DAYS.index(self.day), self.at, self.timezone)
 
 
-def _check_results(_: Digest, others: ValidatedKeys) -> None:
+def _check_results(_: Digest, keys: ValidatedKeys) -> None:
     """Raise an error of type LACKING if there are no results; if they are invalid, that is the only error."""
-    if others.has(LAB_RESULTS) and others.of(LAB_RESULTS) is None:
+    if keys.has(LAB_RESULTS) and keys.of(LAB_RESULTS) is None:
         raise PydanticCustomError(LACKING, NEEDS_RESULTS)
 
 

@@ -52,16 +52,18 @@ class LabWeek:
 
 def digest_of(week: LabWeek, public_url: str) -> News | None:
     """Return the digest; None if nothing happened. `public_url` is the address of the pages, empty if unknown."""
-    began = [one for one in week.messages if week.moment - WEEK <= one.message.reported_at < week.moment]
-    ended = [
-        one for one in week.messages if one.message.ended and week.moment - WEEK <= one.message.ended_at < week.moment
+    reported = [failure for failure in week.messages if week.moment - WEEK <= failure.message.reported_at < week.moment]
+    recovered = [
+        failure
+        for failure in week.messages
+        if failure.message.ended and week.moment - WEEK <= failure.message.ended_at < week.moment
     ]
     today = datetime.fromtimestamp(week.moment, UTC).date()
     expiring = [item for item in week.quarantined if item.until <= f"{today + timedelta(days=WEEK_DAYS)}"]
-    failing = [one for one in began if not one.message.ended]
+    failing = [failure for failure in reported if not failure.message.ended]
     counts = (
         (texts.NEWLY_FAILING, len(failing)),
-        (texts.RECOVERIES, len(ended)),
+        (texts.RECOVERIES, len(recovered)),
         (texts.LATE_RUNS, sum(week.missing.values())),
         (texts.EXPIRING, len(expiring)),
     )
@@ -69,16 +71,16 @@ def digest_of(week: LabWeek, public_url: str) -> News | None:
     if not summary:
         return None
 
-    def page(test: str, target: str) -> str:
+    def page_url(test: str, target: str) -> str:
         return f"{public_url}{history_path(week.repository, test, target)}" if public_url else ""
 
     items = [
         NewsItem(
-            one.test,
-            texts.BROKE.format(target=one.target.full_name, since=one.message.since[:7]),
-            page(one.test, one.target.full_name),
+            failure.test,
+            texts.BROKE.format(target=failure.target.full_name, since=failure.message.since[:7]),
+            page_url(failure.test, failure.target.full_name),
         )
-        for one in failing
+        for failure in failing
     ]
     items += [
         NewsItem(target, texts.LATE.format(count=counted(count, "nightly commit")))
@@ -88,23 +90,25 @@ def digest_of(week: LabWeek, public_url: str) -> News | None:
     items += [NewsItem(item.test, texts.EXPIRES.format(until=item.until, owner=item.owner)) for item in expiring]
     items += [
         NewsItem(
-            one.test,
-            texts.RECOVERED.format(how=one.message.ended, target=one.target.full_name),
-            page(one.test, one.target.full_name),
+            failure.test,
+            texts.RECOVERED.format(how=failure.message.ended, target=failure.target.full_name),
+            page_url(failure.test, failure.target.full_name),
         )
-        for one in ended
+        for failure in recovered
     ]
     items += [
         NewsItem(
             test.test,
             texts.FLAKY.format(target=test.target.full_name, failed=test.failed, runs=test.runs),
-            page(test.test, test.target.full_name),
+            page_url(test.test, test.target.full_name),
         )
         for test in week.flaky
     ]
     items += [
         NewsItem(
-            slow.test, texts.SLOW.format(target=slow.target, seconds=round(slow.seconds)), page(slow.test, slow.target)
+            slow.test,
+            texts.SLOW.format(target=slow.target, seconds=round(slow.seconds)),
+            page_url(slow.test, slow.target),
         )
         for slow in week.slow
     ]

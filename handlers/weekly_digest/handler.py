@@ -50,7 +50,7 @@ async def write_digests(context: Context) -> Plan:
     repository = results.canonical_name(context.repository.full_name)
     weeks = await results.read(read_weeks, repository, context.config, moment)
     # The timer announces each week once; this key holds if its day is changed in between, or an operator runs it again.
-    number, effects, count = f"{datetime.fromtimestamp(moment, UTC):%G-W%V}", list[Effect](), 0
+    week_number, effects, count = f"{datetime.fromtimestamp(moment, UTC):%G-W%V}", list[Effect](), 0
     for week in weeks:
         news = digest_of(week, (context.app_config.public_url or "").rstrip("/"))
         if news is None:
@@ -59,9 +59,9 @@ async def write_digests(context: Context) -> Plan:
         issue = IssueState(
             f"digest:{week.lab}", texts.ISSUE_TITLE.format(lab=week.lab), as_markdown(news), as_of=moment
         )
-        effects += message_effects(digest.to, f"digest:{week.lab}:{number}", news, issue)
-    why = texts.WHY.format(count=count, all=len(weeks)) if count else texts.NOTHING_HAPPENED
-    return Plan(tuple(effects), why=why)
+        effects += message_effects(digest.to, f"digest:{week.lab}:{week_number}", news, issue)
+    reason = texts.WHY.format(count=count, all=len(weeks)) if count else texts.NOTHING_HAPPENED
+    return Plan(tuple(effects), why=reason)
 
 
 def read_weeks(connection: sa.Connection, repository: str, settings: RepositoryConfig, moment: float) -> list[LabWeek]:
@@ -71,7 +71,7 @@ def read_weeks(connection: sa.Connection, repository: str, settings: RepositoryC
     messages = newest_messages(connection, repository, moment - LONGEST_FAILURE, MOST_MESSAGES)
     tested_commits, activity = activity_of_labs(connection, [repository], moment - WEEK)
     tested = tested_commits[repository]
-    late = [sha for sha, committed_at in tested.items() if committed_at < moment - STALE_SECONDS]
+    late_shas = [sha for sha, committed_at in tested.items() if committed_at < moment - STALE_SECONDS]
     aliases, today = settings.of(RENAMES).aliases, f"{datetime.fromtimestamp(moment, UTC).date()}"
     weeks = []
     for name, lab in labs.items():
@@ -90,9 +90,13 @@ def read_weeks(connection: sa.Connection, repository: str, settings: RepositoryC
                 repository,
                 name,
                 moment,
-                [one for one in messages if one.target.lab == name and one.target.target in lab.targets],
+                [
+                    message
+                    for message in messages
+                    if message.target.lab == name and message.target.target in lab.targets
+                ],
                 {
-                    f"{name}/{target}": _missing(activity.get(TargetKey(repository, name, target)), late, tested)
+                    f"{name}/{target}": _missing(activity.get(TargetKey(repository, name, target)), late_shas, tested)
                     for target in lab.targets
                 },
                 [

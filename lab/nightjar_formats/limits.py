@@ -53,14 +53,20 @@ MAX_TESTS = 1_000_000
 """The most tests of one run, in all files together."""
 MAX_SUITE_NAMES = 3_000_000
 """The most names that a suite's tests have had in all runs; only names that differ in every run lead to more."""
+MAX_SUITE_MEASUREMENTS = 3_000_000
+"""The most measurements that a suite's tests have had in all runs, each test's counted."""
 MAX_PATH_STEPS = 20_000_000
 """The most steps to match the tests of one file with the repository's files; 10,000 classes take about 100,000."""
 MAX_MEASUREMENTS = 64
 """The most measurements of one test; ExecuTorch's CSV has about twenty columns of numbers."""
 MAX_MEASUREMENT_NAME = 100
+"""The most characters of a measurement's name, such as `latency`."""
 MAX_UNIT = 20
-MAX_SAMPLES = 1000
-"""The most samples of one measurement; benchmark tools write between five and a few hundred."""
+"""The most characters of a unit, such as `ms`."""
+MAX_SAMPLES = 500
+"""The most samples of one measurement; as text, they stay below the length at which JSON strings are cut."""
+MAX_RUN_MEASUREMENTS = 500_000
+"""The most measurements of one run, with each sample counted as well; in memory, they take about 100 MB."""
 MAX_NAME = 1000
 """The most characters of a test's ID; in a longer one, a hash replaces the middle."""
 MAX_RAW_NAME = 15_000

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from nightjar_formats.measurements import Measurement
 from nightjar_formats.text_enum import TextEnum
 
 
@@ -57,8 +58,8 @@ class Case(NamedTuple):
     file itself says that the test failed before it passed. `attempt`: the number, from 1, of a group in which several
     cases with this name are attempts at one test, as in a suite of pytest's JUnit. Cases with this name in different
     groups are the test in different configurations; without a group (0), they may be different tests. `failure_path`:
-    the file to which `line` belongs, if the failure is in another file than the test. A tuple, because there may be a
-    million cases.
+    the file to which `line` belongs, if the failure is in another file than the test. `measures` is stored as text,
+    `measurements` as numbers. A tuple, because there may be a million cases.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Case(NamedTuple):
     measures: Mapping[str, Any] | None = None
     attempt: int = 0
     failure_path: str = ""
+    measurements: tuple[Measurement, ...] = ()
 
 
 class SeenTest(NamedTuple):

@@ -12,7 +12,10 @@ import click
 from nightjar_lab.cli.lazy import LazyGroup
 
 LAZY = {
-    "include-dir": ("nightjar_lab.cli.include_dir:include_dir", "Print the folder of slow.h for GoogleTest."),
+    "include-dir": (
+        "nightjar_lab.cli.include_dir:include_dir",
+        "Print the folder of slow.h and measure.h for GoogleTest.",
+    ),
     "agent": ("nightjar_lab.cli.agent:agent", "Claim requested tests, run them, upload the results."),
     "check": ("nightjar_lab.cli.check:check", "Check result files before you upload them."),
     "suite": ("nightjar_lab.suite.cli:suite", "Test a compiler or a backend as a black box."),

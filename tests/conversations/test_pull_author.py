@@ -41,10 +41,10 @@ def steps(page: Any) -> list[str]:
     return ["".join(part["text"] for part in step) for step in page["next_steps"]]
 
 
-def given(page: Any) -> list[tuple[str, str, str, str]]:
+def command_stories(page: Any) -> list[tuple[str, str, str, str]]:
     """Return what each command did, the oldest first."""
-    lines = [(line["by"], line["command"], line["state"], line["result"]) for line in page["commands_given"]]
-    return lines[::-1]
+    stories = [(story["login"], story["command"], story["state"], story["result"]) for story in page["commands_given"]]
+    return stories[::-1]
 
 
 async def test_a_device_test_from_its_request_to_ignored_failures(devices: Devices) -> None:
@@ -66,7 +66,7 @@ async def test_a_device_test_from_its_request_to_ignored_failures(devices: Devic
     page, answer, html = await told(town, pull)
     assert answer == f"{ON_HEXAGON}: queued, next in line. "
     assert (page["pending"], 'data-wait="15"' in html, '<meta http-equiv="refresh"' in html) == (True, True, True)
-    assert given(page) == [("hubot", f'`@ci test on "{HEXAGON}"`', "done", "requested 1 device test")]
+    assert command_stories(page) == [("hubot", f'`@ci test on "{HEXAGON}"`', "done", "requested 1 device test")]
     (test,) = page["device_tests"]
     assert (test["state"], test["jobs_before"], test["requested_by"]) == ("queued", 0, "hubot")
     check_run = devices.check(pull.head_sha)
@@ -101,7 +101,7 @@ async def test_a_device_test_from_its_request_to_ignored_failures(devices: Devic
     page, answer, _ = await told(town, pull)
     assert answer == "Nothing is pending. No new failures on 1 target."
     assert (page["results"][0]["title"], page["results"][0]["ignored"]) == (devices.checks(pull.head_sha)[-1].title, 1)
-    assert [(line["target"], line["by"], line["tests"]) for line in page["ignored_failures"]] == [
+    assert [(ignored["target"], ignored["ignored_by"], ignored["tests"]) for ignored in page["ignored_failures"]] == [
         (ON_HEXAGON, "octocat", 1)
     ]
 
@@ -124,7 +124,7 @@ async def test_what_happened_to_commands_reviewers_and_a_merge(tmp_path: Path) -
         await says("somebody", "@ci merge")
         page, _, _ = await told(town, pull)
         refusal = "You need write access for this. Ask a maintainer to comment `@ci merge`."
-        assert given(page) == [("somebody", "`@ci merge`", "refused", refusal)]
+        assert command_stories(page) == [("somebody", "`@ci merge`", "refused", refusal)]
         assert page["deliveries"][0]["state"] == "refused"
         assert [plan["why"] for plan in page["deliveries"][0]["plans"]][-1].startswith("commands that were not carried")
         assert steps(page)[0] == "@ci merge was not carried out: the answer says why."

@@ -121,7 +121,7 @@ async def test_a_run_shows_its_log_and_files_as_what_they_are(sqlite_url: str, a
         assert "<script>alert" not in page
         assert "it names 1 of 2 failing tests, the first " in page
         assert (text["total_lines"], len(text["lines"]), text["next"], text["previous"]) == (1501, 1000, 1001, None)
-        assert text["named"] == [{"test": ADD, "line": 1500}]
+        assert text["named_tests"] == [{"test": ADD, "line": 1500}]
         assert "".join(part["text"] for part in text["answer"]) == (
             "log.txt has 1,501 lines; it names 1 of 2 failing tests, the first in line 1,500."
         )

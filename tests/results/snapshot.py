@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from nightjar_formats.columns import duration
 
 from bot.results.state import RunState
+from bot.results.store.measurements.read import measurements_of_run
 from bot.results.store.tables import blobs, names, runs, schema
 from bot.results.store.tables.combine import Details, Fetch, verdicts
 from bot.results.store.tables.failure_texts import TextReader
@@ -42,6 +43,7 @@ def _runs(
         del document["key"], document["received_at"]
         if run.state is RunState.STORED and run.claims:
             document["tests"] = _tests(connection, row["id"], name_of[run.claims.suite], fetch)
+            document["measurements"] = measurements_of_run(connection, run.key)
         documents[run.key.folder] = document
     return dict(sorted(documents.items()))
 

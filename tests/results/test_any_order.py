@@ -12,11 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nightjar_formats.columns import status_byte
+from nightjar_formats.measurements import Measurement
 from nightjar_formats.model import Status, TargetKey
 
 from bot.results.state import RunState
 from bot.results.store.commit import commit_state, seen_tests
 from bot.results.store.history.history import history
+from bot.results.store.measurements.read import measured_series
 from bot.results.store.store import ResultsStore
 from tests.results.snapshot import snapshot_of
 from tests.results.uploads import LAB, SUITE, Upload, Verdict, changes, merged, series, sha
@@ -30,6 +32,11 @@ STATUSES = [status.value for status in Status]
 TARGETS = ("adreno", "hexagon-v73")
 
 results = st.dictionaries(st.sampled_from(NAMES), st.sampled_from(STATUSES), min_size=1)
+latencies = st.floats(allow_nan=False, allow_infinity=False) | st.integers(3900, 4200).map(lambda number: number / 10)
+measured = st.dictionaries(
+    st.sampled_from(NAMES),
+    st.builds(Measurement, st.just("latency"), latencies, st.sampled_from(("ms", "s"))).map(lambda number: (number,)),
+)
 
 
 @st.composite
@@ -49,6 +56,7 @@ def uploads(draw: st.DrawFn) -> list[Upload]:
             mainline=commit != 2,
             pull_request=7 if commit == 2 else None,
             flaky=frozenset(draw(st.sets(st.sampled_from(NAMES), max_size=1))),
+            measured=draw(measured),
         )
         shards = upload.in_shards(draw(st.integers(1, 3)))
         uploads += shards[: draw(st.integers(1, len(shards)))]
@@ -120,6 +128,20 @@ def test_the_store_gives_the_same_answers_as_a_simple_model(store: ResultsStore,
         for name in NAMES:
             segments = store.read(history, repository, SUITE, name).get(target_key, ())
             assert [(segment.sha, segment.status, segment.flaky) for segment in segments] == _segments(of_target, name)
+            nights = store.read(measured_series, target_key, SUITE, name, "latency")
+            assert [(night.sha, repr(night.value), night.unit) for night in nights] == _latencies(of_target, name)
+
+
+def _latencies(uploads: Sequence[Upload], name: str) -> list[tuple[str, str, str]]:
+    latencies = []
+    for commit, _ in series(uploads):
+        runs = sorted(
+            (upload for upload in uploads if upload.run.key.sha == commit),
+            key=lambda upload: (upload.attempt, upload.run_id),
+        )
+        of_commit = [run.measured[name][0] for run in runs if name in run.measured and name in run.tests]
+        latencies += [(commit, repr(number.value), number.unit) for number in of_commit[-1:]]
+    return latencies
 
 
 def _changes(store: ResultsStore, target: TargetKey) -> dict[str, dict[str, tuple[int, int]]]:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from nightjar_formats.columns.collect import Columns, collect
+from nightjar_formats.measurements import Measurement
 from nightjar_formats.model import BAD, Case, Claims, RunKey, Status, TargetKey
 
 from bot.results.state import Admission, Run, RunState
@@ -41,6 +42,7 @@ class Upload:
     repository: str = REPOSITORY
     at: float | None = None
     flaky: frozenset[str] = field(default_factory=frozenset)
+    measured: Mapping[str, tuple[Measurement, ...]] = field(default_factory=dict)
 
     @property
     def run(self) -> Run:
@@ -54,7 +56,9 @@ class Upload:
     @property
     def columns(self) -> Columns:
         """Return its tests as columns; failed ones have a message and a text."""
-        return collect((self._case(name, Status(status)) for name, status in self.tests.items()), resolve)
+        columns = collect((self._case(name, Status(status)) for name, status in self.tests.items()), resolve)
+        columns.measurements = {hash(name): self.measured[name] for name in self.tests if name in self.measured}
+        return columns
 
     def _case(self, name: str, status: Status) -> Case:
         message, text = ("boom", f"{name} went wrong") if status in BAD else ("", "")

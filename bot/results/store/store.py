@@ -23,6 +23,7 @@ from bot.results.compare import diff as compare
 from bot.results.compare.searching import Renames, write_with_searches
 from bot.results.compare.searching import renames as find_renames
 from bot.results.state import Run, RunState
+from bot.results.store.measurements.write import count_of, forget_numbers, lay_out_numbers, save_numbers
 from bot.results.store.tables import artifacts as stored_artifacts
 from bot.results.store.tables import commits, failure_texts, names, revisions, runs
 from bot.results.store.tables.blobs import RunColumns
@@ -133,6 +134,7 @@ class ResultsStore:
             suite = names.find(connection, run.key.repository, suite_name) or SuiteRow(0, 0)
             # The slow part comes before the write transaction, because all other writers wait for that.
             laid_out = write.lay_out(connection, suite, columns)
+            numbers = lay_out_numbers(connection, suite, laid_out.measured)
             texts = failure_texts.prepare(connection, columns)
 
         def save(connection: sa.Connection, search: Renames) -> bool:
@@ -152,6 +154,17 @@ class ResultsStore:
             saved = runs.save(connection, target_id, run, number)
             commits.save(connection, run)
             changed = write.save(connection, saved, ordered, text_numbers, is_new=number is None)
+            old_claims = old_run.claims if old_run and old_run.state is RunState.STORED else None
+            if old_claims and old_claims.suite != suite_name:
+                old_suite = names.find(connection, run.key.repository, old_claims.suite, make=True)
+                assert old_suite is not None
+                old_series = series.find(connection, old_suite, old_claims.suite, target_id)
+                forget_numbers(connection, old_suite, old_series.id, saved)
+            if ordered.measured or old_claims:
+                is_current = is_current and count_of(connection, current) == numbers.count
+                numbered = numbers if is_current else lay_out_numbers(connection, current, ordered.measured)
+                series_id = series.find(connection, current, suite_name, target_id).id
+                changed |= save_numbers(connection, current, series_id, saved, numbered, is_new=not old_claims)
             stored_artifacts.save(connection, saved, artifacts, is_new=number is None)
             columns_of = {saved: ordered.stored}
             self._follow(

@@ -20,7 +20,8 @@ from nightjar_formats.columns import BOUNDS, CODES, FLAKY, STATUS_BYTES, duratio
 from nightjar_formats.columns.attempts import AttemptGroups, worse
 from nightjar_formats.columns.text_packs import LEVEL, TextPack, TextPacker
 from nightjar_formats.items import first_of
-from nightjar_formats.limits import MAX_MESSAGE, MAX_NAME, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
+from nightjar_formats.limits import MAX_MESSAGE, MAX_NAME, MAX_RUN_MEASUREMENTS, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
+from nightjar_formats.measurements import TOO_MANY_OF_RUN, Measurement, count_numbers
 from nightjar_formats.model import BAD, Case, Status, Trouble
 from nightjar_formats.readers.causes import cause, distinguishing_line, failure_cause
 from nightjar_formats.readers.junit.case_runs import MOST_TIMES, CaseOrRun, CaseRun, one_by_one, seconds_of
@@ -70,6 +71,7 @@ class Columns:
     `texts`: the number of each failure's text by its SHA-256. Numbers count from 1, in the order of the texts in
     `packs`, which may contain a text twice.
     `lines`: for the numbers of some reasons, the line of the text that says more than the message.
+    `measurements`: for each test that has some, what it measured.
     """
 
     names: list[bytes] = field(default_factory=list)
@@ -79,6 +81,7 @@ class Columns:
     texts: dict[bytes, int] = field(default_factory=dict)
     packs: list[TextPack] = field(default_factory=list)
     lines: dict[int, str] = field(default_factory=dict)
+    measurements: dict[int, tuple[Measurement, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return how many tests there are."""
@@ -87,20 +90,20 @@ class Columns:
     def __getstate__(self) -> tuple[object, ...]:
         """Return the state with positions instead of hashes, which mean nothing in another process."""
         place = {key: number for number, key in enumerate(self.tests)}
-        reasons = {place[key]: reason for key, reason in self.reasons.items()}
         return (
             self.names,
             array("H", self.tests.values()).tobytes(),
-            reasons,
+            {place[key]: reason for key, reason in self.reasons.items()},
             self.whys,
             self.texts,
             self.packs,
             self.lines,
+            {place[key]: measurements for key, measurements in self.measurements.items()},
         )
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         """Restore the state with the hashes of this process."""
-        self.names, tests, reasons, self.whys, self.texts, self.packs, self.lines = state
+        self.names, tests, reasons, self.whys, self.texts, self.packs, self.lines, measurements = state
         keys = [hash(name) for name in read_names(self.names)]
         numbers = memoryview(tests).cast("H")
         if len(numbers) != len(keys):
@@ -109,6 +112,7 @@ class Columns:
         if len(self.tests) < len(keys):
             raise Refused(texts.SAME_NAME)
         self.reasons = {keys[number]: reason for number, reason in reasons.items()}
+        self.measurements = {keys[number]: measured for number, measured in measurements.items()}
 
 
 def split(packed: int) -> tuple[int, int]:
@@ -155,6 +159,7 @@ def _fold_run(columns: Columns, attempts: AttemptGroups, run: CaseRun, head_of: 
             or template.path
             or template.text
             or template.measures
+            or template.measurements
             or template.flaky
             or bool(kind) is not bool(template.message)
         ):
@@ -212,7 +217,7 @@ def _fold(
     reason_of_message: dict[str, int] = {}  # thousands of tests may be skipped for one reason
     for case_count, case in enumerate(cases, 1):  # noqa: B007  # returned below
         # All fields at once, because this loop runs for each of millions of cases.
-        _, status, _, _, _, _, seconds, flaky, trouble, message, text, measures, attempt, _ = case
+        _, status, _, _, _, _, seconds, flaky, trouble, message, text, measures, attempt, _, measurements = case
         test_id, path = resolve(case)
         code = packed = code_of[status]
         if flaky:
@@ -232,6 +237,8 @@ def _fold(
             if attempts.own is not None:
                 attempts.own[key] = packed
         tests[key] = packed_of[packed]  # the same number, as one object for all tests that have it
+        if measurements and (replaces or key not in columns.measurements):
+            columns.measurements[key] = measurements
         if code == passed and not (message or text or measures or trouble):
             continue
         if replaces:
@@ -292,7 +299,8 @@ def merge(files: Iterable[Columns]) -> Columns:
     """Merge the files of one run into the columns of its first file, and return them.
 
     The worse status of a test counts, and the first file if two are equal. Failures with one message and different
-    texts get a line of their text in the message. Raises `TooMuch` if there are more than MAX_TESTS tests.
+    texts get a line of their text in the message. Raises `TooMuch` if there are more than MAX_TESTS tests or
+    MAX_RUN_MEASUREMENTS numbers.
     """
     remaining = iter(files)
     merged = next(remaining, None)
@@ -318,10 +326,24 @@ def merge(files: Iterable[Columns]) -> Columns:
                     merged.reasons[key] = number
                     if number_in_file in columns.lines:
                         merged.lines[number] = columns.lines[number_in_file]
+        _merge_measurements(merged.measurements, columns.measurements)
         if len(merged) > MAX_TESTS:
             raise TooMuch(texts.TOO_MANY_TESTS)
     _distinguish(merged)
     return merged
+
+
+def _merge_measurements(
+    merged: dict[int, tuple[Measurement, ...]], file: Mapping[int, tuple[Measurement, ...]]
+) -> None:
+    """Add the measurements of a further file; of two with one name, that of the earlier file counts."""
+    for key, measurements in file.items():
+        names = {measurement.name for measurement in merged.get(key, ())}
+        merged[key] = merged.get(key, ()) + tuple(
+            measurement for measurement in measurements if measurement.name not in names
+        )
+    if sum(map(count_numbers, merged.values())) > MAX_RUN_MEASUREMENTS:
+        raise TooMuch(TOO_MANY_OF_RUN)
 
 
 def _distinguish(columns: Columns) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import BinaryIO
 
-from nightjar_formats.limits import MAX_CASES
+from nightjar_formats.limits import MAX_CASES, MAX_RUN_MEASUREMENTS
+from nightjar_formats.measurements import TOO_MANY_OF_RUN, check_measurements, count_numbers
 from nightjar_formats.model import Case
 from nightjar_formats.readers import ctrf, executorch, go_test, junit, libtest, texts
+from nightjar_formats.readers.benchmarks import asv, criterion, go, google, hyperfine, pytest_benchmark, twister
 from nightjar_formats.readers.decoding.inflate import inflated
 from nightjar_formats.readers.decoding.utf_8 import repaired
 from nightjar_formats.readers.decoding.wide_text import as_utf_8
@@ -45,6 +47,13 @@ FORMATS: Mapping[str, Reader] = {
     "trx": trx.read,
     "tap": _of_bytes(tap.read),
     "ktap": _of_bytes(ktap.read),
+    pytest_benchmark.FORMAT: _of_bytes(pytest_benchmark.read),
+    google.FORMAT: _of_bytes(google.read),
+    hyperfine.FORMAT: _of_bytes(hyperfine.read),
+    go.FORMAT: _of_bytes(go.read),
+    asv.FORMAT: _of_bytes(asv.read),
+    criterion.FORMAT: _of_bytes(criterion.read),
+    twister.FORMAT: _of_bytes(twister.read),
 }
 """The reader of each format, by the format's name in manifests."""
 ALIASES = {"xunit": "xunit-net", "nunit": "nunit3", "gotest": "go-test-json", "libtest": "libtest-json"}
@@ -63,6 +72,14 @@ _ROOTS = {
     "TestRun": "trx",
 }
 """The format for each root element of XML. A file with another root is read as JUnit, which may refuse it."""
+_BENCHMARKS = (
+    (pytest_benchmark.FORMAT, "machine_info", {"machine", "python_implementation"}),
+    (google.FORMAT, "context", {"num_cpus", "executable"}),
+    (asv.FORMAT, "", {"commit_hash", "env_name", "params"}),
+    (twister.FORMAT, "environment", {"os", "zephyr_version"}),
+)
+"""For each format of benchmarks, the name of an object at the beginning of the file, and members that it has."""
+_HYPERFINE = b'"results": ['
 _JSON_REPORT_KEYS = frozenset({"created", "exitcode", "root", "collectors", "tests"})
 
 
@@ -103,9 +120,17 @@ def format_named(format: str, name: str) -> str:
 
 
 def _at_most(most: int, cases: Iterator[CaseOrRun], name: str) -> Iterator[CaseOrRun]:
-    remaining = most
+    remaining, measured = most, 0
     for case_or_run in cases:
-        remaining -= len(case_or_run.names) if type(case_or_run) is CaseRun else 1
+        if type(case_or_run) is CaseRun:
+            remaining -= len(case_or_run.names)
+        else:
+            remaining -= 1
+            if measurements := case_or_run.measurements:  # type: ignore[union-attr]  # no run
+                check_measurements(case_or_run.nodeid or case_or_run.name, measurements)  # type: ignore[union-attr]
+                measured += count_numbers(measurements)
+                if measured > MAX_RUN_MEASUREMENTS:
+                    raise TooMuch(TOO_MANY_OF_RUN)
         if remaining < 0:
             raise TooMuch(texts.TOO_MANY_CASES.format(name=name))
         yield case_or_run
@@ -134,6 +159,11 @@ def guess(head: bytes) -> str:
             return "ctrf"
         if len(_JSON_REPORT_KEYS & keys[""]) > 1:
             return "pytest-json-report"
+        for format, inside, members in _BENCHMARKS:
+            if members <= keys[inside]:
+                return format
+        if text[1:40].lstrip().startswith(_HYPERFINE) and b'"command":' in text[:100]:
+            return hyperfine.FORMAT
     if format := _of_events(text):
         return format
     first_line = text.partition(b"\n")[0].decode("utf-8", "replace")
@@ -157,11 +187,15 @@ def _of_events(head: bytes) -> str:
                 return go_test.FORMAT
             if {"type", "event"} <= keys:
                 return libtest.FORMAT
+            if {"reason", "report_directory"} <= keys and b'"benchmark-complete"' in line[:200]:
+                return criterion.FORMAT
     return ""
 
 
 def _of_lines(head: bytes) -> str:
-    """Return "tap" or "ktap" if the first lines of a file contain such lines; "" for neither."""
+    """Return "go-bench", "tap" or "ktap" if the first lines of a file contain such lines; "" for none of them."""
+    if go.is_go_bench(head.decode("utf-8", "replace")):
+        return go.FORMAT
     lines = head.decode("utf-8", "replace").splitlines()
     if any(map(ktap.is_ktap, lines)):
         return ktap.FORMAT

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 from nightjar_formats.limits import MAX_ROW_BYTES
+from nightjar_formats.measurements import Better, Measurement
 from nightjar_formats.model import BAD, Case, Status, Trouble
 from nightjar_formats.readers import texts, values
 from nightjar_formats.readers.decoding.utf_8 import repaired
@@ -61,27 +62,35 @@ _WORST_FIRST = (Status.ERRORED, Status.FAILED, Status.XFAILED, Status.SKIPPED, S
 
 
 class Measure(NamedTuple):
-    """A column of numbers: its name in the results, with the unit, and how to combine the rows of one test."""
+    """A column of numbers: its name in the stored details, and how to combine the rows of one test.
+
+    `measurement`, `unit` and `better` are those of the measurement.
+    """
 
     column: str
     name: str
     together: Callable[[Iterable[float]], float]
+    measurement: str
+    unit: str
+    better: Better
     times: float = 1
 
 
 MEASURES = (
-    Measure("Quantize Time (s)", "quantize_seconds", sum),
-    Measure("Lower Time (s)", "lower_seconds", sum),
-    Measure("Delegated Nodes", "delegated_nodes", sum),
-    Measure("Undelegated Nodes", "undelegated_nodes", sum),
-    Measure("PTE Size (Kb)", "pte_bytes", max, 1000),
+    Measure("Quantize Time (s)", "quantize_seconds", sum, "quantize_time", "s", Better.LOWER),
+    Measure("Lower Time (s)", "lower_seconds", sum, "lowering_time", "s", Better.LOWER),
+    Measure("Delegated Nodes", "delegated_nodes", sum, "delegated_nodes", "nodes", Better.HIGHER),
+    Measure("Undelegated Nodes", "undelegated_nodes", sum, "undelegated_nodes", "nodes", Better.LOWER),
+    Measure("PTE Size (Kb)", "pte_bytes", max, "size", "B", Better.LOWER, 1000),
     *(
-        Measure(f"Output {output} {column}", f"output_{output}_{name}", together)
-        for output in (0, 1)
-        for column, name, together in (
-            ("Error Max", "error_max", max),
-            ("Error MAE", "error_mae", max),
-            ("SNR", "snr_db", min),
+        Measure(
+            f"Output {output} {column}", f"output_{output}_{name}", together, f"{prefix}{measurement}", unit, better
+        )
+        for output, prefix in ((0, ""), (1, "output_1_"))
+        for column, name, together, measurement, unit, better in (
+            ("Error Max", "error_max", max, "max_abs_error", "", Better.LOWER),
+            ("Error MAE", "error_mae", max, "mean_abs_error", "", Better.LOWER),
+            ("SNR", "snr_db", min, "snr", "dB", Better.HIGHER),
         )
     ),
 )
@@ -132,6 +141,19 @@ def measured(rows: Sequence[Row]) -> dict[str, Any]:
     return measurements
 
 
+def measurements_of(rows: Sequence[Row]) -> tuple[Measurement, ...]:
+    """Return the finite measurements of a test's rows.
+
+    The suite writes an infinite signal-to-noise ratio for outputs that are equal. It is only in `measured`.
+    """
+    measured_rows = measured(rows)
+    return tuple(
+        Measurement(measure.measurement, float(value), measure.unit, measure.better)
+        for measure in MEASURES
+        if isinstance(value := measured_rows.get(measure.name), (int, float))
+    )
+
+
 def trouble_of(row: Row) -> Trouble:
     """Return the stage at which a row failed; NONE if it did not fail or the stage is unknown."""
     detail = row.get(DETAIL) or row.get(RESULT)
@@ -175,6 +197,7 @@ def _case(rows: Sequence[Row], failed_before: bool) -> Case:
         message=message,
         text=text,
         measures=measured(rows),
+        measurements=measurements_of(rows),
     )
 
 

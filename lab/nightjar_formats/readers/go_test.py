@@ -19,6 +19,7 @@ from nightjar_formats.limits import MAX_UNFINISHED_CHARACTERS
 from nightjar_formats.model import BAD, Case, Status, Trouble
 from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers import texts, values
+from nightjar_formats.readers.benchmarks import go
 from nightjar_formats.readers.causes import cause_of_text
 from nightjar_formats.readers.json.lines import mixed_lines
 from nightjar_formats.readers.json.stream import SCALAR, Shape
@@ -214,6 +215,7 @@ def _test_case(package: str, test: str, running: _RunningTest, status: Status, s
         elif status is Status.ERRORED:
             trouble = Trouble.CRASH
         message = running.message or (texts.UNFINISHED if trouble is Trouble.CRASH else cause_of_text(text))
+    measurements = go.measurements_in(output) if test.startswith(go.PREFIX) else ()
     is_placed = status in BAD and running.path
     return Case(
         name=test,
@@ -225,6 +227,7 @@ def _test_case(package: str, test: str, running: _RunningTest, status: Status, s
         trouble=trouble,
         message=message,
         text=text,
+        measurements=measurements,
     )
 
 

@@ -59,7 +59,6 @@ _RUST = "write JSON, as in cargo test -- -Z unstable-options --format json --rep
 _GO = "write JSON, as in go test -json"
 _NO_TESTS = "it holds no results of tests: send the report of the tests"
 _PHPUNIT = "write JUnit, as in phpunit --log-junit report.xml"
-_TWISTER = "send twister.xml or twister_report.xml, which twister writes beside it"
 _BAZEL = "send the test.xml files below bazel-testlogs"
 
 _JSON = (
@@ -85,7 +84,6 @@ _JSON = (
     _json("the JSON of Catch2", _CATCH, "rng-seed catch2-version", "metadata"),
     _json("the JSON of Robot Framework", _ROBOT, "generator suite"),
     _json("the JSON of Robot Framework", _ROBOT, "rpa suite"),
-    _json("the JSON of twister", _TWISTER, "zephyr_version", "environment"),
     _json("the JSON of CTest", "write JUnit, as in ctest --output-junit report.xml", "kind backtraceGraph"),
     _json(
         "the JSON of kunit.py", "send the output of kunit.py run --raw_output, which is KTAP", "sub_groups test_cases"
@@ -113,7 +111,6 @@ _JSON = (
     _json("the JSON of ESLint", "write JUnit, as in eslint --format junit", "filePath messages errorCount"),
     _json("SARIF", _NO_TESTS, "runs version"),
     _json("the JSON of coverage.py", _NO_TESTS, "meta files totals"),
-    _json("the JSON of Google Benchmark", _NO_TESTS, "context benchmarks"),
 )
 
 _TEXTS = (
@@ -245,7 +242,7 @@ _TEXTS = (
     ),
     _text(
         "the text of twister",
-        "send twister.xml or twister_report.xml from its output folder",
+        "send twister.json or twister_report.xml from its output folder",
         r"(?:INFO|DEBUG) +- (?:Using|Total complete)",
     ),
     _text(

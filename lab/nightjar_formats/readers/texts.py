@@ -129,6 +129,7 @@ XML_WIDE = "line {line}: more than {limit:,} attributes of one element"
 XML_LONG_MARKUP = "line {line}: a tag, attribute or comment of more than {limit:,} bytes: put long texts between tags"
 XML_ELEMENTS = "line {line}: more than {limit:,} elements: split the report into several files"
 XML_NAMES = "line {line}: more than {limit:,} different names of elements and attributes"
+XML_MEASUREMENTS = "line {line}: a test has more than {limit:,} measurements"
 XML_ENCODING = "the XML declaration names an encoding that cannot be read: write the report in UTF-8"
 
 # Other XML
@@ -233,6 +234,14 @@ GO_SUBTEST_FAILED = "A subtest failed"
 RUST_NO_EVENT = "{what}: no line is an event of libtest"
 RUST_TOO_FEW = "The report ends after {ended:,} of {expected:,} tests: the process died"
 
+# Benchmarks
+NO_BENCHMARKS = "{what}: there is no member `{member}`"
+COMMAND_FAILED = "{count:,} runs of the command failed, the first with exit status {status}"
+BENCHMARK_FAILED = "The benchmark failed or was skipped: the report has no result of it"
+GO_BENCHMARK_FAILED = "The benchmark failed"
+GO_NO_BENCHMARK = "{what}: no line is the result of a benchmark: run go test -bench"
+CRITERION_NO_BENCHMARK = "{what}: no line is a benchmark-complete message"
+
 # TAP
 TAP_NO_TAP = "{what}: no line is a plan or a result of TAP"
 TAP_NO_KTAP = "{what}: no line is a plan or a result of KTAP"
@@ -291,6 +300,35 @@ DESCRIPTIONS: dict[str, tuple[str, str]] = {
     "ktap": (
         "the Linux kernel's KUnit and kselftest, also as a console's log",
         "subtests, files and lines of failed expectations, what the kernel said meanwhile; written line by line",
+    ),
+    "pytest-benchmark-json": (
+        "pytest with [pytest-benchmark](https://pypi.org/project/pytest-benchmark/): `--benchmark-json`",
+        "[measurements](#send-measurements): `latency` with its rounds, and the numbers in `extra_info`; node IDs",
+    ),
+    "google-benchmark-json": (
+        "[Google Benchmark](https://github.com/google/benchmark): `--benchmark_out=FILE --benchmark_out_format=json`",
+        "measurements: `latency`, `cpu_time`, throughput and counters, with repetitions; errors",
+    ),
+    "hyperfine-json": (
+        "[hyperfine](https://github.com/sharkdp/hyperfine): `--export-json`",
+        "measurements: `latency` with its runs, `cpu_time`, `peak_memory`; failures with `--ignore-failure`",
+    ),
+    "go-bench": (
+        "the text of `go test -bench`",
+        "measurements: `latency`, `memory`, `allocations` and your own metrics, with the runs of `-count`",
+    ),
+    "asv-json": (
+        "[asv](https://asv.readthedocs.io): a file below `.asv/results/MACHINE`",
+        "measurements: `latency`, `peak_memory`, `size` or `value`, for each combination of parameters",
+    ),
+    "criterion-json": (
+        "[Criterion.rs](https://bheisler.github.io/criterion.rs/book/): `cargo criterion --message-format=json`",
+        "measurements: `latency` with its samples",
+    ),
+    "twister-json": (
+        "Zephyr's twister: `twister.json`",
+        "test cases with the names of its XML, durations and logs; measurements: `used_ram`, `used_rom`, and the "
+        "numbers that `record` finds in a suite's console",
     ),
 }
 """What writes each format, and what it contains, for the guide of labs; the best first."""

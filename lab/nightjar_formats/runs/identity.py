@@ -55,7 +55,7 @@ class Resolver:
         The ID of a file that could not be collected, or was skipped as a whole, is its path alone. If no file of the
         repository matches, the ID is `classname::name`, as in the report.
         """
-        name, _, classname, file, nodeid, _, _, _, trouble, _, _, _, _, failure_path = case
+        name, _, classname, file, nodeid, _, _, _, trouble, _, _, _, _, failure_path, _ = case
         if nodeid:
             test, path = self._noded(case)
         elif not classname or trouble is Trouble.COLLECTION:

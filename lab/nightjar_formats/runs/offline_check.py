@@ -37,6 +37,16 @@ NONE = Counts()
 
 
 @dataclass(frozen=True)
+class MeasurementCount:
+    """A measurement of a file or run, and the number of tests that have it."""
+
+    name: str
+    unit: str
+    better: str
+    tests: int
+
+
+@dataclass(frozen=True)
 class FileReport:
     """One file: `cases` counts attempts, `counts` tests; `problem` is why the bot would refuse it, or empty.
 
@@ -54,6 +64,7 @@ class FileReport:
     unreadable: bool = False
     is_artifact: bool = False
     """It is the log or another file that people read, not a report; `format` is its type."""
+    measurements: tuple[MeasurementCount, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -206,6 +217,7 @@ def _check(path: Path, name: str, format: str | None) -> Checked:
         troubles[Trouble.COLLECTION],
         troubles[Trouble.CRASH],
         warnings=(*repairs.sentences(), *advice.warnings(guessed)),
+        measurements=_measurements(columns),
     )
     return report, columns
 
@@ -238,6 +250,15 @@ def _counts(columns: Columns) -> Counts:
         counts[str(status_of(byte))] += count
         counts["flaky"] += count if is_flaky(byte) else 0
     return Counts(**counts)
+
+
+def _measurements(columns: Columns) -> tuple[MeasurementCount, ...]:
+    tests = Counter(
+        (measurement.name, measurement.unit, str(measurement.better))
+        for measurements in columns.measurements.values()
+        for measurement in measurements
+    )
+    return tuple(MeasurementCount(*kind, count) for kind, count in sorted(tests.items()))
 
 
 def _troubles(columns: Columns) -> Mapping[Trouble, int]:

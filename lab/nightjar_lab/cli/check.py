@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -11,13 +11,15 @@ import click
 
 from nightjar_formats.model import Counts
 from nightjar_formats.readers import ALIASES, FORMATS
-from nightjar_formats.runs.offline_check import FileReport, RunReport, check_files, check_run, is_run
+from nightjar_formats.runs.offline_check import FileReport, MeasurementCount, RunReport, check_files, check_run, is_run
 from nightjar_formats.terminal import escape_controls
 from nightjar_lab.cli import texts
 from nightjar_lab.cli.options import AS_WRITTEN, json_option
 
 MOST_NAMES = 5
 """Files that a line of advice names at most."""
+MOST_MEASUREMENTS = 20
+"""Measurements that the line of a file names at most; `--json` has all."""
 
 files_argument = click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 format_option = click.option(
@@ -65,6 +67,8 @@ def report_lines(report: RunReport) -> Iterator[str]:
     """Yield a line for each file, one for all of them together, and then the problems and the advice."""
     for file in report.files:
         yield escape_controls(_file_line(file))
+        if file.measurements:
+            yield escape_controls(_measurements_line(file.measurements))
     if sum(not file.is_artifact for file in report.files) > 1 and report.good:
         yield texts.TOGETHER.format(counts=counts_text(report.counts))
     text = texts.UNREADABLE_RUN if report.unreadable else texts.REFUSED_RUN
@@ -83,6 +87,22 @@ def counts_text(counts: Counts) -> str:
     """Return how many tests passed, failed and so on, without zeros."""
     counted = [f"{count:,} {name}" for name, count in asdict(counts).items() if count]
     return ", ".join(counted) or texts.NO_TESTS
+
+
+def _measurements_line(measurements: Sequence[MeasurementCount]) -> str:
+    """Return which measurements a file has, and of how many tests."""
+    parts = [
+        texts.MEASUREMENT.format(
+            name=measurement.name,
+            unit=f" ({measurement.unit})" if measurement.unit else "",
+            tests=f"{measurement.tests:,} test{'s' if measurement.tests > 1 else ''}",
+        )
+        for measurement in measurements[:MOST_MEASUREMENTS]
+    ]
+    remainder = texts.AND_MORE.format(more=len(measurements) - MOST_MEASUREMENTS)
+    return texts.MEASUREMENTS.format(
+        measurements=", ".join(parts) + (remainder if len(measurements) > MOST_MEASUREMENTS else "")
+    )
 
 
 def _file_line(file: FileReport) -> str:

@@ -9,5 +9,5 @@ import click
 
 @click.command("include-dir")
 def include_dir() -> None:
-    """Print the folder for -I: it has nightjar/slow.h for GoogleTest and nightjar/nightjar.cmake for CTest."""
+    """Print the folder for -I: nightjar/slow.h and measure.h for GoogleTest, nightjar/nightjar.cmake for CTest."""
     click.echo(Path(__file__).parents[1] / "include")

@@ -12,6 +12,7 @@ import pytest
 from nightjar_formats.terminal import quoted_text
 from nightjar_lab.pytest import run_texts as texts
 from nightjar_lab.pytest import slow
+from nightjar_lab.pytest.measure import measure as measure
 from nightjar_lab.pytest.report import REPORT, HeldBackCalls, Report, has_report, opened_report
 from nightjar_lab.pytest.reproduce_plugin import Reproduce, prints_reproduce
 from nightjar_lab.pytest.shard_plugin import Sharding, past_durations

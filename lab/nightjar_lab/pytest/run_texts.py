@@ -27,6 +27,10 @@ SLOW_NO_RATES = (
     "To see how often each test fails, add --durations-from with the address of the slow page in Nightjar's API."
 )
 
+# Measurements
+MEASURE_BETTER = "better is {better}: use lower or higher, or leave it out"
+MEASURE_REPEATS = "a timer needs at least 0 repetitions of warm-up and 1 that counts, not {warmup} and {repeats}"
+
 # Shards
 SHARD_OPTION = "Run one shard of the tests, as in 2/4. Each test is in exactly one shard of the same list of tests."
 DURATIONS_OPTION = (

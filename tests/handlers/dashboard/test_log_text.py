@@ -15,12 +15,12 @@ from handlers.dashboard.log_text import (
     MOST_OF_TEST,
     MOST_STEPS,
     PAGE_LINES,
-    LogText,
+    LogPage,
     read_log,
 )
 
 
-def log(content: bytes, *tests: str, name: str = "log.txt", line: int = 1, test: str = "") -> LogText:
+def log(content: bytes, *tests: str, name: str = "log.txt", line: int = 1, test: str = "") -> LogPage:
     return read_log([io.BytesIO(content)], name, tests, line, test)
 
 
@@ -59,27 +59,27 @@ def test_pages_and_the_page_of_a_test() -> None:
     content = "\r\n".join(lines).encode()
     for line, first, count in ((1, 1, 1000), (1000, 1, 1000), (1001, 1001, 1000), (2500, 2001, 500), (2501, 1, 1000)):
         text = log(content, line=line)
-        assert (text.first, len(text.lines), text.total) == (first, count, 2500)
+        assert (text.first_line, len(text.lines), text.total_lines) == (first, count, 2500)
         assert text.lines[0] == f"line {first}"
-    assert log(content, ADD, test=ADD).first == 2001
-    assert log(content, ADD, test=METHOD, line=1001).first == 1001
+    assert log(content, ADD, test=ADD).first_line == 2001
+    assert log(content, ADD, test=METHOD, line=1001).first_line == 1001
     for line in (-1, 0, 10**18):
-        assert log(content, line=line).first == 1
+        assert log(content, line=line).first_line == 1
     for packed, name in ((gzip.compress(content), "log.txt.gz"), (content.decode().encode("utf-16"), "log.txt")):
         assert log(packed, ADD, name=name, test=ADD).lines == lines[2000:]
-    assert log(b"") == LogText([], 1, 0, [], "")
+    assert log(b"") == LogPage([], 1, 0, [], "")
 
 
 def test_what_can_be_read_of_a_damaged_or_endless_log_is_shown() -> None:
     cut = gzip.compress(b"".join(b"line %d\n" % number for number in range(100_000)))[:-1000]
     text = log(cut, name="log.txt.gz", line=1001)
     assert text.lines[0] == "line 1000"
-    assert "cut off" in text.stopped
+    assert "cut off" in text.stop_reason
     bomb = log(gzip.compress(b"x\n" + bytes(300 << 20)), name="log.txt.gz")
-    assert (bomb.lines[0], bomb.total < 3, "times as large uncompressed" in bomb.stopped) == ("x", True, True)
+    assert (bomb.lines[0], bomb.total_lines < 3, "times as large uncompressed" in bomb.stop_reason) == ("x", True, True)
     endless = log(b"y" * 100 + b"x" * (MOST_BYTES + 10) + b"\nlast\n", line=2)
-    assert (endless.total, len(endless.lines[0])) == (1, LONGEST_LINE + 1)
-    assert "only the first 64 MiB" in endless.stopped
+    assert (endless.total_lines, len(endless.lines[0])) == (1, LONGEST_LINE + 1)
+    assert "only the first 64 MiB" in endless.stop_reason
 
 
 def test_the_work_is_bounded_whatever_a_log_repeats() -> None:
@@ -101,4 +101,4 @@ def test_the_work_is_bounded_whatever_a_log_repeats() -> None:
 def test_no_content_raises(content: bytes, tests: list[str], line: int) -> None:
     text = log(content, *tests, line=line, test=tests[0] if tests else "")
     assert len(text.lines) <= PAGE_LINES
-    assert all(1 <= mention.line <= text.total for mention in text.mentions)
+    assert all(1 <= mention.line <= text.total_lines for mention in text.mentions)

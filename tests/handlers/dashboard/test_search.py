@@ -37,7 +37,7 @@ async def test_one_field_finds_each_kind_and_every_hit_opens(site: DashboardSite
         for _, href in hits:
             assert (await site.get(href))[0] == 200, href
     _, everything = await site.json("/api/v1/search?q=test_")
-    assert (everything["more"], len(everything["hits"])) == (["test"], 20)
+    assert (everything["incomplete_kinds"], len(everything["hits"])) == (["test"], 20)
 
 
 async def test_every_page_has_the_field_and_a_repository_searches_itself(site: DashboardSite) -> None:

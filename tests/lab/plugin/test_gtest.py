@@ -1,4 +1,4 @@
-"""slow.h and nightjar.cmake, compiled and run with Debian's GoogleTest and CMake."""
+"""slow.h, measure.h and nightjar.cmake, compiled and run with Debian's GoogleTest and CMake."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from nightjar_formats.measurements import Better, Measurement
 from nightjar_formats.readers import read
 from nightjar_lab.main import kit
 
@@ -18,10 +19,14 @@ ROOT = Path(__file__).parents[3]
 FETCHED = Path(sys.prefix) / "gtest/usr"
 
 CODE = """
+#include <nightjar/measure.h>
 #include <nightjar/slow.h>
 
 TEST(Models, Slow) { NIGHTJAR_SLOW(); }
-TEST(Models, Fast) {}
+TEST(Models, Fast) {
+  nightjar::Measure("latency", 0.1 + 0.2, "ms", "lower");
+  nightjar::Measure("loss", 1e-300);
+}
 
 class Device : public ::testing::Test {
  protected:
@@ -80,7 +85,11 @@ def ran(program: Path, folder: Path, variables: Mapping[str, str]) -> dict[str, 
     environment = {"PATH": os.environ["PATH"], **variables}
     subprocess.run([program, f"--gtest_output=xml:{report}"], env=environment, check=True, capture_output=True)
     with report.open("rb") as file:
-        return {f"{case.classname}.{case.name}": str(case.status) for case in read(file, "report")}
+        cases = list(read(file, "report"))
+    assert {case.name: case.measurements for case in cases if case.measurements} == {
+        "Fast": (Measurement("latency", 0.1 + 0.2, "ms", Better.LOWER), Measurement("loss", 1e-300))
+    }
+    return {f"{case.classname}.{case.name}": str(case.status) for case in cases}
 
 
 @pytest.mark.parametrize(

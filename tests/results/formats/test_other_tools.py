@@ -26,7 +26,6 @@ JSON: dict[str, tuple[object, str]] = {
     "googletest": ({"tests": 2, "failures": 0, "disabled": 0, "testsuites": []}, "--gtest_output=xml"),
     "golangci-lint": ({"Issues": [], "Report": {}}, "--output.junit-xml.path"),
     "robot": ({"generator": "Robot 7", "generated": "", "rpa": False, "suite": {}}, "robot --xunit"),
-    "twister": ({"environment": {"os": "posix", "zephyr_version": "v4"}, "testsuites": []}, "twister.xml"),
     "ctest": ({"backtraceGraph": {}, "kind": "ctestInfo", "tests": []}, "--output-junit"),
     "kunit.py": ({"arch": "um", "sub_groups": [], "test_cases": []}, "--raw_output"),
     "newman": ({"collection": {}, "environment": {}, "run": {}}, "--reporters junit"),

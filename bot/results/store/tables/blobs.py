@@ -14,6 +14,7 @@ from nightjar_formats import zstd
 from nightjar_formats.columns import status_and_duration
 from nightjar_formats.columns.collect import PIECE, Columns, NamesWriter, Reason, read_names
 from nightjar_formats.columns.text_packs import LEVEL
+from nightjar_formats.measurements import Measurement
 from nightjar_formats.model import Trouble
 
 _HEAD = struct.Struct("<II")
@@ -40,11 +41,16 @@ class RunColumns:
     reasons: Reasons
 
 
+Measured = Sequence[tuple[int, tuple[Measurement, ...]]]
+"""Ordinals of tests, each with what the test measured."""
+
+
 @dataclass(frozen=True, slots=True)
 class LaidOut:
     """A run in the order of its suite's names: its compressed columns, and the names that are new in the suite.
 
-    In `stored`, texts have the numbers that they have in the run.
+    In `stored`, texts have the numbers that they have in the run. `measured` has the ordinals of the tests that
+    measured something, with what they measured.
     """
 
     statuses: bytes
@@ -52,6 +58,7 @@ class LaidOut:
     stored: RunColumns
     new_count: int
     new_names: bytes
+    measured: Measured
 
 
 def compressed(raw: bytes) -> bytes:
@@ -98,15 +105,36 @@ def lay_out(columns: Columns, placed: Callable[[], Placed], count: int) -> LaidO
     # `placed` may go through the names in the order of the run, but stored reasons are in the order of the suite.
     with_reasons.sort()
     with_reasons += ((ordinal, reasons[key]) for ordinal, key in enumerate(new_tests, count) if key in reasons)
+    measured = [*_measured(columns, placed()), *_measured(columns, enumerate(new_tests, count))]
     return _laid_out(
-        columns, column, [ordinal for ordinal, _ in with_reasons], [number for _, number in with_reasons], new_tests
+        columns,
+        column,
+        [ordinal for ordinal, _ in with_reasons],
+        [number for _, number in with_reasons],
+        new_tests,
+        measured,
     )
 
 
 def lay_out_in_order(columns: Columns, *, is_new: bool) -> LaidOut:
     """Lay out a run whose names are those of its suite, in the same order, or are all new."""
     ordinals, numbers = _reasons_at(range(len(columns.tests)), columns)
-    return _laid_out(columns, array("H", columns.tests.values()), ordinals, numbers, columns.tests if is_new else {})
+    return _laid_out(
+        columns,
+        array("H", columns.tests.values()),
+        ordinals,
+        numbers,
+        columns.tests if is_new else {},
+        _measured(columns, enumerate(columns.tests)),
+    )
+
+
+def _measured(columns: Columns, placed: Placed) -> Measured:
+    """Return the ordinals of the tests that measured something, with what they measured."""
+    measurements = columns.measurements
+    if not measurements:
+        return []
+    return [(ordinal, measurements[key]) for ordinal, key in placed if ordinal is not None and key in measurements]
 
 
 def _reasons_at(ordinals: Sequence[int], columns: Columns) -> tuple[list[int], list[int]]:
@@ -145,11 +173,17 @@ class Placement:
         ordinals, numbers = _reasons_at(self._ordinals, columns)
         if not self._is_ascending and ordinals:
             ordinals, numbers = map(list, zip(*sorted(zip(ordinals, numbers, strict=True)), strict=True))
-        return _laid_out(columns, column, ordinals, numbers, {})
+        measured = _measured(columns, zip(self._ordinals, columns.tests, strict=True))
+        return _laid_out(columns, column, ordinals, numbers, {}, measured)
 
 
 def _laid_out(
-    columns: Columns, column: array[int], ordinals: Sequence[int], numbers: Sequence[int], new_tests: dict[int, int]
+    columns: Columns,
+    column: array[int],
+    ordinals: Sequence[int],
+    numbers: Sequence[int],
+    new_tests: dict[int, int],
+    measured: Measured,
 ) -> LaidOut:
     # Zeros at the end need no room: beyond its end, a column reads as absent (`columns.at`).
     statuses, durations = (half.rstrip(b"\0") for half in status_and_duration(column))
@@ -159,6 +193,7 @@ def _laid_out(
         RunColumns(statuses, Reasons(array("I", ordinals), array("I", numbers), list(columns.whys))),
         len(new_tests),
         _names_of(columns, new_tests) if new_tests else b"",
+        measured,
     )
 
 

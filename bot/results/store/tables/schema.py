@@ -189,6 +189,44 @@ points = sa.Table(
     sa.Index("nightjar_points_order", "series_id", "committed_at", "sha"),  # the SHA orders commits of the same second
 )
 
+# What tests measure, once for each suite: `latency` in ms, of which lower values are better.
+metrics = sa.Table(
+    "nightjar_metrics",
+    metadata,
+    _id_column(),
+    _foreign_key("suite"),
+    sa.Column("name", Storable, nullable=False),
+    sa.Column("unit", Storable, nullable=False),
+    sa.Column("better", sa.Text, nullable=False),
+    sa.UniqueConstraint("suite_id", "name", "unit", "better", name="nightjar_metrics_once"),
+)
+
+# One row for each test and what it ever measured. As with names, positions are only added, so blocks can refer to them
+# (docs/decisions/measurements-in-blocks.md).
+measurements = sa.Table(
+    "nightjar_measurements",
+    metadata,
+    _foreign_key("suite", key=True),
+    sa.Column("ordinal", sa.Integer, primary_key=True, autoincrement=False),  # of the test's name
+    _foreign_key("metric", key=True),
+    sa.Column("position", sa.Integer, nullable=False),
+    # The base of its numbers: `digits` * 10 ** `exponent`.
+    sa.Column("digits", sa.BigInteger, nullable=False),
+    sa.Column("exponent", sa.Integer, nullable=False),
+    sa.UniqueConstraint("suite_id", "position", name="nightjar_measurements_positions"),
+)
+
+# The run comes last in the key, because a series asks for one block of all runs.
+numbers = sa.Table(
+    "nightjar_numbers",
+    metadata,
+    sa.Column("series_id", Id, sa.ForeignKey("nightjar_series.id"), primary_key=True),
+    sa.Column("block", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("run_id", Id, sa.ForeignKey("nightjar_runs.id"), primary_key=True),
+    sa.Column("numbers", sa.LargeBinary, nullable=False),  # `number_blocks.py`
+    sqlite_with_rowid=False,
+)
+
 # The test comes before the point in the key, because a history asks for one test at all points.
 changes = sa.Table(
     "nightjar_changes",

@@ -16,6 +16,7 @@ from nightjar_formats.readers.json.ijson_events import IjsonEvents
 from nightjar_formats.refused import Refused, TooMuch
 
 __all__ = [
+    "ANY",
     "CHUNK",
     "END",
     "ITEMS",
@@ -37,6 +38,8 @@ Shape = Mapping[str, "Shape"]
 A scalar is always read, whatever the shape, because reports write null, an object or a text for the same member."""
 ITEMS = "[]"
 SCALAR: Shape = {}
+ANY = "*"
+"""The key of a shape that applies to members which the shape does not name."""
 _VALUE_COST = 64
 """Characters that each value costs besides its own, so that a million empty values exceed the limit too."""
 
@@ -145,6 +148,8 @@ class JsonReader:
             event, value = self._next()
             if key in shape:
                 built[key] = self._built(event, value, shape[key])
+            elif ANY in shape:
+                built[key] = self._built(event, value, shape[ANY])
             else:
                 self._skip(event)
         return built

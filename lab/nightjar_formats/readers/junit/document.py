@@ -30,12 +30,14 @@ from nightjar_formats.limits import (
     MAX_ATTRIBUTES,
     MAX_DEPTH,
     MAX_ELEMENTS,
+    MAX_MEASUREMENTS,
     MAX_PARTS,
     MAX_RAW_NAME,
     MAX_TOKEN_BYTES,
     MAX_XML_NAMES,
     NotXml,
 )
+from nightjar_formats.measurements import PROPERTY, of_properties
 from nightjar_formats.model import Case
 from nightjar_formats.readers import texts
 from nightjar_formats.readers.fields import Clip
@@ -127,7 +129,8 @@ class _Reader:
     __slots__ = (
         "_after", "_case", "_case_depth", "_choose", "_clip", "_depth", "_done", "_elements", "_end_of_chunk", "_fed",
         "_foreign", "_has_cases",
-        "_in_cdata", "_make", "_parser", "_part", "_parts", "_passed_over", "_repairs", "_root", "_suite",
+        "_in_cdata", "_make", "_parser", "_part", "_parts", "_passed_over", "_properties",
+        "_repairs", "_root", "_suite",
         "_suite_count", "_suites", "_templates",
     )  # fmt: skip
 
@@ -145,6 +148,7 @@ class _Reader:
         self._case: dict[str, str] | None = None
         self._parts: Sequence[Part] = NO_PARTS
         self._part: tuple[str, dict[str, str]] | None = None
+        self._properties: dict[str, str] = {}  # those of the open case that are measurements
         self._clip: Clip | None = None
         self._done: list[CaseOrRun] = []
         self._choose = choose
@@ -318,6 +322,10 @@ class _Reader:
                 parts, self._parts = self._parts, NO_PARTS
                 try:
                     made = self._make(case, parts, self._suite)
+                    if self._properties:
+                        measurements = of_properties(case.get("name", ""), self._properties.items())
+                        self._properties = {}
+                        made = made._replace(measurements=measurements) if made is not None else None
                 except Refused as refused:
                     raise type(refused)(f"line {self._parser.CurrentLineNumber}: {refused}") from None
                 if made is not None:
@@ -374,6 +382,10 @@ class _Reader:
         if self._depth > self._case_depth + 1:
             if tag in LOGS:
                 self._parser.CharacterDataHandler = None
+            elif tag == "property" and attributes.get("name", "").startswith(PROPERTY):
+                if len(self._properties) > MAX_MEASUREMENTS:
+                    self._too_much(texts.XML_MEASUREMENTS, MAX_MEASUREMENTS)
+                self._properties[attributes["name"]] = attributes.get("value", "")
         elif len(self._parts) < MAX_PARTS and (tag in OUTCOMES or (tag in LOGS and self._parts)):
             self._part = tag, attributes
             if tag != "skipped" or "message" not in attributes or attributes["message"] in SAYS_NOTHING:

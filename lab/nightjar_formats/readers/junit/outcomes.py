@@ -51,7 +51,7 @@ FLAKY = ("flakyFailure", "flakyError")
 RERUN = ("rerunFailure", "rerunError")
 """Tags of further attempts at a test that failed; its first attempt is a `failure` or an `error`."""
 
-_NOTHING_MORE = (False, Trouble.NONE, "", "", None, False, "")
+_NOTHING_MORE = (False, Trouble.NONE, "", "", None, 0, "", ())
 """The fields of a passed case after its duration."""
 NOWHERE = "", None
 """The place of a test that has none."""
@@ -86,8 +86,8 @@ def build(
                 time = None
         except ValueError:
             time = seconds(attributes["time"])
-    fields = (name, status, classname, path, "", line, time, flaky, trouble, message, text, None, attempt, failure_path)
-    return _new(Case, fields)
+    ended = (time, flaky, trouble, message, text, None, attempt, failure_path, ())
+    return _new(Case, (name, status, classname, path, "", line, *ended))
 
 
 def passed_case(attributes: dict[str, str]) -> Case | None:

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
+from nightjar_formats.measurements import of_properties
 from nightjar_formats.model import BAD, Case, Status, Trouble
 from nightjar_formats.readers import executorch, texts, values
 from nightjar_formats.readers.decoding.utf_8 import repaired
-from nightjar_formats.readers.json.stream import ITEMS, SCALAR, JsonReader, Shape
+from nightjar_formats.readers.json.stream import ANY, ITEMS, SCALAR, JsonReader, Shape
 from nightjar_formats.readers.pytest.phases import (
     CRASHED,
     INTERNAL_ERROR,
@@ -43,6 +44,7 @@ TEST: Shape = {
     "lineno": SCALAR,
     "outcome": SCALAR,
     "metadata": {"subtests": {ITEMS: _ROW}},
+    "user_properties": {ITEMS: {ANY: SCALAR}},
     **dict.fromkeys(PHASES, _PHASE),
 }
 COLLECTOR: Shape = {"nodeid": SCALAR, "outcome": SCALAR, "longrepr": SCALAR}
@@ -119,7 +121,10 @@ def _case(test: Any, repairs: Repairs) -> Case:
     phases = {phase_name: _phase(entry[phase_name]) for phase_name in PHASES if isinstance(entry.get(phase_name), dict)}
     reran = entry.get("outcome") == "rerun" or any(phase.outcome == "rerun" for phase in phases.values())
     line = values.line(entry.get("lineno"), first=0)
-    case = case_of(nodeid, line, phases, _verdict(nodeid, entry.get("outcome"), phases), flaky=reran)
+    properties = map(values.mapping, values.sequence(entry.get("user_properties")))
+    measurements = of_properties(nodeid, [pair for members in properties for pair in members.items()])
+    verdict = _verdict(nodeid, entry.get("outcome"), phases)
+    case = case_of(nodeid, line, phases, verdict, flaky=reran, measurements=measurements)
     rows = values.sequence(values.mapping(entry.get("metadata")).get("subtests"))
     return _with_rows(case, [row for row in rows if isinstance(row, dict)])
 
@@ -161,7 +166,8 @@ def _with_rows(case: Case, rows: list[Mapping[str, Any]]) -> Case:
     """Add the content of ExecuTorch's rows: the measurements, and the stage and error of a failure."""
     if not rows:
         return case
-    case = case._replace(measures=executorch.measured(rows))
+    measurements = case.measurements + executorch.measurements_of(rows)
+    case = case._replace(measures=executorch.measured(rows), measurements=measurements)
     status, row = executorch.worst_status(rows)
     if case.status not in BAD or status not in BAD:
         return case

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from nightjar_formats.measurements import Measurement
 from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers import texts
@@ -48,7 +49,13 @@ DIED_WITHIN = Verdict(Status.ERRORED, Trouble.CRASH, Phase("", message=texts.UNF
 
 
 def case_of(
-    nodeid: str, line: int | None, phases: Mapping[str, Phase], verdict: Verdict, *, flaky: bool = False
+    nodeid: str,
+    line: int | None,
+    phases: Mapping[str, Phase],
+    verdict: Verdict,
+    *,
+    flaky: bool = False,
+    measurements: tuple[Measurement, ...] = (),
 ) -> Case:
     """Return a test's case. Its duration is the sum of the durations of its phases."""
     durations = [phase.seconds for phase in phases.values() if phase.seconds is not None]
@@ -64,6 +71,7 @@ def case_of(
         trouble=verdict.trouble,
         message=verdict.phase.message,
         text=verdict.phase.text,
+        measurements=measurements,
     )
 
 

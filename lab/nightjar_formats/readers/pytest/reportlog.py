@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
 from nightjar_formats.limits import MAX_OPEN_TESTS
+from nightjar_formats.measurements import Measurement, of_properties
 from nightjar_formats.model import BAD, Case, Trouble
 from nightjar_formats.readers import texts, values
 from nightjar_formats.readers.decoding.utf_8 import repaired
@@ -55,6 +56,7 @@ LINE: Shape = {
     "outcome": SCALAR,
     "duration": SCALAR,
     "wasxfail": SCALAR,
+    "user_properties": {ITEMS: {ITEMS: SCALAR}},
     "longrepr": {ITEMS: SCALAR, "reprcrash": _PLACE, "reprtraceback": _TRACEBACK},
     "_subtest.context": {"msg": SCALAR, "kwargs": SCALAR},
 }
@@ -128,12 +130,13 @@ def _ending(finished: Mapping[str, Any] | None, *, died_in_a_test: bool) -> Iter
 class _Attempts:
     """A test that is running: its last attempt, and whether an earlier one failed."""
 
-    __slots__ = ("failed_subtest", "line", "phases", "reran")
+    __slots__ = ("failed_subtest", "line", "measurements", "phases", "reran")
 
     def __init__(self) -> None:
         self.phases: dict[str, Phase] = {}
         self.line: int | None = None
         self.failed_subtest: Phase | None = None
+        self.measurements: tuple[Measurement, ...] = ()
         self.reran = False
 
     @property
@@ -169,6 +172,9 @@ class _Tests:
         test.phases[phase_name] = phase
         location = values.sequence(line.get("location"))
         test.line = values.line(location[1], first=0) if len(location) > 1 else None
+        if properties := values.sequence(line.get("user_properties")):
+            pairs = [(pair[0], pair[1]) for pair in properties if isinstance(pair, list) and len(pair) == 2]
+            test.measurements = of_properties(nodeid, pairs)
         if phase_name == "call" and test.failed_subtest and phase.outcome != "rerun":
             # With pytest-subtests, from before pytest had subtests itself, the test passes although a subtest failed.
             test.phases[phase_name] = test.failed_subtest._replace(seconds=phase.seconds)
@@ -205,7 +211,7 @@ class _Tests:
 
 
 def _case(nodeid: str, test: _Attempts, verdict: Verdict) -> Case:
-    return case_of(nodeid, test.line, test.phases, verdict, flaky=test.reran)
+    return case_of(nodeid, test.line, test.phases, verdict, flaky=test.reran, measurements=test.measurements)
 
 
 def _phase(line: Mapping[str, Any]) -> Phase:

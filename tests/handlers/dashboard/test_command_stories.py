@@ -1,4 +1,4 @@
-"""What the page of a pull request says of each command: who gave it, and what came of it, in one line."""
+"""What the page of a pull request says of each command: who gave it, and its result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def restart(name: str, outcome: str = APPLIED, state: str = DONE, **texts: str) 
     return EffectRecord(job(state, outcome, **texts), "RerunJob", name, {}, "")
 
 
-def lines(
+def stories(
     *items: Item,
     effects: tuple[EffectRecord, ...] = (),
     planned: JobState | None = None,
@@ -36,7 +36,7 @@ def lines(
     basis: Mapping[str, Any] | None = None,
     url: str = URL,
 ) -> list[tuple[str, str, str, str, str]]:
-    """Return the lines of a comment whose commands were planned, and concluded if it has items."""
+    """Return the stories of a comment whose commands were planned, and concluded if it has items."""
     results = CommandResults("issue_comment", 1, "", 42, url, "2026-11-20T05:00:00Z", items, by="hubot")
     plans = [PlanRecord(planned or job(), "commands", "intent", 0, PlanStage.PLAN, effects)]
     if items or basis is not None:
@@ -44,7 +44,7 @@ def lines(
         plans.append(PlanRecord(concluded or job(), "commands", "intent", 0, PlanStage.CONCLUSION, (), stored))
     record = DeliveryRecord(job(), "guid", "issue_comment", "created", "", 42, 1.0, None, (), tuple(plans))
     teller = StoryTeller(lambda text: text, GITHUB, {})
-    return [(line.by, line.command, line.state, line.result, line.url) for line in teller.commands(record)]
+    return [(story.login, story.command, story.state, story.result, story.url) for story in teller.commands(record)]
 
 
 @pytest.mark.parametrize(
@@ -61,23 +61,23 @@ def lines(
     ],
 )  # fmt: skip
 def test_a_command_that_has_ended(item: Item, effects: tuple[EffectRecord, ...], state: str, result: str) -> None:
-    assert lines(item, effects=effects) == [("hubot", item.shown, state, result, URL)]
+    assert stories(item, effects=effects) == [("hubot", item.shown, state, result, URL)]
 
 
 def test_commands_that_have_not_ended_or_that_nobody_carried_out() -> None:
     waiting = Item(RERUN, "", True, ("a",))
-    assert lines(waiting, effects=(restart("a", state=WAITING),), concluded=job(WAITING))[0][2:4] == (
+    assert stories(waiting, effects=(restart("a", state=WAITING),), concluded=job(WAITING))[0][2:4] == (
         "working", "in progress",
     )  # fmt: skip
-    assert lines(planned=job(WAITING, ""))[0][2:4] == ("waiting", "tried 1 time; the bot will try again")
-    limit = lines(planned=job(text="over the limit of commands an hour"), effects=(restart("reply"),))
+    assert stories(planned=job(WAITING, ""))[0][2:4] == ("waiting", "tried 1 time; the bot will try again")
+    limit = stories(planned=job(text="over the limit of commands an hour"), effects=(restart("reply"),))
     assert limit == [("", "", "refused", "over the limit of commands an hour", "")]
-    assert lines(planned=job()) == []  # the comment has no command
+    assert stories(planned=job()) == []  # the comment has no command
 
 
 def test_what_another_version_stored_and_where_a_stored_address_leads() -> None:
-    assert lines(basis={"items": 7}, effects=(restart("a"),)) == []
-    assert lines(Item(MERGE, ASK, False), url="https://evil.example.org/")[0][4] == ""
+    assert stories(basis={"items": 7}, effects=(restart("a"),)) == []
+    assert stories(Item(MERGE, ASK, False), url="https://evil.example.org/")[0][4] == ""
     assert (
         without_links("[x](javascript:alert(1)) [y](https://z.example.org) [a][b]")
         == "[x](javascript:alert(1)) y [a][b]"

@@ -1,0 +1,1 @@
+"""What tests measured: numbers in blocks, series of them over nightly commits, and the measurements of a run."""

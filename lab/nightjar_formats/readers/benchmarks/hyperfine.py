@@ -1,0 +1,54 @@
+"""hyperfine's JSON (`--export-json`): seconds of each run of a command.
+
+https://github.com/sharkdp/hyperfine
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from nightjar_formats.model import Case
+from nightjar_formats.readers import texts, values
+from nightjar_formats.readers.benchmarks.rows import CPU_TIME, LATENCY, PEAK_MEMORY, Benchmarks, Metric
+from nightjar_formats.readers.json.stream import ITEMS, SCALAR, JsonReader, Shape
+from nightjar_formats.refused import Refused
+
+FORMAT = "hyperfine-json"
+SYSTEM_TIME = Metric("system_time", "s", CPU_TIME.better)
+RESULT: Shape = {
+    "command": SCALAR,
+    "median": SCALAR,
+    "user": SCALAR,
+    "system": SCALAR,
+    "times": {ITEMS: SCALAR},
+    "memory_usage_byte": {ITEMS: SCALAR},
+    "exit_codes": {ITEMS: SCALAR},
+}
+
+
+def read(stream: BinaryIO) -> Iterator[Case]:
+    """Read the commands; a test's name is its command, or the name given with --command-name. Raises Refused."""
+    json, benchmarks, is_report = JsonReader(stream, FORMAT), Benchmarks(), False
+    for key in json.members():
+        if key != "results":
+            json.skip()
+            continue
+        is_report = True
+        for item in json.items(RESULT):
+            result = values.mapping(item)
+            name = values.name(result.get("command"))
+            if not name:
+                continue
+            benchmarks.add(name, LATENCY, *(values.sequence(result.get("times")) or [result.get("median")]))
+            benchmarks.add(name, CPU_TIME, result.get("user"))
+            benchmarks.add(name, SYSTEM_TIME, result.get("system"))
+            benchmarks.add(name, PEAK_MEMORY, *values.sequence(result.get("memory_usage_byte")))
+            # With --ignore-failure, hyperfine measures commands that fail.
+            failed = [code for code in values.sequence(result.get("exit_codes")) if code != 0]
+            if failed:
+                benchmarks.fail(name, texts.COMMAND_FAILED.format(count=len(failed), status=failed[0]))
+    json.end()
+    if not is_report:
+        raise Refused(texts.NO_BENCHMARKS.format(what=FORMAT, member="results"))
+    yield from benchmarks.cases()

@@ -1,0 +1,48 @@
+"""pytest-benchmark's JSON (`--benchmark-json`): the seconds of each round, and numbers in `extra_info`.
+
+https://pytest-benchmark.readthedocs.io/en/latest/usage.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from nightjar_formats.measurements import named
+from nightjar_formats.model import Case
+from nightjar_formats.readers import texts, values
+from nightjar_formats.readers.benchmarks.rows import LATENCY, Benchmarks, Metric
+from nightjar_formats.readers.json.stream import ANY, ITEMS, SCALAR, JsonReader, Shape
+from nightjar_formats.readers.pytest.phases import without_group
+from nightjar_formats.refused import Refused
+
+FORMAT = "pytest-benchmark-json"
+BENCHMARK: Shape = {
+    "fullname": SCALAR,
+    "extra_info": {ANY: SCALAR},
+    "stats": {"median": SCALAR, "data": {ITEMS: SCALAR}},
+}
+
+
+def read(stream: BinaryIO) -> Iterator[Case]:
+    """Read the benchmarks; their names are the tests' node IDs. Raises Refused if the file has none."""
+    json, benchmarks, is_report = JsonReader(stream, FORMAT), Benchmarks(), False
+    for key in json.members():
+        if key != "benchmarks":
+            json.skip()
+            continue
+        is_report = True
+        for item in json.items(BENCHMARK):
+            benchmark = values.mapping(item)
+            stats = values.mapping(benchmark.get("stats"))
+            name = without_group(values.name(benchmark.get("fullname")))
+            if name:
+                # Without --benchmark-save-data, a stored file has only the statistics of the rounds.
+                benchmarks.add(name, LATENCY, *(values.sequence(stats.get("data")) or [stats.get("median")]))
+                for extra, value in values.mapping(benchmark.get("extra_info")).items():
+                    if isinstance(value, (int, float)) and not isinstance(value, bool):
+                        benchmarks.add(name, Metric(named(extra)), value)
+    json.end()
+    if not is_report:
+        raise Refused(texts.NO_BENCHMARKS.format(what=FORMAT, member="benchmarks"))
+    yield from benchmarks.cases(are_nodeids=True)
