@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from bot.results.compare.owners import OwnersOf, owners_of
 from nightjar_formats.model import RunKey, TargetKey
 
 from bot.results.compare.failure_class import FailureClass
+from bot.results.compare.owners import OwnersOf, owners_of
 from bot.results.compare.quarantine import quarantine_at
 from bot.results.report import sentences
 from bot.results.report.baseline import compared_suites
