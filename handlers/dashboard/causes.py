@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 
-from bot.results.compare.owners import OwnersOf, no_owners
 from nightjar_formats.model import SeenTest, Status
 from nightjar_formats.readers.causes import failure_cause
 from pydantic import BaseModel, Field
 
 from bot.results.compare.failure_class import KNOWN_CLASSES, FailureClass
+from bot.results.compare.owners import OwnersOf, no_owners
 from bot.results.report import sentences
 from bot.results.report.findings import Findings, NewFailure
 

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import sqlalchemy as sa
-from bot.results.compare.owners import OwnersOf, owners_of
 from markupsafe import Markup
 from nightjar_formats.model import TargetKey
 from pydantic import BaseModel, Field, StringConstraints
@@ -16,6 +15,7 @@ from bot.core.aliases import Aliases
 from bot.core.errors import TryAgain
 from bot.core.page_paths import history_path, lab_path, view_path
 from bot.github.repositories.in_force import configs_in_force
+from bot.results.compare.owners import OwnersOf, owners_of
 from bot.results.compare.quarantine import QuarantineOf
 from bot.results.compare.target_health import TargetHealth, TargetReport, is_stale
 from bot.results.state import CommitSummary

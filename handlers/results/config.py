@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bot.results.settings.owners import EXAMPLE_OWNERS, EXAMPLE_TEST, OwnedTestList, OwnedTests
 from pydantic_core import PydanticCustomError
 
 from bot.config.model import RepositoryConfig
 from bot.config.repository_keys import ConfigKey, RepositoryKey, ValidatedKeys
 from bot.config.texts import NEEDS_RESULTS, UNKNOWN_TARGET
 from bot.config.types import LACKING
+from bot.results.settings.owners import EXAMPLE_OWNERS, EXAMPLE_TEST, OwnedTestList, OwnedTests
 from bot.results.settings.quarantine import EXAMPLE, QuarantinedTest, QuarantinedTests
 from bot.results.settings.renames import Renames, TestRenames
 from bot.results.settings.results import Lab, Results
@@ -53,12 +53,12 @@ RENAMES: RepositoryKey[Renames] = RepositoryKey(
 
 def _check_quarantine(quarantine: tuple[QuarantinedTest, ...], keys: ValidatedKeys) -> None:
     """Raise an error of type LACKING for a test on a target that no lab has; if labs are invalid, that is enough."""
-    if quarantine and others.has(LAB_RESULTS) and others.of(LAB_RESULTS) is None:
+    if quarantine and keys.has(LAB_RESULTS) and keys.of(LAB_RESULTS) is None:
         raise PydanticCustomError(LACKING, NEEDS_RESULTS)
-    check_targets((target for test in quarantine for target in test.targets), others)
+    check_targets((target for test in quarantine for target in test.targets), keys)
 
 
-def check_targets(targets: Iterable[str], others: ValidatedKeys) -> None:
+def check_targets(targets: Iterable[str], keys: ValidatedKeys) -> None:
     """Raise an error of type LACKING for a target (LAB/TARGET) that no lab has, unless the labs are invalid."""
     if not keys.has(LAB_RESULTS):
         return

@@ -38,5 +38,7 @@ async def test_details_of_a_check_run_lead_to_the_commit_that_broke_a_test(
             issue = str(await walk.page.get_by_role("link", name="new issue").get_attribute("href"))
             assert issue.startswith(f"{place.town.github.url}/octocat/compiler/issues/new?title=Failing+test")
             await walk.follow(broken[:7])
-            assert walk.page.url == f"{place.town.github.url}/octocat/compiler/commit/{broken}"
+            assert walk.page.url == f"{place.town.url}/r/octocat/compiler/commits/{broken}"
+            on_github = f"{place.town.github.url}/octocat/compiler/commit/{broken}"
+            assert await walk.page.locator(f"a[href='{on_github}']").count()
             assert not walk.complaints
