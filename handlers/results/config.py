@@ -64,9 +64,9 @@ def check_targets(targets: Iterable[str], keys: ValidatedKeys) -> None:
         return
     results = keys.of(LAB_RESULTS)
     labs = results.labs if results else {}
-    targets = {f"{name}/{target}" for name, lab in labs.items() for target in lab.targets}
+    configured = {f"{name}/{target}" for name, lab in labs.items() for target in lab.targets}
     for target in targets:
-        if target not in targets:
+        if target not in configured:
             raise PydanticCustomError(LACKING, UNKNOWN_TARGET, {"target": target})
 
 

@@ -30,7 +30,9 @@ async def test_details_of_a_check_run_lead_to_the_commit_that_broke_a_test(
         assert details == f"{OURS}/r/octocat/compiler/runs/example-lab/hexagon-v73/{broken}/run-2"
         async with walking(browser, place.town.url) as walk:
             assert "1 new failure" in await walk.go(details.removeprefix(OURS))
-            history = await walk.follow("test_mul")
+            await walk.page.locator("li a.mono", has_text="test_mul").first.click()
+            await walk.page.wait_for_load_state()
+            history = await walk.text()
             assert f"■ Failing since {broken[:7]}" in history
             assert "3 != 4" in history
             between = walk.page.get_by_role("link", name="commits in between")
