@@ -164,6 +164,7 @@ def test_the_ingress_opens_only_what_people_and_github_need() -> None:
         "/r",
         "/static",
         "/help",
+        "/labs",
         "/search",
         "/api",
         "/favicon.ico",
