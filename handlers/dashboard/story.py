@@ -165,7 +165,7 @@ class StoryTeller:
         self, item: Item, effects: Sequence[EffectRecord], conclusion: PlanRecord, guid: str
     ) -> tuple[str, str]:
         """Return the state of a command and its result in words."""
-        answer = without_links(self._text(item.say, LONGEST_WRITTEN))
+        answer = without_links(self._text(_in_one_line(item.say), LONGEST_WRITTEN))
         for state in (FAILED, REFUSED):
             if problems := [self._reason(effect.job, guid) for effect in effects if effect.job.state == state]:
                 return state, " ".join(filter(None, [answer, *dict.fromkeys(problems)]))
@@ -219,6 +219,11 @@ class StoryTeller:
 
     def _text(self, text: str, most: int) -> str:
         return cut(text, most, self.redact)
+
+
+def _in_one_line(answer: str) -> str:
+    """Join the lines of an answer; the items of a list are sentences, so they need no marks."""
+    return " ".join(line.strip().removeprefix("- ") for line in answer.splitlines() if line.strip())
 
 
 def effect_words(kind: str) -> str:

@@ -58,6 +58,8 @@ def stories(
         (Item(RERUN, "", True, ("a",)), (restart("a", state=FAILED, message=DENIED),), "failed", DENIED),
         (Item(RERUN, "", True, ("a",)), (restart("a", REFUSED, REFUSED, message="Too old."),), "refused", "Too old."),
         (Item(RERUN, f"See [the run](<{GITHUB}/1>).", True), (), "done", "See the run."),
+        (Item(MERGE, "It waits:\n- `gpu` runs.\n- Nobody approved.\n\nTo stop it: `@ci cancel`", True), (), "done",
+         "It waits: `gpu` runs. Nobody approved. To stop it: `@ci cancel`"),
     ],
 )  # fmt: skip
 def test_a_command_that_has_ended(item: Item, effects: tuple[EffectRecord, ...], state: str, result: str) -> None:
