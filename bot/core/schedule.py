@@ -40,8 +40,38 @@ class Schedule(Protocol):
         ...
 
 
+class _Calendar:
+    """A schedule of days with the time of day `at` (HH:MM) of a `timezone`; a subclass says which days."""
+
+    __slots__ = ()
+
+    at: str
+    timezone: str
+
+    def for_timer(self, key: str) -> Self:
+        """Return this schedule: app.yaml promises the minute."""
+        return self
+
+    def last_time(self, moment: float) -> float:
+        """Return the last scheduled time that is not after `moment`."""
+        return max(scheduled for scheduled in self._times_around(moment) if scheduled <= moment)
+
+    def next_time(self, moment: float) -> float:
+        """Return the first scheduled time after `moment`."""
+        return min(scheduled for scheduled in self._times_around(moment) if scheduled > moment)
+
+    def _times_around(self, moment: float) -> Iterator[float]:
+        zone, time_of_day = ZoneInfo(self.timezone), time.fromisoformat(self.at)
+        for day in self._days_around(datetime.fromtimestamp(moment, zone).date()):
+            yield _first_occurrence(day, time_of_day, zone)
+
+    def _days_around(self, today: date) -> Iterator[date]:
+        """Yield the days of the schedule before and after a day, in order."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True)
-class Daily:
+class Daily(_Calendar):
     """Every day `at` a time (HH:MM) of a `timezone` (IANA), each day once.
 
     On a day when the clocks skip the time, the schedule uses the first moment after the gap; on a day when the time
@@ -54,27 +84,13 @@ class Daily:
     def __str__(self) -> str:
         return f"{self.at} {self.timezone}"
 
-    def for_timer(self, key: str) -> Self:
-        """Return this schedule: app.yaml promises the minute."""
-        return self
-
-    def last_time(self, moment: float) -> float:
-        """Return the last scheduled time that is not after `moment`."""
-        return max(scheduled for scheduled in self._times_around(moment) if scheduled <= moment)
-
-    def next_time(self, moment: float) -> float:
-        """Return the first scheduled time after `moment`."""
-        return min(scheduled for scheduled in self._times_around(moment) if scheduled > moment)
-
-    def _times_around(self, moment: float) -> Iterator[float]:
-        zone, time_of_day = ZoneInfo(self.timezone), time.fromisoformat(self.at)
-        today = datetime.fromtimestamp(moment, zone).date()
+    def _days_around(self, today: date) -> Iterator[date]:
         for days in DAYS_AROUND:
-            yield _first_occurrence(today + timedelta(days=days), time_of_day, zone)
+            yield today + timedelta(days=days)
 
 
 @dataclass(frozen=True, slots=True)
-class Weekly:
+class Weekly(_Calendar):
     """Every week on a `weekday` (0 is Monday) `at` a time of day, as `Daily` understands it."""
 
     weekday: int
@@ -84,24 +100,10 @@ class Weekly:
     def __str__(self) -> str:
         return f"{calendar.day_name[self.weekday]} {self.at} {self.timezone}"
 
-    def for_timer(self, key: str) -> Self:
-        """Return this schedule: app.yaml promises the minute."""
-        return self
-
-    def last_time(self, moment: float) -> float:
-        """Return the last scheduled time that is not after `moment`."""
-        return max(scheduled for scheduled in self._times_around(moment) if scheduled <= moment)
-
-    def next_time(self, moment: float) -> float:
-        """Return the first scheduled time after `moment`."""
-        return min(scheduled for scheduled in self._times_around(moment) if scheduled > moment)
-
-    def _times_around(self, moment: float) -> Iterator[float]:
-        zone, time_of_day = ZoneInfo(self.timezone), time.fromisoformat(self.at)
-        today = datetime.fromtimestamp(moment, zone).date()
+    def _days_around(self, today: date) -> Iterator[date]:
         begin = today - timedelta(days=today.weekday() - self.weekday)
         for weeks in (-2, -1, 0, 1, 2):
-            yield _first_occurrence(begin + timedelta(weeks=weeks), time_of_day, zone)
+            yield begin + timedelta(weeks=weeks)
 
 
 @dataclass(frozen=True, slots=True)
