@@ -11,10 +11,9 @@ from typing import Any, BinaryIO
 
 from nightjar_formats.measurements import Better, named
 from nightjar_formats.model import Case
-from nightjar_formats.readers import texts, values
-from nightjar_formats.readers.benchmarks.rows import CPU_TIME, LATENCY, THROUGHPUT, Benchmarks, Metric
-from nightjar_formats.readers.json.stream import ANY, SCALAR, JsonReader, Shape
-from nightjar_formats.refused import Refused
+from nightjar_formats.readers import values
+from nightjar_formats.readers.benchmarks.rows import CPU_TIME, LATENCY, THROUGHPUT, Benchmarks, Metric, items_of
+from nightjar_formats.readers.json.stream import ANY, SCALAR, Shape
 
 FORMAT = "google-benchmark-json"
 BENCHMARK: Shape = {ANY: SCALAR}
@@ -31,27 +30,18 @@ _NO_COUNTERS = frozenset({
 
 def read(stream: BinaryIO) -> Iterator[Case]:
     """Read the benchmarks. Raises Refused if the file has none."""
-    json, repetitions, medians, is_report = JsonReader(stream, FORMAT), Benchmarks(), Benchmarks(), False
-    for key in json.members():
-        if key != "benchmarks":
-            json.skip()
+    repetitions, medians = Benchmarks(), Benchmarks()
+    for benchmark in items_of(stream, FORMAT, "benchmarks", BENCHMARK):
+        name = values.name(benchmark.get("run_name")) or values.name(benchmark.get("name"))
+        if not name:
             continue
-        is_report = True
-        for item in json.items(BENCHMARK):
-            benchmark = values.mapping(item)
-            name = values.name(benchmark.get("run_name")) or values.name(benchmark.get("name"))
-            if not name:
-                continue
-            # Since version 1.8, a benchmark that skips itself has `skipped` instead.
-            if benchmark.get("error_occurred") or benchmark.get("skipped"):
-                repetitions.fail(name, benchmark.get("error_message") or benchmark.get("skip_message"))
-            elif benchmark.get("run_type") != "aggregate":
-                _add(repetitions, name, benchmark)
-            elif benchmark.get("aggregate_name") == "median":
-                _add(medians, name, benchmark)
-    json.end()
-    if not is_report:
-        raise Refused(texts.NO_BENCHMARKS.format(what=FORMAT, member="benchmarks"))
+        # Since version 1.8, a benchmark that skips itself has `skipped` instead.
+        if benchmark.get("error_occurred") or benchmark.get("skipped"):
+            repetitions.fail(name, benchmark.get("error_message") or benchmark.get("skip_message"))
+        elif benchmark.get("run_type") != "aggregate":
+            _add(repetitions, name, benchmark)
+        elif benchmark.get("aggregate_name") == "median":
+            _add(medians, name, benchmark)
     yield from (repetitions if len(repetitions) else medians).cases()
 
 

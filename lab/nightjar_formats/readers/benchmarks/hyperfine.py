@@ -10,9 +10,8 @@ from typing import BinaryIO
 
 from nightjar_formats.model import Case
 from nightjar_formats.readers import texts, values
-from nightjar_formats.readers.benchmarks.rows import CPU_TIME, LATENCY, PEAK_MEMORY, Benchmarks, Metric
-from nightjar_formats.readers.json.stream import ITEMS, SCALAR, JsonReader, Shape
-from nightjar_formats.refused import Refused
+from nightjar_formats.readers.benchmarks.rows import CPU_TIME, LATENCY, PEAK_MEMORY, Benchmarks, Metric, items_of
+from nightjar_formats.readers.json.stream import ITEMS, SCALAR, Shape
 
 FORMAT = "hyperfine-json"
 SYSTEM_TIME = Metric("system_time", "s", CPU_TIME.better)
@@ -29,26 +28,17 @@ RESULT: Shape = {
 
 def read(stream: BinaryIO) -> Iterator[Case]:
     """Read the commands; a test's name is its command, or the name given with --command-name. Raises Refused."""
-    json, benchmarks, is_report = JsonReader(stream, FORMAT), Benchmarks(), False
-    for key in json.members():
-        if key != "results":
-            json.skip()
+    benchmarks = Benchmarks()
+    for result in items_of(stream, FORMAT, "results", RESULT):
+        name = values.name(result.get("command"))
+        if not name:
             continue
-        is_report = True
-        for item in json.items(RESULT):
-            result = values.mapping(item)
-            name = values.name(result.get("command"))
-            if not name:
-                continue
-            benchmarks.add(name, LATENCY, *(values.sequence(result.get("times")) or [result.get("median")]))
-            benchmarks.add(name, CPU_TIME, result.get("user"))
-            benchmarks.add(name, SYSTEM_TIME, result.get("system"))
-            benchmarks.add(name, PEAK_MEMORY, *values.sequence(result.get("memory_usage_byte")))
-            # With --ignore-failure, hyperfine measures commands that fail.
-            failed = [code for code in values.sequence(result.get("exit_codes")) if code != 0]
-            if failed:
-                benchmarks.fail(name, texts.COMMAND_FAILED.format(count=len(failed), status=failed[0]))
-    json.end()
-    if not is_report:
-        raise Refused(texts.NO_BENCHMARKS.format(what=FORMAT, member="results"))
+        benchmarks.add(name, LATENCY, *(values.sequence(result.get("times")) or [result.get("median")]))
+        benchmarks.add(name, CPU_TIME, result.get("user"))
+        benchmarks.add(name, SYSTEM_TIME, result.get("system"))
+        benchmarks.add(name, PEAK_MEMORY, *values.sequence(result.get("memory_usage_byte")))
+        # With --ignore-failure, hyperfine measures commands that fail.
+        failed = [code for code in values.sequence(result.get("exit_codes")) if code != 0]
+        if failed:
+            benchmarks.fail(name, texts.COMMAND_FAILED.format(count=len(failed), status=failed[0]))
     yield from benchmarks.cases()

@@ -10,11 +10,10 @@ from typing import BinaryIO
 
 from nightjar_formats.measurements import named
 from nightjar_formats.model import Case
-from nightjar_formats.readers import texts, values
-from nightjar_formats.readers.benchmarks.rows import LATENCY, Benchmarks, Metric
-from nightjar_formats.readers.json.stream import ANY, ITEMS, SCALAR, JsonReader, Shape
+from nightjar_formats.readers import values
+from nightjar_formats.readers.benchmarks.rows import LATENCY, Benchmarks, Metric, items_of
+from nightjar_formats.readers.json.stream import ANY, ITEMS, SCALAR, Shape
 from nightjar_formats.readers.pytest.phases import without_group
-from nightjar_formats.refused import Refused
 
 FORMAT = "pytest-benchmark-json"
 BENCHMARK: Shape = {
@@ -26,23 +25,14 @@ BENCHMARK: Shape = {
 
 def read(stream: BinaryIO) -> Iterator[Case]:
     """Read the benchmarks; their names are the tests' node IDs. Raises Refused if the file has none."""
-    json, benchmarks, is_report = JsonReader(stream, FORMAT), Benchmarks(), False
-    for key in json.members():
-        if key != "benchmarks":
-            json.skip()
-            continue
-        is_report = True
-        for item in json.items(BENCHMARK):
-            benchmark = values.mapping(item)
-            stats = values.mapping(benchmark.get("stats"))
-            name = without_group(values.name(benchmark.get("fullname")))
-            if name:
-                # Without --benchmark-save-data, a stored file has only the statistics of the rounds.
-                benchmarks.add(name, LATENCY, *(values.sequence(stats.get("data")) or [stats.get("median")]))
-                for extra, value in values.mapping(benchmark.get("extra_info")).items():
-                    if isinstance(value, (int, float)) and not isinstance(value, bool):
-                        benchmarks.add(name, Metric(named(extra)), value)
-    json.end()
-    if not is_report:
-        raise Refused(texts.NO_BENCHMARKS.format(what=FORMAT, member="benchmarks"))
+    benchmarks = Benchmarks()
+    for benchmark in items_of(stream, FORMAT, "benchmarks", BENCHMARK):
+        stats = values.mapping(benchmark.get("stats"))
+        name = without_group(values.name(benchmark.get("fullname")))
+        if name:
+            # Without --benchmark-save-data, a stored file has only the statistics of the rounds.
+            benchmarks.add(name, LATENCY, *(values.sequence(stats.get("data")) or [stats.get("median")]))
+            for extra, value in values.mapping(benchmark.get("extra_info")).items():
+                if isinstance(value, (int, float)) and not isinstance(value, bool):
+                    benchmarks.add(name, Metric(named(extra)), value)
     yield from benchmarks.cases(are_nodeids=True)

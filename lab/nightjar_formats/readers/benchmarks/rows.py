@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from statistics import median
-from typing import NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from nightjar_formats.limits import MAX_RUN_MEASUREMENTS
 from nightjar_formats.measurements import TOO_MANY_OF_RUN, Better, Measurement, thinned
 from nightjar_formats.model import Case, Status
-from nightjar_formats.readers import values
+from nightjar_formats.readers import texts, values
+from nightjar_formats.readers.json.stream import JsonReader, Shape
 from nightjar_formats.readers.pytest.phases import split
-from nightjar_formats.refused import TooMuch
+from nightjar_formats.refused import Refused, TooMuch
 
 
 class Metric(NamedTuple):
@@ -80,6 +81,23 @@ class Benchmarks:
                     if first[metric.name] is metric
                 ),
             )
+
+
+def items_of(stream: BinaryIO, what: str, member: str, shape: Shape) -> Iterator[Mapping[str, Any]]:
+    """Yield the items of a list in a JSON file, a member of its root; `what` is the file's format.
+
+    Raises Refused at its end if the file has no such member.
+    """
+    json, is_report = JsonReader(stream, what), False
+    for key in json.members():
+        if key != member:
+            json.skip()
+            continue
+        is_report = True
+        yield from map(values.mapping, json.items(shape))
+    json.end()
+    if not is_report:
+        raise Refused(texts.NO_BENCHMARKS.format(what=what, member=member))
 
 
 def samples_of(numbers: list[float]) -> tuple[float, ...]:

@@ -14,10 +14,9 @@ from typing import Any, BinaryIO
 
 from nightjar_formats.measurements import Better, named
 from nightjar_formats.model import BAD, Case, Status
-from nightjar_formats.readers import texts, values
-from nightjar_formats.readers.benchmarks.rows import LATENCY, Benchmarks, Metric
-from nightjar_formats.readers.json.stream import ANY, ITEMS, SCALAR, JsonReader, Shape
-from nightjar_formats.refused import Refused
+from nightjar_formats.readers import values
+from nightjar_formats.readers.benchmarks.rows import LATENCY, Benchmarks, Metric, items_of
+from nightjar_formats.readers.json.stream import ANY, ITEMS, SCALAR, Shape
 
 FORMAT = "twister-json"
 SUITE: Shape = {
@@ -52,21 +51,11 @@ METRICS = {
 
 def read(stream: BinaryIO) -> Iterator[Case]:
     """Read the cases of each suite, then its measurements. Raises Refused if there is no list of suites."""
-    json, is_report = JsonReader(stream, FORMAT), False
-    for key in json.members():
-        if key != "testsuites":
-            json.skip()
-            continue
-        is_report = True
-        for item in json.items(SUITE):
-            suite = values.mapping(item)
-            for testcase in map(values.mapping, values.sequence(suite.get("testcases"))):
-                if name := values.name(testcase.get("identifier")):
-                    yield _case(name, testcase, suite)
-            yield from _measured(suite)
-    json.end()
-    if not is_report:
-        raise Refused(texts.NO_BENCHMARKS.format(what=FORMAT, member="testsuites"))
+    for suite in items_of(stream, FORMAT, "testsuites", SUITE):
+        for testcase in map(values.mapping, values.sequence(suite.get("testcases"))):
+            if name := values.name(testcase.get("identifier")):
+                yield _case(name, testcase, suite)
+        yield from _measured(suite)
 
 
 def _case(name: str, testcase: Mapping[str, Any], suite: Mapping[str, Any]) -> Case:
