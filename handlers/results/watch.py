@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 from cachetools import TTLCache
@@ -125,6 +125,13 @@ class AddedWork:
     pending: Callable[[], Awaitable[Sequence[object]]]
 
 
+class Retry(NamedTuple):
+    """A listing that failed: the pause before the next one, in seconds, and when that is, in seconds since 1970."""
+
+    pause: float
+    next: float
+
+
 class Watch:
     """Watches the results of all repositories that have labs, and announces what must be handled.
 
@@ -166,10 +173,8 @@ class Watch:
         """The time of the stored listing of each repository, as far as this process knows it."""
         self._arrived_at: dict[str, float] = {}
         """When this process last saw a new run of each repository."""
-        self._failures: dict[str, int] = {}
-        """How often in a row the bucket of a repository could not be listed, of those whose last listing failed."""
-        self._next_try: dict[str, float] = {}
-        """When to list the buckets of those repositories again."""
+        self._retries: dict[str, Retry] = {}
+        """When to list again the buckets of the repositories whose last listing failed."""
         self._announced = TTLCache[object, bool](MOST_ANNOUNCED, REPEATED_SECONDS, timer=clock)
         """Work for which this process had a tick run."""
         self._next_check = self._next_failures = 0.0
@@ -374,7 +379,7 @@ class Watch:
     def _listing_of(self, repository: str, results: Results) -> Callable[..., Awaitable[int]] | None:
         """Return the listing of a repository whose time has come, if any."""
         moment, last = self._clock(), self._listed.get(repository, Listed())
-        if moment < self._next_try.get(repository, 0.0):
+        if repository in self._retries and moment < self._retries[repository].next:
             return None
         if moment >= last.next:
             return self._list_all
@@ -386,13 +391,13 @@ class Watch:
 
     async def _listed_with(self, repository: str, results: Results, listing: RepositoryWork) -> int:
         """Return the result of a listing, 0 if it fails, once fewer than `LISTINGS` others run."""
-        announced, failures = 0, self._failures.get(repository, 0)
-        self._failures[repository] = failures + 1
-        self._next_try[repository] = self._clock() + min(FIRST_RETRY * 2.0**failures, LONGEST_PAUSE)
+        announced, earlier = 0, self._retries.get(repository)
+        pause = min(2 * earlier.pause, LONGEST_PAUSE) if earlier else FIRST_RETRY
+        self._retries[repository] = Retry(pause, self._clock() + pause)
         async with self._listings:
             with only_logged(texts.WATCH_FAILED, repository=repository, bucket=results.store):
                 announced = await listing(repository, results)
-                del self._failures[repository], self._next_try[repository]
+                del self._retries[repository]
         return announced
 
     async def _list_all(self, repository: str, results: Results, *, until_new: bool) -> int:
