@@ -14,7 +14,6 @@ from typing import Any
 
 import aiohttp
 
-from handlers.main_failures.effects import SCAN_EVENT
 from sandbox import App, Repository, SentDelivery
 from sandbox.webhooks import headers_of
 from tests.robustness.place import Place, failures, open_place, tracebacks
@@ -110,8 +109,9 @@ async def test_all_examples_are_accepted_and_their_commands_are_carried_out(tmp_
         await place.start()
         assert await post_all(place) == {202: 329}
         deliveries = await place.quiet()
-        scans = [delivery for delivery in deliveries if delivery["event"] == SCAN_EVENT.name]
-        assert len(deliveries) == 329 + len(place.github.webhooks.deliveries) + len(scans)
+        # Timers and other events of the bot's own are deliveries too, and how many depends on the time that it took.
+        webhooks = [delivery for delivery in deliveries if not delivery["event"].startswith("nightjar.")]
+        assert len(webhooks) == 329 + len(place.github.webhooks.deliveries)
         assert failures(deliveries) == []
         expected = {"slow-tests", "slow-tests-branches", "cc-reviewers", "main-failures-scan"}
         assert expected <= handlers(deliveries)
