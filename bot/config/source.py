@@ -53,7 +53,8 @@ TWO_COLONS = "mapping values are not allowed here"
 NO_COLON = "could not find expected ':'"
 UNEXPECTED_MAPPING = "<block mapping start>"
 """How ruamel.yaml reports a missing colon."""
-_LINE_END = Pattern(r"\r\n|[\n\r\x85\x{2028}\x{2029}]")
+_LINE_END = Pattern(r"\r\n|[\n\r]")
+"""What ends a line in YAML 1.2, and in the marks of ruamel.yaml. https://yaml.org/spec/1.2.2/#54-line-break-characters"""
 _INTEGER = Pattern("[-+]?[0-9]{1,18}")
 
 
@@ -202,7 +203,10 @@ def _missing_colon(error: MarkedYAMLError, text: str, file: str) -> ConfigFault 
         number = error.context_mark.line
     else:
         return None
-    key = _content(lines[number]).split()[0]
+    words = _content(lines[number]).split()
+    if not words:  # a line of spaces that are text for YAML, such as U+3000
+        return None
+    key = words[0]
     column = len(lines[number]) - len(lines[number].lstrip()) + len(key) + 1
     return ConfigFault(file, number + 1, column, "", MISSING_COLON.format(key=shown(key)))
 

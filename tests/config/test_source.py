@@ -103,6 +103,8 @@ def _faults(raw: bytes) -> tuple[ConfigFault, ...] | None:
 @example("%YAML 9.9\n---\na: 1")
 @example("%YAML 1.11")
 @example("? |\n a\n: 1")
+@example(": \u2028\r\nmentions")
+@example("a: 1\n\u3000\nb: 1")
 def test_any_yaml_ish_text_is_accepted_or_explained(text: str) -> None:
     outcome(text.encode())
 
