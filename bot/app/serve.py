@@ -36,7 +36,7 @@ from bot.config.newest import NEWEST_CONFIG
 from bot.core import systemd
 from bot.core.errors import SettingsError, StartError
 from bot.core.event_loop import loop_name
-from bot.core.health import CHECK_RESULTS, HealthCheck, LastResults
+from bot.core.health import HEALTH_ROUNDS, HealthCheck, HealthRounds
 from bot.core.http import open_session
 from bot.core.memory import freeze_startup_objects, return_freed_memory
 from bot.core.metrics import METRICS, Metrics
@@ -208,8 +208,8 @@ async def open_bot(
                 services.part(INSTALLED),
             )
             watch = HealthWatch(doctor)
-            last_results: LastResults = watch.results
-            services.parts[CHECK_RESULTS] = last_results
+            rounds: HealthRounds = watch
+            services.parts[HEALTH_ROUNDS] = rounds
             probe = ThreadProbe()
             yield Bot(
                 config,

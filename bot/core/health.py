@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from bot.core.parts import PartKey
 
@@ -33,9 +34,22 @@ class CheckResult:
     remedy: str
 
 
-LastResults = Callable[[], Sequence[CheckResult]]
-"""Returns the results of the last round of checks in this process; it runs no check."""
-CHECK_RESULTS = PartKey[LastResults]("the results of the last round of checks")
+class HealthRounds(Protocol):
+    """The rounds of checks in this process."""
+
+    checked_at: float | None
+    """When the last round ended, in seconds since 1970; None before the first."""
+
+    def results(self) -> Sequence[CheckResult]:
+        """Return the results of the last round; it runs no check."""
+        ...
+
+    async def check_now(self) -> None:
+        """Run a round of checks, and return when it has ended."""
+        ...
+
+
+HEALTH_ROUNDS = PartKey[HealthRounds]("the rounds of checks of what the bot depends on")
 
 
 @dataclass(frozen=True, slots=True)

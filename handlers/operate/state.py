@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from aiohttp import web
 from pydantic import BaseModel, Field
 
 from bot.core.health import CheckResult
 from bot.timers.timers import STOPPED, timer_states, timers_of
+from bot.web.openapi import Operation, ResponseSchema, problem
 from bot.web.page_routes import Page, PageRequest
+from bot.web.pages import PAGES
 from handlers.operate import texts
 from handlers.operate.attention import LowQuota, OperatorFacts
 
@@ -19,6 +24,9 @@ if TYPE_CHECKING:
     from bot.engine.jobs.journal import DeliveryRecord
     from handlers.operate.wiring import OperateParts
 
+STATE_PATH = "/operate/state"
+MOST_SECONDS = 20.0
+"""Seconds for which a person who presses *Check now* waits for the results."""
 LONGEST_REASON = 500
 MOST_NAMES = 5
 LOW = 0.1
@@ -90,13 +98,14 @@ class OperateState(BaseModel, extra="forbid"):
     checks: list[OperateCheck] = Field(
         description="The last round of checks of this process, which repeats them every ten minutes."
     )
+    checked_at: datetime | None = Field(description="When that round ended; null before the first.")
 
 
 def state_page(parts: OperateParts) -> Page:
     """Return the page with the state of the bot."""
 
     async def load(_: PageRequest) -> OperateState:
-        backlog = await parts.engine.backlog()
+        backlog, checked_at = await parts.engine.backlog(), parts.health.checked_at
         return OperateState(
             problem=parts.engine.ready() or "",
             config_problem=parts.shown(parts.newest_config.problem, LONGEST_REASON),
@@ -123,18 +132,38 @@ def state_page(parts: OperateParts) -> Page:
                     text=parts.shown(result.text, LONGEST_REASON),
                     remedy=parts.shown(result.remedy, LONGEST_REASON),
                 )
-                for result in parts.checks()
+                for result in parts.health.results()
             ],
+            checked_at=datetime.fromtimestamp(checked_at, UTC) if checked_at is not None else None,
         )
 
     return Page(
-        path="/operate/state",
+        path=STATE_PATH,
         api_path="/api/v1/operate/state",
         summary="Timers, queues, quota and workers, for operators",
         template="operate_state.html",
         model=OperateState,
         load=load,
     )
+
+
+def check_now_operation(parts: OperateParts) -> Operation:
+    """Return the route of the button that runs all checks; `bot.web.access` admits operators only."""
+
+    async def check_now(request: web.Request) -> web.StreamResponse:
+        pages = request.app[PAGES]
+        pages.admit(request)
+        await pages.viewers.pressed(request)
+        # The reader does not wait for a place that does not answer: the page says when the last round ended.
+        with suppress(TimeoutError):
+            await asyncio.wait_for(parts.health.check_now(), MOST_SECONDS)
+        return web.Response(status=303, headers={"Location": f"{STATE_PATH}#checks", "Cache-Control": "no-store"})
+
+    answers = {
+        303: ResponseSchema("Redirects to the page with the results", media_type="text/html"),
+        403: problem("The sender is not an operator, or the form was not sent from these pages"),
+    }
+    return Operation("POST", "/operate/checks", "Run all checks now, for operators", check_now, answers)
 
 
 def _quota(parts: OperateParts, installation: str, resource: str, quota: LeftQuota) -> OperateQuota:
@@ -179,7 +208,7 @@ async def read_facts(parts: OperateParts, failed: Sequence[DeliveryRecord]) -> O
             CheckResult(
                 result.check, parts.shown(result.text, LONGEST_REASON), parts.shown(result.remedy, LONGEST_REASON)
             )
-            for result in parts.checks()
+            for result in parts.health.results()
         ],
         low_quotas=[
             LowQuota(

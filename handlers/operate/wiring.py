@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bot.config.environment import SETTINGS
 from bot.config.newest import NEWEST_CONFIG
-from bot.core.health import CHECK_RESULTS
+from bot.core.health import HEALTH_ROUNDS
 from bot.core.metrics import METRICS
 from bot.core.recent_log import RECENT_LOG, RecentLog
 from bot.core.redaction import Redactor, cut
@@ -18,7 +18,7 @@ from bot.github.repositories.installed import INSTALLED
 if TYPE_CHECKING:
     from bot.config import Config
     from bot.config.newest import NewestConfig
-    from bot.core.health import LastResults
+    from bot.core.health import HealthRounds
     from bot.core.metrics import Metrics
     from bot.engine.jobs.journal import Journal
     from bot.engine.records import Records
@@ -42,7 +42,7 @@ class OperateParts:
     redact: Callable[[str], str]
     github: str
     """The address of GitHub's own pages."""
-    checks: LastResults
+    health: HealthRounds
     installed: InstalledRepositories
 
     @staticmethod
@@ -60,7 +60,7 @@ class OperateParts:
             services.now,
             Redactor(settings.secrets()).text,
             settings.github_url,
-            services.part(CHECK_RESULTS),
+            services.part(HEALTH_ROUNDS),
             services.part(INSTALLED),
         )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -41,7 +42,7 @@ from bot.results.store.lists.run_lists import targets_of_commit
 from handlers.results import texts
 from handlers.results.config import LAB_RESULTS, QUARANTINE, RENAMES
 from handlers.results.effects import RequestCheckRun
-from handlers.results.records import IGNORED
+from handlers.results.records import IGNORED, REFUSED_PRESS, RefusedPress
 from handlers.results.requested_tests import REQUESTED_TESTS
 
 if TYPE_CHECKING:
@@ -178,24 +179,34 @@ def _ignore(
 ) -> tuple[Findings, list[Effect]]:
     """Return the findings with all new failures ignored, and the record of that.
 
-    Returns no record, and the findings with a notice, if the failures cannot be ignored.
+    If the failures cannot be ignored, the findings have a notice, and the record says who tried.
     """
-    login = code(press.person.login)
-    if not may_ignore:
-        return replace(
-            findings, notice=texts.IGNORE_NEEDS_WRITE.format(login=login, pull=sentences.pull_request(findings))
-        ), []
-    if not key or not findings.new_failures:
-        return replace(findings, notice=texts.NOTHING_TO_IGNORE.format(login=login)), []
-    # The check run has changed since the page was loaded: the person has not seen some of the failures.
-    if press.seen != (sentences.title(findings), findings.external_id):
-        return replace(findings, notice=texts.IGNORE_CHANGED.format(login=login)), []
     ignored_tests = findings.ignored.tests if findings.ignored else frozenset()
     tests = ignored_tests | {(failure.suite, failure.test) for failure in findings.new_failures}
-    if len(tests) > MOST_IGNORED:
-        return replace(findings, notice=texts.TOO_MANY_TO_IGNORE.format(login=login, most=MOST_IGNORED)), []
-    ignored = IgnoredFailures(press.person.login, findings.state.sha, press.pressed_at, tests)
-    return replace(findings, ignored=ignored), [StoreRecord.of(key, ignored)]
+    refusal = _refusal(findings, press, tests, may_ignore=may_ignore, has_pull=key is not None)
+    sha, by = findings.state.sha, press.person.login
+    if key is None or refusal:
+        refused = RefusedPress(by, sha, press.pressed_at, refusal)
+        records = [StoreRecord.of(refused_key(key), refused)] if key is not None else []
+        return replace(findings, notice=texts.NOTICE.format(text=refusal)), [*records]
+    ignored = IgnoredFailures(by, sha, press.pressed_at, tests)
+    records = [StoreRecord.of(key, ignored), StoreRecord.of(refused_key(key), None)]
+    return replace(findings, ignored=ignored), [*records]
+
+
+def _refusal(
+    findings: Findings, press: ButtonPress, tests: Collection[tuple[str, str]], *, may_ignore: bool, has_pull: bool
+) -> str:
+    """Say why failures cannot be ignored; empty if they can."""
+    login = code(press.person.login)
+    if not may_ignore:
+        return texts.IGNORE_NEEDS_WRITE.format(login=login, pull=sentences.pull_request(findings))
+    if not has_pull or not findings.new_failures:
+        return texts.NOTHING_TO_IGNORE.format(login=login)
+    # The check run has changed since the page was loaded: the person has not seen some of the failures.
+    if press.seen != (sentences.title(findings), findings.external_id):
+        return texts.IGNORE_CHANGED.format(login=login)
+    return texts.TOO_MANY_TO_IGNORE.format(login=login, most=MOST_IGNORED) if len(tests) > MOST_IGNORED else ""
 
 
 def read_request(delivery: Delivery, app_id: int) -> RequestedCheck | None:
@@ -219,6 +230,11 @@ def read_request(delivery: Delivery, app_id: int) -> RequestedCheck | None:
     press = ButtonPress(button, person_or_ghost(payload, "sender"), pressed_at, seen)
     # After *Re-run*, GitHub has reset the check's suite, so it needs a new run; after *Ignore* it has not.
     return RequestedCheck(target, run.string("head_sha"), press, even_if_same=button != IGNORE.identifier)
+
+
+def refused_key(ignored: Key[IgnoredFailures]) -> Key[RefusedPress]:
+    """Return the key of the record of a refused press, for the same pull request and target."""
+    return REFUSED_PRESS.of(ignored.name.removeprefix(IGNORED.of("").name))
 
 
 def ignored_key(repository_id: int, state: TargetState) -> Key[IgnoredFailures] | None:

@@ -1,4 +1,4 @@
-"""When buckets were listed and check runs retried, and which failures people ignore."""
+"""When buckets were listed and check runs retried, and which failures people ignore, or tried to."""
 
 from __future__ import annotations
 
@@ -35,6 +35,16 @@ class FailedChecks:
     job: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedPress:
+    """Who pressed *Ignore* at a commit without an effect, when (ISO 8601), and why not (Markdown)."""
+
+    by: str
+    sha: str
+    at: str
+    why: str
+
+
 LISTED = Record("results-listed", 1, Listed, "when the results of a repository were listed", days=None)
 RECENTLY_LISTED = Record(
     "results-recently-listed", 1, RecentlyListed, "when the recent results of a repository are listed next", days=None
@@ -42,4 +52,11 @@ RECENTLY_LISTED = Record(
 FAILED_CHECKS = Record("results-failed", 1, FailedChecks, "the failed check runs that were tried again", days=None)
 IGNORED = Record(
     "hardware-ignored", 1, IgnoredFailures, "the failures on a target that a pull request ignores", days=365
+)
+REFUSED_PRESS = Record(
+    "hardware-ignore-refused",
+    1,
+    RefusedPress,
+    "the last press of *Ignore* on a target of a pull request, if it was refused",
+    days=90,
 )

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 # Answers to the buttons of a check run
+NOTICE = "> {text}"
 IGNORE_NEEDS_WRITE = (
-    "> {login} asked to ignore these failures for {pull}, which needs write access. Ask a maintainer to press the "
-    "button."
+    "{login} asked to ignore these failures for {pull}, which needs write access. Ask a maintainer to press the button."
 )
 IGNORE_CHANGED = (
-    "> {login} asked to ignore new failures, but the results have changed since. Press the button again to ignore the "
+    "{login} asked to ignore new failures, but the results have changed since. Press the button again to ignore the "
     "failures shown here."
 )
-NOTHING_TO_IGNORE = "> {login} asked to ignore new failures, but there are none to ignore."
-TOO_MANY_TO_IGNORE = "> {login} asked to ignore more than {most:,} failures. So many probably have one cause: fix that."
+NOTHING_TO_IGNORE = "{login} asked to ignore new failures, but there are none to ignore."
+TOO_MANY_TO_IGNORE = "{login} asked to ignore more than {most:,} failures. So many probably have one cause: fix that."
 
 # Why a check run is or is not written
 TARGET_REMOVED = "app.yaml no longer has target {target} of lab {lab}; its check run stays as it is"

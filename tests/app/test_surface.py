@@ -86,6 +86,7 @@ ROUTES = {
     "POST /operate/deliveries/{guid}/replay",
     "POST /operate/deliveries/{guid}/dry-run",
     "GET /operate/state",
+    "POST /operate/checks",
     "GET /operate/log",
     "GET /api/v1/operate",
     "GET /api/v1/operate/deliveries/{guid}",

@@ -137,9 +137,17 @@ async def test_a_pull_request_is_compared_with_its_nearest_ancestor_and_its_fail
     check = place.checks(pull.head_sha)[-1]
     assert check.conclusion == "neutral"
     assert "write" in str(check.summary)
+    page = f"/api/v1/repos/octocat/compiler/pulls/{pull.number}"
+    (refused,) = (await place.town.ask(page))[2]["refused_presses"]
+    assert (refused["pressed_by"], refused["sha"], "needs write access" in refused["why"]) == (
+        "reader",
+        pull.head_sha,
+        True,
+    )
 
     check.press("hubot", "ignore")
     await place.town.quiet()
+    assert (await place.town.ask(page))[2]["refused_presses"] == []
     ignored = place.checks(pull.head_sha)[-1]
     assert ignored.conclusion == "success"
     assert "`hubot`" in str(ignored.summary)

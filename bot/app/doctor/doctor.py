@@ -97,11 +97,17 @@ class Doctor:
 
 @dataclass(slots=True)
 class HealthWatch:
-    """Repeats the checks in a server. `findings` are those of the last round; `checked` is set after each."""
+    """Repeats the checks in a server. `findings` are those of the last round; `checked` is set after each.
+
+    `checked_at` is when the last round ended, in seconds since 1970; None before the first.
+    """
 
     doctor: Doctor
     findings: dict[Check, Sequence[Finding]] = field(default_factory=dict)
     checked: asyncio.Event = field(default_factory=asyncio.Event)
+    checked_at: float | None = None
+    _requested: asyncio.Event = field(default_factory=asyncio.Event)
+    _waiting: list[asyncio.Future[None]] = field(default_factory=list[asyncio.Future[None]])
 
     @property
     def checks(self) -> list[HealthCheck]:
@@ -121,12 +127,21 @@ class HealthWatch:
             for finding in self.findings.get(check, ())
         ]
 
+    async def check_now(self) -> None:
+        """Run a round of checks, and return when it has ended. All requests during a round share the next one."""
+        ended = asyncio.get_running_loop().create_future()
+        self._waiting.append(ended)
+        self._requested.set()
+        await ended
+
     async def run(self) -> None:
-        """Check now and periodically until cancelled; log what has changed."""
+        """Check now, periodically and on request until cancelled; log what has changed."""
         while True:
             findings: dict[Check, list[Finding]] = {}
+            waiting, self._waiting = self._waiting, []
+            self._requested.clear()
             with ranked(Rank.SWEEP):
-                examined = await self.doctor.examine(idle=True)
+                examined = await self.doctor.examine(idle=not waiting)
             for finding in examined:
                 findings.setdefault(finding.check, []).append(finding)
                 previous = self.findings.get(finding.check, ())
@@ -135,15 +150,21 @@ class HealthWatch:
                 elif finding.ok and not all(previous_finding.ok for previous_finding in previous):
                     log.info("check passes again", check=finding.check.value)
             self.findings = {**self.findings, **findings}
+            self.checked_at = time.time()
             self.checked.set()
+            for ended in waiting:
+                if not ended.done():
+                    ended.set_result(None)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._needed(), EVERY)
             self.checked.clear()
 
     async def _needed(self) -> None:
-        """Wait, and return once GitHub refuses the App, or a list of repositories is outdated."""
+        """Wait for a request for a round, or until GitHub refuses the App, or a list of repositories is outdated."""
         while True:
-            await asyncio.sleep(SOON)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._requested.wait(), SOON)
+                return
             if self.doctor.app.refused is not None or self.doctor.scan.is_outdated:
                 return
 

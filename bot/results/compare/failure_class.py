@@ -30,13 +30,14 @@ def class_of_failure(
     """Return the class of a failure in a usable run.
 
     `failed_before` says whether the test failed at the commit to compare with; it is None without such a commit, and
-    then nobody knows what the failure means. `also_passed`: the test also passed at this commit. `explained`: its known
-    flakiness explains the failure (`Flakiness.explains`). A quarantine names its owner, so it comes before flakiness.
+    then nobody knows what the failure means, unless the test is quarantined. `also_passed`: the test also passed at
+    this commit. `explained`: its known flakiness explains the failure (`Flakiness.explains`). A quarantine names its
+    owner, so it comes before flakiness.
     """
-    if failed_before is None:
-        return FailureClass.KNOWN_FLAKY if also_passed else FailureClass.UNJUDGED
     if quarantined:
         return FailureClass.QUARANTINED
+    if failed_before is None:
+        return FailureClass.KNOWN_FLAKY if also_passed else FailureClass.UNJUDGED
     if also_passed or explained:
         return FailureClass.KNOWN_FLAKY
     return FailureClass.STILL_FAILING if failed_before else FailureClass.NEW

@@ -199,6 +199,12 @@ class Findings:
         """The number of new failures of quarantined tests."""
         return len(self.all_new_failures) - len(self._unquarantined)
 
+    @property
+    def uncompared_quarantined(self) -> int:
+        """The number of failures of quarantined tests in suites without a baseline."""
+        uncompared = {suite.suite for suite, compared in self.reported if not compared.comparison.has_baseline}
+        return sum(failure.suite in uncompared for failure, _ in self.quarantined)
+
     @cached_property
     def quarantined(self) -> tuple[tuple[NewFailure, QuarantinedTest], ...]:
         """The failures that count as quarantined, new or not, each with its item of app.yaml."""

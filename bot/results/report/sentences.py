@@ -75,14 +75,15 @@ def _changes(findings: Findings) -> str:
     comparisons = [compared.comparison for _, compared in findings.reported if compared.comparison.has_baseline]
     if not comparisons:
         failing = f", {findings.unjudged:,} failing" if findings.unjudged else ""
-        return texts.TITLE_FIRST + failing
+        quarantined = f", {_quarantined_words(findings)}" if findings.quarantined else ""
+        return texts.TITLE_FIRST + failing + quarantined
     new_failures, ignored = len(findings.new_failures), findings.ignored_failures
     changes = [counted(new_failures, "new failure")] if new_failures else []
     if ignored and findings.ignored:
         failures = counted(ignored, "new failure")
         changes.append(texts.TITLE_IGNORED.format(failures=failures, login=plain(findings.ignored.by)))
     if findings.quarantined:
-        changes.append(texts.TITLE_QUARANTINED.format(failures=counted(len(findings.quarantined), "failure")))
+        changes.append(_quarantined_words(findings))
     # Each failing test is counted once: as new, quarantined, known flaky, confirmed, or still failing.
     confirmed = sum(
         findings.failure_classes[suite.suite, test] is FailureClass.STILL_FAILING
@@ -109,6 +110,10 @@ def _changes(findings: Findings) -> str:
     return ", ".join(
         [*(changes or [texts.TITLE_SAME]), *([f"{still_failing:,} still failing"] if still_failing else [])]
     )
+
+
+def _quarantined_words(findings: Findings) -> str:
+    return texts.TITLE_QUARANTINED.format(failures=counted(len(findings.quarantined), "failure"))
 
 
 def _totals(findings: Findings) -> str:
@@ -162,6 +167,9 @@ def _reasons(findings: Findings) -> Iterator[str]:
     if findings.newly_quarantined:
         failures = counted(findings.newly_quarantined, "new failure")
         yield texts.NEWLY_QUARANTINED.format(failures=failures)
+    if findings.uncompared_quarantined:
+        failures = counted(findings.uncompared_quarantined, "failure")
+        yield texts.UNCOMPARED_QUARANTINED.format(failures=failures)
     if findings.unjudged:
         yield texts.UNJUDGED.format(tests=counted(findings.unjudged, "test fails", "tests fail"))
     if findings.untested:

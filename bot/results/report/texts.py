@@ -69,6 +69,7 @@ ONLY_FLAKY = "no new failures, but {failures} of known flaky tests"
 ALL_IGNORED = "{failures} ignored for {pull} by {login}; no other new failures"
 
 NEWLY_QUARANTINED = "{failures} of quarantined tests"
+UNCOMPARED_QUARANTINED = "{failures} of quarantined tests, with no earlier run to compare with"
 
 # What is missing or unusable
 UNUSABLE_WHY = "No usable results from {suite}: {why}"

@@ -131,7 +131,12 @@ def read_test(
     for _, suite_lines in groupby(sorted(page_lines, key=lambda line: line.name), key=lambda line: line.name):
         histories += _read_on_targets(connection, settings, list(suite_lines), query.id, links, moment)
     order = {(line.target, line.name): index for index, line in enumerate(page_lines)}
-    histories.sort(key=lambda history: order[TargetKey(repository, history.lab, history.target), history.suite])
+    histories.sort(
+        key=lambda history: (
+            history.failing is None,
+            order[TargetKey(repository, history.lab, history.target), history.suite],
+        )
+    )
     owners = list(owners_of(settings.of(OWNERS))(query.id))
     page = HistoryPage(id=query.id, owners=owners, targets=histories, more=len(lines) - len(page_lines))
     answer, next_steps = history_answer(histories, repository, query.id), history_steps(page, links.page)

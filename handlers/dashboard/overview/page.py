@@ -42,6 +42,14 @@ if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
     from bot.results.store.failures.failing_now import TargetNow
 
+WORST_FIRST = (
+    TargetHealth.FAILING,
+    TargetHealth.UNUSABLE,
+    TargetHealth.STALE,
+    TargetHealth.NO_RESULTS,
+    TargetHealth.PASSING,
+)
+"""The order of a repository's targets: what needs somebody comes first."""
 MOST_ROWS = 60
 """Rows of one page: a repository has one, and one more for each listed target."""
 MOST_TARGETS = 40
@@ -221,7 +229,7 @@ def overview_page(parts: DashboardParts) -> Page:
                 RepositoryOverview(
                     repository=name,
                     takes_results=settings.of(LAB_RESULTS) is not None,
-                    targets=listed,
+                    targets=sorted(listed, key=_worst_first),
                     more_targets=len(targets) - len(listed),
                     failing_now=failing_tests(listed, owners_of(settings.of(OWNERS))),
                     known_commits=summaries,
@@ -366,6 +374,11 @@ def _target(
             for rate in (current.rates if current else ())
         ],
     )
+
+
+def _worst_first(target: TargetOverview) -> tuple[int, int]:
+    """Return the sort key of a target: failing ones with most failures first, passing ones last."""
+    return WORST_FIRST.index(target.state), -target.failing
 
 
 def failing_tests(targets: Iterable[TargetOverview], owners: OwnersOf) -> list[FailingTestOverview]:

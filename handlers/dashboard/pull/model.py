@@ -107,6 +107,16 @@ class IgnoredOnTarget(BaseModel, extra="forbid"):
     tests: int
 
 
+class RefusedOnTarget(BaseModel, extra="forbid"):
+    """The last press of *Ignore* on a target, if it was refused."""
+
+    target: str
+    pressed_by: str
+    pressed_at: datetime | None
+    sha: str = Field(description="The commit whose check run had the button.")
+    why: str = Field(description="Why nothing is ignored, in Markdown.")
+
+
 class PullPage(BaseModel, extra="forbid"):
     """What the bot knows of a pull request and did for it."""
 
@@ -124,6 +134,7 @@ class PullPage(BaseModel, extra="forbid"):
     more_device_tests: int = Field(description="Tests on devices that are not listed.")
     check_runs: list[HeadCheckRun]
     ignored_failures: list[IgnoredOnTarget]
+    refused_presses: list[RefusedOnTarget] = Field(description="Presses of *Ignore* that were refused.")
     reminded_at: datetime | None = Field(description="When the bot last reminded people; null if it never did.")
     sections: list[StickySection] = Field(description="What the bot's comment says about commits now.")
     commands: list[ListedCommand] = Field(description="The commands that people can give there, and who may use each.")

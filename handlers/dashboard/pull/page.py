@@ -15,6 +15,7 @@ from bot.effects.section_state import SECTION, SECTION_EVENT, SectionEvent
 from bot.engine.jobs.journal import FAILED
 from bot.engine.upkeep import DONE_DAYS, FAILED_DAYS
 from bot.github.addresses import check_run_on_github
+from bot.github.check_runs import SUCCESS
 from bot.github.pull_heads import LARGEST_NUMBER, head_of, repository_id_of
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
@@ -27,7 +28,7 @@ from handlers.dashboard.pull.device_tests import (
     listed_jobs,
 )
 from handlers.dashboard.pull.model import HeadCheckRun, KnownHead, PullPage, StickySection, WaitingMerge
-from handlers.dashboard.pull.results import HeadResults, ignored_failures_of, ignored_on_targets
+from handlers.dashboard.pull.results import HeadResults, ignored_failures_of, ignored_on_targets, refused_presses_of
 from handlers.dashboard.pull.story import DeliveryStory, StoryTeller, without_links
 from handlers.dashboard.shared import texts
 from handlers.dashboard.shared.settings import settings_of
@@ -144,6 +145,7 @@ def pull_page(parts: DashboardParts) -> Page:
             more_device_tests=len(all_jobs) - len(jobs),
             check_runs=check_runs,
             ignored_failures=ignored_on_targets(ignored),
+            refused_presses=await refused_presses_of(parts.records, repository_id, number),
             reminded_at=moment_or_none(reminded.at),
             sections=_sections(sections, sha),
             commands=list(listed_commands),
@@ -228,7 +230,9 @@ async def _check_runs(parts: DashboardParts, repository_id: int, sha: str, githu
             url=f"{github}/{check_run_on_github(check_run.id)}",
             computed_at=datetime.fromtimestamp(check_run.as_of, UTC),
         )
-        for name, check_run in sorted(written_check_runs.items())
+        for name, check_run in sorted(
+            written_check_runs.items(), key=lambda item: (item[1].conclusion == SUCCESS, item[0])
+        )
         if check_run.id
     ]
 

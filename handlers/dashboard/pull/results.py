@@ -17,9 +17,9 @@ from bot.results.report.findings import Findings, IgnoredFailures
 from bot.results.store.commit import commit_state
 from bot.results.store.lists.run_lists import targets_of_commit
 from bot.results.store.tables.revisions import revisions_of
-from handlers.dashboard.pull.model import IgnoredOnTarget, NewlyFailingTest, TargetResults
+from handlers.dashboard.pull.model import IgnoredOnTarget, NewlyFailingTest, RefusedOnTarget, TargetResults
 from handlers.results.config import LAB_RESULTS, QUARANTINE, RENAMES
-from handlers.results.records import IGNORED
+from handlers.results.records import IGNORED, REFUSED_PRESS
 
 if TYPE_CHECKING:
     from nightjar_formats.model import TargetKey
@@ -56,6 +56,21 @@ def ignored_on_targets(ignored: IgnoredByTarget) -> list[IgnoredOnTarget]:
             tests=len(item.tests),
         )
         for key, item in sorted(ignored.items())
+    ]
+
+
+async def refused_presses_of(records: Records, repository_id: int, number: int) -> list[RefusedOnTarget]:
+    """Return the last press of *Ignore* on each target of a pull request, if it was refused."""
+    refused = await records.under(REFUSED_PRESS, repository_id, number)
+    return [
+        RefusedOnTarget(
+            target=key.replace(":", "/", 1),
+            pressed_by=press.by,
+            pressed_at=moment_or_none(press.at),
+            sha=press.sha,
+            why=press.why,
+        )
+        for key, press in sorted(refused.items())
     ]
 
 

@@ -153,7 +153,7 @@ def _page_of(
         environment=_environment(run),
         others=[_summarize_run(other_run) for other_run in runs_of_commit if other_run.key != key],
         check=_check(findings) if state.suites else None,
-        suites=[_suite(suite, compared, findings) for suite, compared in findings.suites],
+        suites=sorted((_suite(suite, compared, findings) for suite, compared in findings.suites), key=_worst_first),
         missing_suites=list(state.missing_suites),
         failures=grouped.counts,
         causes=grouped.causes,
@@ -189,6 +189,11 @@ def _suite(suite: SuiteState, compared: ComparedSuite, findings: Findings) -> Su
         infra=comparison.infra,
         missing=", ".join(missing),
     )
+
+
+def _worst_first(suite: SuiteSummary) -> tuple[int, bool, int]:
+    """Return the sort key of a suite: most new failures first, then unusable ones, then most failures."""
+    return -suite.new_failures, not suite.infra, -suite.failed
 
 
 def _command(findings: Findings, failure: NewFailure) -> str:

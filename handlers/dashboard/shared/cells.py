@@ -14,7 +14,7 @@ from bot.results.compare.failure_class import FailureClass, class_of_failure
 from bot.results.compare.target_health import STALE_SECONDS
 from bot.results.store.grid.grid import GridPoint
 from bot.results.store.grid.rows import GridLine
-from bot.results.store.tables.cells import KNOWN, CellCounts
+from bot.results.store.tables.cells import KNOWN, UNCOMPARED, CellCounts
 from handlers.dashboard.shared import texts
 
 
@@ -158,7 +158,7 @@ def state_of_test(earlier: int | None, current: int, *, complete: bool) -> CellS
     if not current & STATUS_BITS:
         return CellState.ABSENT if complete else CellState.PART
     if status_of(current) in BAD:
-        failed_before = None if earlier is None else status_of(earlier) in BAD
+        failed_before = None if earlier is None or earlier == UNCOMPARED else status_of(earlier) in BAD
         explained = earlier == KNOWN
         failure_class = class_of_failure(
             failed_before=failed_before, also_passed=is_flaky(current), explained=explained

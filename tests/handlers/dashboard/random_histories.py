@@ -140,11 +140,11 @@ class RandomHistory:
             return "absent" if point.complete else "incomplete"
         if outcome.status != "failed":
             return "flaky" if outcome.flaky else outcome.status
-        if outcome.flaky:
+        if outcome.flaky or test == QUARANTINED:
             return "known-failure"
         if not earlier:
             return "failing-uncompared"
-        if test == QUARANTINED or self.explained(point, test):
+        if self.explained(point, test):
             return "known-failure"
         last = earlier[-1].outcome(test)
         return "still-failing" if last is not None and last.status == "failed" else "new-failure"
@@ -162,7 +162,7 @@ class RandomHistory:
         state = self.state(point, test)
         if state != "known-failure":
             return {"new-failure": "new", "still-failing": "still failing"}.get(state, "nothing to compare with")
-        return "quarantined" if test == QUARANTINED and self.before(point) else "known flaky"
+        return "quarantined" if test == QUARANTINED else "known flaky"
 
     def explained(self, point: Point, test: str) -> bool:
         """Say whether the test was proved flaky, and has not failed more often in a row than that explains."""

@@ -66,6 +66,23 @@ async def test_the_first_page_begins_with_what_needs_a_person(operated: Operated
     assert {record.token for record in later} <= {"person"}
 
 
+async def test_operators_can_run_all_checks_now(
+    operated: OperatedTown, visitor: Visitor, second_visitor: Visitor
+) -> None:
+    await second_visitor.sign_in("octocat")
+    assert (await second_visitor.post("/operate/checks", {"token": "x"})).status == 403
+    await visitor.sign_in("hubot")
+    watch = operated.town.bot.watch
+    watch.findings = {Check.HOOK: [Finding(Check.HOOK, "the hook is wrong", "Correct it.")]}
+    before = json.loads((await visitor.get("/api/v1/operate/state")).text)
+    assert (await visitor.post("/operate/checks", {"token": "forged"})).status == 403
+    pressed = await visitor.post("/operate/checks", {"token": (await visitor.get("/operate/state")).form_token})
+    assert (pressed.status, pressed.location) == (303, "/operate/state#checks")
+    state = json.loads((await visitor.get("/api/v1/operate/state")).text)
+    assert state["checked_at"] > before["checked_at"]
+    assert "the hook is wrong" not in [check["text"] for check in state["checks"]]
+
+
 async def test_an_empty_log_says_whether_filters_hide_lines(operated: OperatedTown, visitor: Visitor) -> None:
     await visitor.sign_in("hubot")
     filtered = await visitor.get("/operate/log?q=no+line+says+this")

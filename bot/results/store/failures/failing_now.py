@@ -106,19 +106,20 @@ def targets_now(
         for suite in suites_on_targets(connection, repository, *of_target)
         if targets is None or suite.target in targets
     }
-    # The commit before says whether there is anything to compare with: without it, no failure is explained.
+    # The commit before says whether there is anything to compare with: without it, flakiness explains no failure.
     last_points = newest_points(connection, suites, MOST_RATES)
     newest = {series: points[-1] for series, points in last_points.items()}
     # Where nothing failed, no test needs to be read. A flaky test is among the failed ones, but it does not fail.
     places = {series: suites[series].place_at(point.sha) for series, point in newest.items() if point.failed != 0}
     columns = status_columns(connection, numbers_of(stored_runs(connection, places.values())))
     failed = {series: columns[place] for series, place in places.items() if place in columns}
-    compared = {
+    points_with_failures = {
         series: PointColumn((newest[series].committed_at, newest[series].sha), column, column)
         for series, column in failed.items()
-        if len(last_points[series]) > 1 and 1 in column.translate(IS_FAILURE)
+        if 1 in column.translate(IS_FAILURE)
     }
-    known = _explained(connection, suites, compared, aliases, quarantine)
+    compared = {series for series, points in last_points.items() if len(points) > 1}
+    known = _explained(connection, suites, points_with_failures, compared, aliases, quarantine)
     failing = {
         series: [
             ordinal
@@ -174,12 +175,17 @@ def _explained(
     connection: sa.Connection,
     suites: Mapping[int, SuiteOnTarget],
     columns: Mapping[int, PointColumn],
+    compared: Collection[int],
     aliases: Aliases,
     quarantine: QuarantineOf | None,
 ) -> dict[int, set[int]]:
-    """Return which failures in the newest column of each series a quarantine or the flakiness of the tests explains."""
+    """Return which failures in the newest column of each series a quarantine or the flakiness of the tests explains.
+
+    Flakiness explains those of the `compared` series only, which have a commit before.
+    """
     rows = {series: suites[series].row for series in columns}
-    explained = explained_ordinals(connection, rows, {series: [point] for series, point in columns.items()}, aliases)
+    compared_columns = {series: [point] for series, point in columns.items() if series in compared}
+    explained = explained_ordinals(connection, rows, compared_columns, aliases)
     known = {series: set(explained.get((series, point.position[1]), ())) for series, point in columns.items()}
     if quarantine is not None:
         for series, point in columns.items():

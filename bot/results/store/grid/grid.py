@@ -52,7 +52,8 @@ class GridPoint:
 
     `column` is the status column at this commit, and `previous` that at the commit that it is compared with, with the
     tests under their present names. `previous` is None if there is no such commit. It has `KNOWN` for a test whose
-    failure now is explained, by a quarantine or by its flakiness. `infra` says why the run has no usable results.
+    failure now is explained, by a quarantine or by its flakiness. A quarantine explains failures without such a commit
+    too: then all other tests are `UNCOMPARED`. `infra` says why the run has no usable results.
 
     A point with `counts`, which only a grid of counts has, has no columns, so `has_baseline` says whether there is a
     commit to compare with.
@@ -234,22 +235,24 @@ def _points(
     )
     renames = _renames(connection, by_series, [row["id"] for row, _ in read if row["linked"]])
     points = dict[SeriesCommit, GridPoint]()
-    failing = dict[int, list[PointColumn]]()
+    failing, uncompared = dict[int, list[PointColumn]](), dict[int, list[PointColumn]]()
     for row, earlier in compared:
         line, place = by_series[row["series_id"]], _place(row, by_series)
         if place not in reported:
             continue
         column, previous_column = columns.get(place, b""), None
-        if earlier is not None and not row["infra"] and row["id"] not in counted:
-            earlier_column = columns.get(_place(earlier, by_series), b"")
-            previous_column = _previous_column(
-                connection, line, earlier_column, column, renames.get(row["id"], {}), grid_range
-            )
-            if grid_range.explain:
+        if not row["infra"] and row["id"] not in counted:
+            linked = column
+            if earlier is not None:
+                earlier_column = columns.get(_place(earlier, by_series), b"")
+                previous_column = _previous_column(
+                    connection, line, earlier_column, column, renames.get(row["id"], {}), grid_range
+                )
                 # A point that is not linked adds nothing to the series, whose newest column is the earlier one.
                 linked = column if row["linked"] else earlier_column
+            if grid_range.explain:
                 ordinals = None if grid_range.ordinals is None else grid_range.ordinals[line.series]
-                failing.setdefault(line.series, []).append(
+                (uncompared if earlier is None else failing).setdefault(line.series, []).append(
                     PointColumn((row["committed_at"], row["sha"]), column, linked, ordinals)
                 )
         points[line.series, row["sha"]] = GridPoint(
@@ -262,10 +265,10 @@ def _points(
             runs.stored(reported[place]),
             counted.get(row["id"]),
         )
-    explained = _explained(connection, by_series, failing, grid_range)
+    explained = _explained(connection, by_series, failing, uncompared, grid_range)
     return {
-        place: replace(point, previous=explained_column(point.previous, explained[place]))
-        if point.previous is not None and explained.get(place)
+        place: replace(point, previous=explained_column(point.previous, explained[place], point.column))
+        if explained.get(place)
         else point
         for place, point in points.items()
     }
@@ -289,18 +292,22 @@ def _explained(
     connection: sa.Connection,
     lines: Mapping[int, GridLine],
     columns: Mapping[int, Sequence[PointColumn]],
+    uncompared: Mapping[int, Sequence[PointColumn]],
     grid_range: GridRange,
 ) -> dict[SeriesCommit, list[int]]:
-    """Return which failures are explained, by a quarantine or by the flakiness of their tests."""
+    """Return which failures are explained, by a quarantine or by the flakiness of their tests.
+
+    Only a quarantine explains failures of `uncompared` columns, which have no commit before.
+    """
     suites = {series: line.row for series, line in lines.items()}
     failing = {
         series: failed for series, points in columns.items() if (failed := [p for p in points if _has_failures(p)])
     }
     explained = explained_ordinals(connection, suites, failing, grid_range.aliases)
-    for series, points in failing.items():
+    for series in {**failing, **uncompared}:
         quarantine = grid_range.quarantine(lines[series].target) if grid_range.quarantine else NO_QUARANTINE
         if quarantine.exact or quarantine.prefixes:
-            for point in points:
+            for point in (*failing.get(series, ()), *uncompared.get(series, ())):
                 quarantined = quarantined_failures(connection, suites[series], quarantine, point.column, point.ordinals)
                 explained.setdefault((series, point.position[1]), []).extend(quarantined)
     return explained

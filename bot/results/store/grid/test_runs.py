@@ -203,11 +203,11 @@ def _explained(
     for series, test_runs in runs_of_series.items():
         quarantine = grid_range.quarantine(lines[series].target) if grid_range.quarantine else NO_QUARANTINE
         for run in test_runs:
-            if run.previous is None or run.status not in FAILS:
+            if run.infra or run.status not in FAILS:
                 continue
             if quarantine.of(run.name):
                 explained.add((series, run.sha))
-            elif outcomes[series].was_flaky:
+            elif run.previous is not None and outcomes[series].was_flaky:
                 failing.setdefault(series, []).append(run)
     positions = {series: [run.position for run in test_runs] for series, test_runs in failing.items()}
     windows = linked_windows(connection, positions) if positions else {}

@@ -77,8 +77,11 @@ KNOWN = 7
 
 No status has this number.
 """
+UNCOMPARED = FLAKY
+"""In the column of the commit before, and only in memory: there is no such commit. An absent test is never flaky."""
 _WAS_BAD = _is([*BAD_CODES, KNOWN])
 _WAS_KNOWN = _is([KNOWN])
+_NEVER_NEW = bytes(byte == UNCOMPARED or bool(_WAS_BAD[byte]) for byte in range(256))
 
 
 FAILS = frozenset(byte for byte in range(STATUS_BYTES) if status_of(byte) in BAD and not is_flaky(byte))
@@ -101,11 +104,15 @@ def renamed_column(column: bytes, renames: Mapping[int, int]) -> bytes:
     return bytes(renamed)
 
 
-def explained_column(column: bytes, places: Collection[int]) -> bytes:
-    """Return a column of the commit before in which the tests at these ordinals are `KNOWN`."""
+def explained_column(previous: bytes | None, places: Collection[int], column: bytes) -> bytes | None:
+    """Return a column of the commit before in which the tests at these ordinals are `KNOWN`.
+
+    `previous` is None if there is no such commit: then all others are `UNCOMPARED`, as long as the `column` now.
+    """
     if not places:
-        return column
-    explained = bytearray(column.ljust(max(places) + 1, b"\0"))
+        return previous
+    before = bytes([UNCOMPARED]) * len(column) if previous is None else previous
+    explained = bytearray(before.ljust(max(places) + 1, b"\0"))
     for place in places:
         explained[place] = KNOWN
     return bytes(explained)
@@ -118,9 +125,9 @@ def count_cell(previous: bytes | None, column: bytes) -> CellCounts:
     new = fixed = 0
     if previous is not None:
         # Tests beyond the end of `column` are absent, so they are neither new nor fixed.
-        was_bad = _number(previous.translate(_WAS_BAD)[: len(column)])
+        was_bad, never_new = (_number(previous.translate(table)[: len(column)]) for table in (_WAS_BAD, _NEVER_NEW))
         known |= _number(bad) & _number(previous.translate(_WAS_KNOWN)[: len(column)])
-        new = (_number(bad) & ~was_bad & ~known).bit_count()
+        new = (_number(bad) & ~never_new & ~known).bit_count()
         fixed = (_number(column.translate(_GOOD)) & was_bad).bit_count()
     good, skipped, flaky = (column.translate(table).count(1) for table in (_GOOD, _SKIPPED, IS_FLAKY))
     return CellCounts(good, bad.count(1), skipped, flaky, new, fixed, known.bit_count())
