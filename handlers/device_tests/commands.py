@@ -63,7 +63,7 @@ TEST_ON = CommandSpec(
     feature=KEY,
     # Everybody else's request waits for approval anyway; `approve_tests` of app.yaml is for who may give it.
     fixed=True,
-    synonyms=("test this on", "run tests on", "run on"),
+    synonyms=("test this on", "run tests on", "run on", "run-odt", "run odt"),
     arguments=Arguments(choices=(ALL,), names="TARGET…"),
     offered=takes_requests,
     details=listed_targets,

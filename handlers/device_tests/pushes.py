@@ -1,8 +1,8 @@
-"""Request and cancel tests because of pushes and labels.
+"""Request and cancel tests because of pushes, labels and titles.
 
 A push cancels waiting tests of the old head. Targets of tier 1 test every push that changes their files; for other
 targets, a request is repeated for the new head only if the target is `sticky`. A label requests its target for the
-current head.
+current head, and so does a tag in the title, as in `[hexagon-v73] Fix it`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from handlers.device_tests.targets import (
     labeled_targets,
     pushed_targets,
     request_targets,
+    tagged_targets,
     without_degraded,
 )
 from handlers.results.config import LAB_RESULTS
@@ -42,19 +43,23 @@ NAME = "device-jobs"
 KEY = "results"
 AUTHORS_PUSHES = ("opened", "synchronize")
 PUSHES = (*AUTHORS_PUSHES, "reopened")
+OLD_TITLE = ("changes", "title", "from")
 
 router = Router()
 
 
 def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
-    """Return whether the event may matter: a target accepts requests and, for a label, the label is a target's."""
+    """Return whether the event may matter: a target accepts requests, and a label or a changed title names it."""
     targets = request_targets(config.of(LAB_RESULTS))
     if delivery.action in ("labeled", "unlabeled"):
         return bool(labeled_targets(targets, delivery.payload.text("label", "name")))
+    if delivery.action == "edited":
+        titles = (delivery.payload.text(*OLD_TITLE), delivery.payload.text("pull_request", "title"))
+        return delivery.payload.has(*OLD_TITLE) and any(tagged_targets(targets, title) for title in titles)
     return bool(targets)
 
 
-@router.on("pull_request", *PUSHES, "labeled", "unlabeled", "closed", name=NAME, feature=KEY, accepts=accepts)
+@router.on("pull_request", *PUSHES, "edited", "labeled", "unlabeled", "closed", name=NAME, feature=KEY, accepts=accepts)
 async def follow_pull_request(context: Context) -> Plan:
     """Plan to cancel the tests that the event makes obsolete, and to request new ones."""
     event, targets = PullRequestEvent.of(context.delivery.payload), request_targets(context.config.of(LAB_RESULTS))
@@ -75,15 +80,52 @@ async def follow_pull_request(context: Context) -> Plan:
             if not pull.is_open:
                 return NOTHING
             # A label has no reply, so a refused request becomes a job whose check run has the reason (`REFUSED_ENDS`).
-            labeled = labeled_targets(targets, label)
-            refused = [target for target in labeled if target not in able]
-            return await _request(context, event, labeled_targets(able, label), JobOrigin.LABEL, refused)
+            return await _request_named(context, event, labeled_targets(targets, label), able)
+        case "edited":
+            return await _follow_title(context, event, targets, able)
         case _:
             pushed = await _targets_of_push(context, pull, able)
             plan = await _request(context, event, pushed, JobOrigin.PUSH)
             # A lab may upload results of a commit that was the head when it got the job, so running tests go on.
             cancel = CancelDeviceJobs(pull.number, JobEnd.PUSHED.value, other_than=pull.head_sha)
-            return Plan((cancel, *plan.effects), why=plan.why)
+            if event.action != "opened":
+                return Plan((cancel, *plan.effects), why=plan.why)
+            names = {target.full_name for target in pushed}
+            tagged = [target for target in tagged_targets(targets, pull.title) if target.full_name not in names]
+            named = await _request_named(context, event, tagged, able)
+            return Plan((cancel, *plan.effects, *named.effects), why=plan.why)
+
+
+async def _follow_title(
+    context: Context, event: PullRequestEvent, targets: Sequence[RequestTarget], able: Sequence[RequestTarget]
+) -> Plan:
+    """Request the targets whose tags were added to the title, and cancel the requests of tags that were removed."""
+    pull = event.pull
+    if not pull.is_open:
+        return NOTHING
+    earlier = tagged_targets(targets, context.delivery.payload.text(*OLD_TITLE))
+    tagged = tagged_targets(targets, pull.title)
+    end = JobEnd.BY_PERSON.value
+    cancelled = [
+        CancelDeviceJobs(pull.number, end, only=target.full_name, but_commands=True)
+        for target in earlier
+        if target not in tagged
+    ]
+    plan = await _request_named(context, event, [target for target in tagged if target not in earlier], able)
+    return Plan((*cancelled, *plan.effects), why=plan.why)
+
+
+async def _request_named(
+    context: Context, event: PullRequestEvent, named: Sequence[RequestTarget], able: Sequence[RequestTarget]
+) -> Plan:
+    """Request the targets that a label or a title names, of those that accept requests now (`able`).
+
+    There is no reply to either, so a refused request becomes a job whose check run has the reason (`REFUSED_ENDS`).
+    """
+    names, able_names = {target.full_name for target in named}, {target.full_name for target in able}
+    allowed = [target for target in able if target.full_name in names]
+    refused = [target for target in named if target.full_name not in able_names]
+    return await _request(context, event, allowed, JobOrigin.LABEL, refused)
 
 
 async def _targets_of_push(

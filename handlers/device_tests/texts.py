@@ -92,8 +92,8 @@ ENDS = {
     JobEnd.PUSHED: "A push replaced this commit before the test started.",
     JobEnd.CLOSED: "The pull request was closed before the test started.",
     JobEnd.BY_PERSON: "Someone cancelled the test.",
-    JobEnd.DEGRADED: "The label did not request a test, because the target accepts no requests while it is degraded.",
-    JobEnd.OVER_BUDGET: "The label did not request a test, because today's budget (UTC) of the target is used up.",
+    JobEnd.DEGRADED: "The label or title requested no test: the target accepts no requests while it is degraded.",
+    JobEnd.OVER_BUDGET: "The label or title requested no test: today's budget (UTC) of the target is used up.",
 }
 
 # The audit log
