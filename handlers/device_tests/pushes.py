@@ -7,7 +7,7 @@ current head, and so does a tag in the title, as in `[hexagon-v73] Fix it`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from bot.commands.dialogue import WRITERS
@@ -22,6 +22,7 @@ from handlers.device_tests import texts
 from handlers.device_tests.degraded.targets import degraded_targets
 from handlers.device_tests.effects import CancelDeviceJobs
 from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd, JobOrigin, Someone
+from handlers.device_tests.paused.records import paused_targets
 from handlers.device_tests.requesting import JobRequest, answer_request, requested_job
 from handlers.device_tests.store import JOBS
 from handlers.device_tests.targets import (
@@ -31,6 +32,7 @@ from handlers.device_tests.targets import (
     request_targets,
     tagged_targets,
     without_degraded,
+    without_paused,
 )
 from handlers.results.config import LAB_RESULTS
 
@@ -63,7 +65,9 @@ def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
 async def follow_pull_request(context: Context) -> Plan:
     """Plan to cancel the tests that the event makes obsolete, and to request new ones."""
     event, targets = PullRequestEvent.of(context.delivery.payload), request_targets(context.config.of(LAB_RESULTS))
+    paused = await paused_targets(context.records, context.repository.id, context.delivery.received_at)
     able = without_degraded(targets, await degraded_targets(context.records, context.repository.id))
+    able = without_paused(able, paused)
     pull, label = event.pull, context.delivery.payload.text("label", "name")
     match event.action:
         case "closed":
@@ -80,9 +84,9 @@ async def follow_pull_request(context: Context) -> Plan:
             if not pull.is_open:
                 return NOTHING
             # A label has no reply, so a refused request becomes a job whose check run has the reason (`REFUSED_ENDS`).
-            return await _request_named(context, event, labeled_targets(targets, label), able)
+            return await _request_named(context, event, labeled_targets(targets, label), able, paused)
         case "edited":
-            return await _follow_title(context, event, targets, able)
+            return await _follow_title(context, event, targets, able, paused)
         case _:
             pushed = await _targets_of_push(context, pull, able)
             plan = await _request(context, event, pushed, JobOrigin.PUSH)
@@ -92,12 +96,16 @@ async def follow_pull_request(context: Context) -> Plan:
                 return Plan((cancel, *plan.effects), why=plan.why)
             names = {target.full_name for target in pushed}
             tagged = [target for target in tagged_targets(targets, pull.title) if target.full_name not in names]
-            named = await _request_named(context, event, tagged, able)
+            named = await _request_named(context, event, tagged, able, paused)
             return Plan((cancel, *plan.effects, *named.effects), why=plan.why)
 
 
 async def _follow_title(
-    context: Context, event: PullRequestEvent, targets: Sequence[RequestTarget], able: Sequence[RequestTarget]
+    context: Context,
+    event: PullRequestEvent,
+    targets: Sequence[RequestTarget],
+    able: Sequence[RequestTarget],
+    paused: Collection[str],
 ) -> Plan:
     """Request the targets whose tags were added to the title, and cancel the requests of tags that were removed."""
     pull = event.pull
@@ -111,20 +119,29 @@ async def _follow_title(
         for target in earlier
         if target not in tagged
     ]
-    plan = await _request_named(context, event, [target for target in tagged if target not in earlier], able)
+    plan = await _request_named(context, event, [target for target in tagged if target not in earlier], able, paused)
     return Plan((*cancelled, *plan.effects), why=plan.why)
 
 
 async def _request_named(
-    context: Context, event: PullRequestEvent, named: Sequence[RequestTarget], able: Sequence[RequestTarget]
+    context: Context,
+    event: PullRequestEvent,
+    named: Sequence[RequestTarget],
+    able: Sequence[RequestTarget],
+    paused: Collection[str],
 ) -> Plan:
     """Request the targets that a label or a title names, of those that accept requests now (`able`).
 
-    There is no reply to either, so a refused request becomes a job whose check run has the reason (`REFUSED_ENDS`).
+    `paused` has the targets that are paused; others that accept none are degraded. There is no reply to a label or a
+    title, so a refused request becomes a job whose check run has the reason (`REFUSED_ENDS`).
     """
     names, able_names = {target.full_name for target in named}, {target.full_name for target in able}
     allowed = [target for target in able if target.full_name in names]
-    refused = [target for target in named if target.full_name not in able_names]
+    refused = [
+        (target, JobEnd.PAUSED if target.full_name in paused else JobEnd.DEGRADED)
+        for target in named
+        if target.full_name not in able_names
+    ]
     return await _request(context, event, allowed, JobOrigin.LABEL, refused)
 
 
@@ -159,13 +176,13 @@ async def _request(
     event: PullRequestEvent,
     targets: Sequence[RequestTarget],
     origin: JobOrigin,
-    degraded: Sequence[RequestTarget] = (),
+    refused: Sequence[tuple[RequestTarget, JobEnd]] = (),
 ) -> Plan:
-    """Request tests of the head for the person who pushed or labeled; `degraded` are targets that accept no requests.
+    """Request tests of the head for the person who pushed or labeled; `refused` accept none now.
 
     If the budget is used up, a push requests nothing. A person who set a label reads the reason in the check run.
     """
-    if not targets and not degraded:
+    if not targets and not refused:
         return Plan(why=texts.WHY_NOTHING_REQUESTED)
     pull = event.pull
     request = JobRequest(
@@ -179,7 +196,7 @@ async def _request(
     store, repository = context.part(JOBS), context.repository.id
     answers = [await answer_request(store, repository, request, target) for target in targets]
     effects: list[Effect] = [answer.effect for answer in answers if answer.effect]
-    effects += [requested_job(request, target, refused=JobEnd.DEGRADED) for target in degraded]
+    effects += [requested_job(request, target, refused=end) for target, end in refused]
     return Plan(tuple(effects), why=texts.WHY_PUSHED.format(count=len(effects), sha=pull.head_sha[:7]))
 
 

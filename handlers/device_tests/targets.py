@@ -11,6 +11,7 @@ from bot.core.nearest import nearest_names
 from bot.core.titles import folded, tags_of
 from bot.results.settings.targets import EVERY_PUSH, NIGHTLY_ONLY, TargetSettings, per_day
 from handlers.device_tests.degraded.rule import DegradedTarget, effective_tier
+from handlers.device_tests.paused.rule import TargetPause
 from handlers.device_tests.queue import TargetLimits
 from handlers.results.config import labs_of
 
@@ -76,6 +77,11 @@ def without_degraded(targets: Iterable[RequestTarget], degraded: Mapping[str, De
         if tier < NIGHTLY_ONLY:
             able.append(replace(target, settings=target.settings.model_copy(update={"tier": tier})))
     return able
+
+
+def without_paused(targets: Iterable[RequestTarget], paused: Mapping[str, TargetPause]) -> list[RequestTarget]:
+    """Return the targets that are not paused; `paused` has those that are, by LAB/TARGET."""
+    return [target for target in targets if target.full_name not in paused]
 
 
 def find_request_target(config: RepositoryConfig | None, lab: str, name: str) -> RequestTarget | None:
