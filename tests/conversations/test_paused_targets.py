@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import aiohttp
 import pytest
 
 from handlers.device_tests.degraded.sweep import DEGRADED_SWEEP
@@ -13,7 +15,7 @@ from handlers.device_tests.model import DeviceJobState, JobEnd
 from tests.bucket import World
 from tests.conversations.devices import HEXAGON, MALI, TARGETS, Devices
 from tests.conversations.lab import LAB, junit, lab_town
-from tests.conversations.town import BOT
+from tests.conversations.town import BOT, REPOSITORY
 
 CONTACT_ID = 583_231
 DAY = 86_400.0
@@ -48,6 +50,13 @@ async def pass_time(devices: Devices, seconds: float) -> None:
         await devices.place.town.quiet()
 
 
+async def lab_page(session: aiohttp.ClientSession) -> dict[str, Any]:
+    """Return what the API says about the lab."""
+    async with session.get(f"/api/v1/repos/{REPOSITORY}/labs/{LAB}") as response:
+        page: dict[str, Any] = await response.json()
+    return page
+
+
 async def test_a_paused_target_accepts_no_requests_until_its_day_or_until_it_is_resumed(devices: Devices) -> None:
     town, pull = devices.place.town, devices.pull()
     town.github.user("keeper").id = CONTACT_ID
@@ -65,6 +74,15 @@ async def test_a_paused_target_accepts_no_requests_until_its_day_or_until_it_is_
     check = devices.checks(pull.head_sha)[-1]
     assert (check.title, check.conclusion) == ("Not tested: the target is paused", "neutral")
     assert f"This target is paused until {until}, by `keeper`, {reason}." in str(check.summary)
+
+    async with aiohttp.ClientSession(town.url) as session:
+        page = await lab_page(session)
+        (row,) = [row for row in page["targets"] if row["target"] == HEXAGON]
+        assert row["paused"]["until"].startswith(until)
+        assert (row["paused"]["by"], row["tier"]) == ("keeper", 3)
+        for address in (f"/r/{REPOSITORY}/labs/{LAB}", "/"):
+            async with session.get(address) as response:
+                assert f"paused until {until}" in await response.text()
 
     other = devices.pull()
     refusal = f"`{LAB}/{HEXAGON}` accepts no requests now: `keeper` paused it until {until}, {reason}."
@@ -95,6 +113,9 @@ async def test_runs_that_are_missing_during_a_pause_do_not_degrade_the_target(de
     await nightly_run(devices, HEXAGON)
     await pass_time(devices, 2 * DAY)
     await nightly_run(devices, HEXAGON)
+    async with aiohttp.ClientSession(town.url) as session:
+        answer = "".join(part["text"] for part in (await lab_page(session))["answer"])
+    assert f"{HEXAGON} is paused until {day_after(devices, 2)}, by octocat" in answer
     await pass_time(devices, 2 * DAY)
     issues = [issue for issue in town.repo.issues.values() if issue.user.login == BOT]
     assert issues == []

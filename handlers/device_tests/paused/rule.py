@@ -33,9 +33,12 @@ class TargetPauses:
     commented_at: str
 
     def at(self, moment: float) -> TargetPause | None:
-        """Return the pause that applies at a moment, None if there is none."""
+        """Return the pause that applies at a moment, None if there is none.
+
+        A pause begins with the command, so it applies as soon as it is stored. The moment of a page may be a bit older.
+        """
         newest = self.pauses[-1] if self.pauses else None
-        return newest if newest and newest.since <= moment < newest.until else None
+        return newest if newest and moment < newest.until else None
 
     def paused(self, pause: TargetPause, commented_at: str) -> TargetPauses:
         """Return the pauses with a new one; a pause that still applies is continued."""
