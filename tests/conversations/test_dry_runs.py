@@ -80,6 +80,7 @@ async def people_request_device_tests(fixtures: SceneFixtures) -> DryFirst:
         pull.push()
         await dry.quiet(town)
         await devices.says(pull, "octocat", f"@ci lab pause hexagon-v73 until {day_after(devices, 2)}")
+        town.repo.open_issue("somebody", "Propose a lab").comment("octocat", "@ci lab accept")
         await devices.says(pull, "hubot", "@ci cancel tests")
         pull.close("octocat")
         await dry.quiet(town)
@@ -273,7 +274,7 @@ SCENES: dict[Scene, str] = {
         IngestRun StoreReports RequestCheckRun PostMessage PostNews""",
     people_request_device_tests: """
         device-jobs device-job-steps SubmitDeviceJob ApproveDeviceJobs CancelDeviceJobs
-        CancelPausedJobs NoteShownStep""",
+        CancelPausedJobs NoteShownStep lab-proposals""",
     a_target_is_degraded_and_restored: "degraded-targets EnsureIssue",
     a_lab_is_notified_of_a_job: "lab-webhook SendLabWebhook StartLabWorkflow",
     the_nightly_branch_moves: "nightly MarkNightly MoveBranch PublishNightly",
