@@ -64,6 +64,8 @@ UNKNOWN_LAB = (
     "lab first"
 )
 UNKNOWN_LAB_TOKEN = "no token of a lab has the ID {id}; `nightjar lab token list` shows the IDs"  # noqa: S105
+FORM_WRITTEN = "wrote {path}"
+FORM_NOT_WRITTEN = "cannot write {path}: {problem}"
 LAB_LINES = "Add these lines to {path}, and restart the server:"
 LAB_KNOWN = "{path} has this lab and these targets."
 FIRST_RUN = "On the lab's machine, in a checkout of the commit to test:"

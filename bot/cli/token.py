@@ -29,6 +29,8 @@ from bot.cli.support import (
 from bot.cli.texts import (
     EXPIRED,
     FIRST_RUN,
+    FORM_NOT_WRITTEN,
+    FORM_WRITTEN,
     LAB_KNOWN,
     LAB_LINES,
     LIFETIME,
@@ -52,6 +54,7 @@ from bot.core.terminal import table
 from bot.core.utc import iso_utc, iso_utc_or_none
 from bot.engine.service import Engine
 from bot.engine.tokens import API, LAB, StoredToken, TokenStore
+from handlers.labs.proposals.form import FORM_PATH, issue_form
 from handlers.results.config import LAB_RESULTS, labs_of
 from handlers.results.texts import NEEDS_BUCKET
 
@@ -203,6 +206,32 @@ def lab() -> None:
 @lab.group("token")
 def lab_token() -> None:
     """Create, list and revoke tokens that a lab uses to get work and report on it."""
+
+
+@lab.command(
+    "propose",
+    epilog=f"""{AS_WRITTEN}
+    Examples:
+      nightjar lab propose
+      nightjar lab propose --write {FORM_PATH}
+    """,
+)
+@click.option("--write", "path", type=click.Path(dir_okay=False, path_type=Path), help="Write the form into this file.")
+def propose_lab(path: Path | None) -> None:
+    """Print an issue form with which people propose a lab: who, which device, contacts, tier, isolation.
+
+    Copy it into your repository. On an issue that somebody opens with it, `@ci lab accept` answers with the lines of
+    app.yaml.
+    """
+    if path is None:
+        click.echo(issue_form(), nl=False)
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(issue_form(), encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(FORM_NOT_WRITTEN.format(path=path, problem=error.strerror)) from None
+    click.echo(FORM_WRITTEN.format(path=path), err=True)
 
 
 @lab_token.command(

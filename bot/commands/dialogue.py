@@ -264,6 +264,7 @@ class Dialogue:
         role = await self._permissions.role(context.github, context.repository.full_name, person)
         allowed = {
             spec.name: spec.allows(role=role, is_author=is_author, override=context.config.allowed(spec.feature))
+            or (spec.allows_person is not None and spec.allows_person(context.config, person.id))
             for spec in enabled
         }
         return allowed, role

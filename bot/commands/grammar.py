@@ -39,6 +39,8 @@ __all__ = ["Arguments", "BadCommand", "Command", "CommandRegistry", "CommandSpec
 MOST_COMMANDS = 20
 """The most commands in one comment; the bot ignores further ones and says so."""
 MOST_NAMES = 20
+MOST_WORDS = 60
+"""The most words of a sentence (`Arguments.sentence`)."""
 LONGEST_NAME = 255
 """Characters of a name."""
 MOST_SHOWN = 200
@@ -322,14 +324,15 @@ def _resolve(
 def _names(words: Sequence[_Word], spec: CommandSpec, arguments: Arguments) -> tuple[str, ...]:
     if not arguments.names:
         raise _Fault(texts.UNKNOWN_ARGUMENT, spec.name)
-    if len(words) > MOST_NAMES:
+    if len(words) > (MOST_WORDS if arguments.sentence else MOST_NAMES):
         raise _Fault(texts.TOO_MANY_NAMES)
     for word in words:
         if len(word.text) > LONGEST_NAME or _UNWRITABLE.search(word.text) or not _names_something(word.text):
             raise _Fault(texts.BAD_NAME)
         if choice := _typo_of(word, arguments):
             raise _Fault(texts.NAME_OR_TYPO, f"{spec.name} {choice}")
-    return tuple(dict.fromkeys(word.text for word in words))
+    texts_of_words = [word.text for word in words]
+    return tuple(texts_of_words if arguments.sentence else dict.fromkeys(texts_of_words))
 
 
 def _typo_of(word: _Word, arguments: Arguments) -> str | None:

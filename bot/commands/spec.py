@@ -30,10 +30,14 @@ _START_ONLY = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The arguments of a command: none, one of `choices`, or names; `names` is the word for them in help: `NAME…`."""
+    """The arguments of a command: none, one of `choices`, or names; `names` is the word for them in help: `NAME…`.
+
+    With `sentence`, the names are the words of a sentence: the same word may come twice, and there may be more of them.
+    """
 
     choices: tuple[str, ...] = ()
     names: str = ""
+    sentence: bool = False
 
     @property
     def usage(self) -> str:
@@ -68,6 +72,8 @@ class CommandSpec:
     """
     offered: Callable[[RepositoryConfig], bool] | None = None
     """Whether help shows the command in a repository where its feature is on; None: always."""
+    allows_person: Callable[[RepositoryConfig, int], bool] | None = None
+    """Says whether a person without these roles may run it in a repository, by the ID of the person; None: nobody."""
     details: Callable[[Context], Awaitable[str]] | None = None
     """Returns Markdown for `@ci help` about the current state, which follows the summary."""
 

@@ -222,6 +222,14 @@ def comment_in(delivery: Delivery) -> UserComment | None:
     return None
 
 
+def issue_comment_in(delivery: Delivery) -> UserComment | None:
+    """Return a new comment on an issue that is no pull request; None for any other event."""
+    payload = delivery.payload
+    if delivery.event != "issue_comment" or delivery.action != "created" or payload.has("issue", "pull_request"):
+        return None
+    return _user_comment(payload, ISSUE_COMMENT, payload.at("comment"), payload.integer("issue", "number"), True)
+
+
 CHECK_BUTTON_ACTIONS = ("rerequested", "requested_action")
 """The actions of buttons on a check run; GitHub notifies only the App that created the run."""
 

@@ -20,6 +20,8 @@ from handlers.device_tests.degraded.targets import degraded_targets
 from handlers.device_tests.degraded.texts import degraded_notice
 from handlers.device_tests.effects import DEVICE_CHECK, NoteShownStep
 from handlers.device_tests.model import ShownStep
+from handlers.device_tests.paused.records import paused_targets
+from handlers.device_tests.paused.texts import paused_notice
 from handlers.device_tests.store import JOBS, UnknownJob
 from handlers.device_tests.texts import step_content
 from handlers.device_tests.waiting import queue_place
@@ -72,6 +74,8 @@ async def show_step(context: Context) -> Plan:
     degraded = (await degraded_targets(context.records, context.repository.id)).get(job.about.full_name)
     settings = lab.targets.get(job.target) if lab else None
     notice = degraded_notice(degraded, settings.tier) if settings else ""
+    paused = await paused_targets(context.records, context.repository.id, as_of)
+    notice = notice or paused_notice(paused.get(job.about.full_name))
     content = step_content(job, place, lab.contacts if lab else (), test_command, notice)
     page = linkable(job.log_url) or pull_page_url(context, job.pull_request)
     put = PutCheckRun(

@@ -21,6 +21,8 @@ from handlers.device_tests.degraded.targets import degraded_targets
 from handlers.device_tests.degraded.texts import refusal
 from handlers.device_tests.effects import ApproveDeviceJobs, CancelDeviceJobs, SubmitDeviceJob, submit_target
 from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd, JobOrigin, Someone
+from handlers.device_tests.paused.records import paused_targets
+from handlers.device_tests.paused.texts import paused_refusal, paused_text
 from handlers.device_tests.requesting import JobRequest, TargetAnswer, answer_request
 from handlers.device_tests.store import JOBS
 from handlers.device_tests.targets import (
@@ -29,6 +31,7 @@ from handlers.device_tests.targets import (
     nearest_targets,
     request_targets,
     without_degraded,
+    without_paused,
 )
 from handlers.device_tests.texts import status_row
 from handlers.device_tests.waiting import queue_place
@@ -52,8 +55,11 @@ def takes_requests(config: RepositoryConfig) -> bool:
 async def listed_targets(context: Context) -> str:
     """List the targets for `@ci help` that accept requests now; a degraded target may accept none."""
     degraded = await degraded_targets(context.records, context.repository.id)
-    able = without_degraded(request_targets(context.config.of(LAB_RESULTS)), degraded)
-    return texts.HELP_TARGETS.format(targets=_names(able)) if able else texts.HELP_NO_TARGETS
+    targets = request_targets(context.config.of(LAB_RESULTS))
+    paused = await paused_targets(context.records, context.repository.id, context.delivery.received_at)
+    able = without_paused(without_degraded(targets, degraded), paused)
+    accepting = texts.HELP_TARGETS.format(targets=_names(able)) if able else texts.HELP_NO_TARGETS
+    return " ".join(filter(None, [accepting, paused_text(paused)]))
 
 
 TEST_ON = CommandSpec(
@@ -63,7 +69,7 @@ TEST_ON = CommandSpec(
     feature=KEY,
     # Everybody else's request waits for approval anyway; `approve_tests` of app.yaml is for who may give it.
     fixed=True,
-    synonyms=("test this on", "run tests on", "run on"),
+    synonyms=("test this on", "run tests on", "run on", "run-odt", "run odt"),
     arguments=Arguments(choices=(ALL,), names="TARGET…"),
     offered=takes_requests,
     details=listed_targets,
@@ -115,7 +121,8 @@ async def test_on(request: CommandRequest, command: Command) -> CommandAnswer:
     named = await asyncio.to_thread(named_targets, results, command.names)
     requested = accepting if command.choice == ALL else named.targets
     degraded = await degraded_targets(context.records, context.repository.id)
-    targets = without_degraded(requested, degraded)
+    paused = await paused_targets(context.records, context.repository.id, context.delivery.received_at)
+    targets = without_paused(without_degraded(requested, degraded), paused)
     able = {target.full_name for target in targets}
     role = await role_of(context.github, context.repository.full_name, request.by)
     # A person who may write approves their own request, if they saw the head.
@@ -135,7 +142,11 @@ async def test_on(request: CommandRequest, command: Command) -> CommandAnswer:
     problems += _unknown_names(named.unknown, accepting)
     problems += map(_nightly_name, named.nightly)
     problems += [
-        refusal(target.full_name, degraded[target.full_name]) for target in requested if target.full_name not in able
+        paused_refusal(target.full_name, paused[target.full_name])
+        if target.full_name in paused
+        else refusal(target.full_name, degraded[target.full_name])
+        for target in requested
+        if target.full_name not in able
     ]
     lines = [_open_text(request, answer.open_job) for answer in answers if answer.open_job]
     if effects and approval_needed:

@@ -23,6 +23,9 @@ from handlers.device_tests.effects import (
     SubmitDeviceJob,
 )
 from handlers.device_tests.gauges import JobGauges
+from handlers.device_tests.paused.commands import COMMANDS as PAUSE_COMMANDS
+from handlers.device_tests.paused.effects import CancelPausedJobs
+from handlers.device_tests.paused.records import PAUSES
 from handlers.device_tests.store import JOBS, JobStore
 from handlers.device_tests.sweep import SWEEP, JobSweep
 from handlers.device_tests.sweep import TICK as JOBS_TICK
@@ -54,10 +57,10 @@ def timers(services: Services) -> Sequence[RecurringWork]:
 FEATURE = Feature(
     name="device_tests",
     events=(DEVICE_CHECK, FEW_TESTS_ENDED, TARGET_CHANGED),
-    records=(DEGRADED, JUDGED),
+    records=(DEGRADED, JUDGED, PAUSES),
     router=joined([pushes.router, check_runs.router, reporting.router]),
-    commands=commands.COMMANDS,
-    effects=(SubmitDeviceJob, SubmitCommitJob, CancelDeviceJobs, ApproveDeviceJobs, NoteShownStep),
+    commands=(*commands.COMMANDS, *PAUSE_COMMANDS),
+    effects=(SubmitDeviceJob, SubmitCommitJob, CancelDeviceJobs, CancelPausedJobs, ApproveDeviceJobs, NoteShownStep),
     provide=provide,
     timers=timers,
     metrics=JobGauges,

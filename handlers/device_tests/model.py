@@ -73,11 +73,13 @@ class JobEnd(StrEnum):
     """Somebody cancelled it."""
     DEGRADED = "degraded"
     """Somebody set the label of a target that accepts no requests while it is degraded."""
+    PAUSED = "paused"
+    """The target is paused: somebody set its label, or paused it while the job waited."""
     OVER_BUDGET = "over budget"
     """Somebody set the label of a target whose budget is used up."""
 
 
-REFUSED_ENDS = frozenset({JobEnd.DEGRADED, JobEnd.OVER_BUDGET})
+REFUSED_ENDS = frozenset({JobEnd.DEGRADED, JobEnd.PAUSED, JobEnd.OVER_BUDGET})
 """Ends of requests that were refused at once. A label has no reply, so the check run says why."""
 
 

@@ -1,13 +1,13 @@
-"""Request and cancel tests because of pushes and labels.
+"""Request and cancel tests because of pushes, labels and titles.
 
 A push cancels waiting tests of the old head. Targets of tier 1 test every push that changes their files; for other
 targets, a request is repeated for the new head only if the target is `sticky`. A label requests its target for the
-current head.
+current head, and so does a tag in the title, as in `[hexagon-v73] Fix it`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from bot.commands.dialogue import WRITERS
@@ -22,6 +22,7 @@ from handlers.device_tests import texts
 from handlers.device_tests.degraded.targets import degraded_targets
 from handlers.device_tests.effects import CancelDeviceJobs
 from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd, JobOrigin, Someone
+from handlers.device_tests.paused.records import paused_targets
 from handlers.device_tests.requesting import JobRequest, answer_request, requested_job
 from handlers.device_tests.store import JOBS
 from handlers.device_tests.targets import (
@@ -29,7 +30,9 @@ from handlers.device_tests.targets import (
     labeled_targets,
     pushed_targets,
     request_targets,
+    tagged_targets,
     without_degraded,
+    without_paused,
 )
 from handlers.results.config import LAB_RESULTS
 
@@ -42,23 +45,29 @@ NAME = "device-jobs"
 KEY = "results"
 AUTHORS_PUSHES = ("opened", "synchronize")
 PUSHES = (*AUTHORS_PUSHES, "reopened")
+OLD_TITLE = ("changes", "title", "from")
 
 router = Router()
 
 
 def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
-    """Return whether the event may matter: a target accepts requests and, for a label, the label is a target's."""
+    """Return whether the event may matter: a target accepts requests, and a label or a changed title names it."""
     targets = request_targets(config.of(LAB_RESULTS))
     if delivery.action in ("labeled", "unlabeled"):
         return bool(labeled_targets(targets, delivery.payload.text("label", "name")))
+    if delivery.action == "edited":
+        titles = (delivery.payload.text(*OLD_TITLE), delivery.payload.text("pull_request", "title"))
+        return delivery.payload.has(*OLD_TITLE) and any(tagged_targets(targets, title) for title in titles)
     return bool(targets)
 
 
-@router.on("pull_request", *PUSHES, "labeled", "unlabeled", "closed", name=NAME, feature=KEY, accepts=accepts)
+@router.on("pull_request", *PUSHES, "edited", "labeled", "unlabeled", "closed", name=NAME, feature=KEY, accepts=accepts)
 async def follow_pull_request(context: Context) -> Plan:
     """Plan to cancel the tests that the event makes obsolete, and to request new ones."""
     event, targets = PullRequestEvent.of(context.delivery.payload), request_targets(context.config.of(LAB_RESULTS))
+    paused = await paused_targets(context.records, context.repository.id, context.delivery.received_at)
     able = without_degraded(targets, await degraded_targets(context.records, context.repository.id))
+    able = without_paused(able, paused)
     pull, label = event.pull, context.delivery.payload.text("label", "name")
     match event.action:
         case "closed":
@@ -75,15 +84,65 @@ async def follow_pull_request(context: Context) -> Plan:
             if not pull.is_open:
                 return NOTHING
             # A label has no reply, so a refused request becomes a job whose check run has the reason (`REFUSED_ENDS`).
-            labeled = labeled_targets(targets, label)
-            refused = [target for target in labeled if target not in able]
-            return await _request(context, event, labeled_targets(able, label), JobOrigin.LABEL, refused)
+            return await _request_named(context, event, labeled_targets(targets, label), able, paused)
+        case "edited":
+            return await _follow_title(context, event, targets, able, paused)
         case _:
             pushed = await _targets_of_push(context, pull, able)
             plan = await _request(context, event, pushed, JobOrigin.PUSH)
             # A lab may upload results of a commit that was the head when it got the job, so running tests go on.
             cancel = CancelDeviceJobs(pull.number, JobEnd.PUSHED.value, other_than=pull.head_sha)
-            return Plan((cancel, *plan.effects), why=plan.why)
+            if event.action != "opened":
+                return Plan((cancel, *plan.effects), why=plan.why)
+            names = {target.full_name for target in pushed}
+            tagged = [target for target in tagged_targets(targets, pull.title) if target.full_name not in names]
+            named = await _request_named(context, event, tagged, able, paused)
+            return Plan((cancel, *plan.effects, *named.effects), why=plan.why)
+
+
+async def _follow_title(
+    context: Context,
+    event: PullRequestEvent,
+    targets: Sequence[RequestTarget],
+    able: Sequence[RequestTarget],
+    paused: Collection[str],
+) -> Plan:
+    """Request the targets whose tags were added to the title, and cancel the requests of tags that were removed."""
+    pull = event.pull
+    if not pull.is_open:
+        return NOTHING
+    earlier = tagged_targets(targets, context.delivery.payload.text(*OLD_TITLE))
+    tagged = tagged_targets(targets, pull.title)
+    end = JobEnd.BY_PERSON.value
+    cancelled = [
+        CancelDeviceJobs(pull.number, end, only=target.full_name, but_commands=True)
+        for target in earlier
+        if target not in tagged
+    ]
+    plan = await _request_named(context, event, [target for target in tagged if target not in earlier], able, paused)
+    return Plan((*cancelled, *plan.effects), why=plan.why)
+
+
+async def _request_named(
+    context: Context,
+    event: PullRequestEvent,
+    named: Sequence[RequestTarget],
+    able: Sequence[RequestTarget],
+    paused: Collection[str],
+) -> Plan:
+    """Request the targets that a label or a title names, of those that accept requests now (`able`).
+
+    `paused` has the targets that are paused; others that accept none are degraded. There is no reply to a label or a
+    title, so a refused request becomes a job whose check run has the reason (`REFUSED_ENDS`).
+    """
+    names, able_names = {target.full_name for target in named}, {target.full_name for target in able}
+    allowed = [target for target in able if target.full_name in names]
+    refused = [
+        (target, JobEnd.PAUSED if target.full_name in paused else JobEnd.DEGRADED)
+        for target in named
+        if target.full_name not in able_names
+    ]
+    return await _request(context, event, allowed, JobOrigin.LABEL, refused)
 
 
 async def _targets_of_push(
@@ -117,13 +176,13 @@ async def _request(
     event: PullRequestEvent,
     targets: Sequence[RequestTarget],
     origin: JobOrigin,
-    degraded: Sequence[RequestTarget] = (),
+    refused: Sequence[tuple[RequestTarget, JobEnd]] = (),
 ) -> Plan:
-    """Request tests of the head for the person who pushed or labeled; `degraded` are targets that accept no requests.
+    """Request tests of the head for the person who pushed or labeled; `refused` accept none now.
 
     If the budget is used up, a push requests nothing. A person who set a label reads the reason in the check run.
     """
-    if not targets and not degraded:
+    if not targets and not refused:
         return Plan(why=texts.WHY_NOTHING_REQUESTED)
     pull = event.pull
     request = JobRequest(
@@ -137,7 +196,7 @@ async def _request(
     store, repository = context.part(JOBS), context.repository.id
     answers = [await answer_request(store, repository, request, target) for target in targets]
     effects: list[Effect] = [answer.effect for answer in answers if answer.effect]
-    effects += [requested_job(request, target, refused=JobEnd.DEGRADED) for target in degraded]
+    effects += [requested_job(request, target, refused=end) for target, end in refused]
     return Plan(tuple(effects), why=texts.WHY_PUSHED.format(count=len(effects), sha=pull.head_sha[:7]))
 
 

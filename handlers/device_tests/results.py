@@ -11,6 +11,8 @@ from bot.results.state import Run, RunState
 from handlers.device_tests.degraded.targets import degraded_targets
 from handlers.device_tests.degraded.texts import degraded_notice
 from handlers.device_tests.effects import announce_step
+from handlers.device_tests.paused.records import paused_targets
+from handlers.device_tests.paused.texts import paused_notice
 from handlers.device_tests.store import JobStore, UnknownJob
 from handlers.device_tests.transitions import NotHandedOut
 
@@ -44,8 +46,13 @@ class JobResults:
         jobs = await self._store.of_pull(repository_id, pull_request)
         return [job.requested_at for job in jobs if job.sha == sha and not job.purpose]
 
-    async def degraded_notice(self, records: Records, repository_id: int, target: TargetKey, tier: int) -> str:
-        """Return what check runs of a target of this tier say while it is degraded, empty otherwise."""
+    async def target_notice(
+        self, records: Records, repository_id: int, target: TargetKey, tier: int, moment: float
+    ) -> str:
+        """Return what check runs of a target of this tier say while it is paused or degraded, empty otherwise."""
+        paused = await paused_targets(records, repository_id, moment)
+        if notice := paused_notice(paused.get(target.full_name)):
+            return notice
         degraded = await degraded_targets(records, repository_id)
         return degraded_notice(degraded.get(target.full_name), tier)
 

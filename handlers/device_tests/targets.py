@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from bot.config.types import matches
 from bot.core.nearest import nearest_names
+from bot.core.titles import folded, tags_of
 from bot.results.settings.targets import EVERY_PUSH, NIGHTLY_ONLY, TargetSettings, per_day
 from handlers.device_tests.degraded.rule import DegradedTarget, effective_tier
+from handlers.device_tests.paused.rule import TargetPause
 from handlers.device_tests.queue import TargetLimits
 from handlers.results.config import labs_of
 
@@ -31,6 +33,11 @@ class RequestTarget:
     def full_name(self) -> str:
         """The target as people write it, LAB/TARGET."""
         return f"{self.lab}/{self.name}"
+
+    @property
+    def aliases(self) -> frozenset[str]:
+        """The names under which people request the target, in the form in which tags of titles are compared."""
+        return frozenset(map(folded, (self.name, self.full_name, self.settings.label_of(self.name))))
 
     @property
     def limits(self) -> TargetLimits:
@@ -72,6 +79,11 @@ def without_degraded(targets: Iterable[RequestTarget], degraded: Mapping[str, De
     return able
 
 
+def without_paused(targets: Iterable[RequestTarget], paused: Mapping[str, TargetPause]) -> list[RequestTarget]:
+    """Return the targets that are not paused; `paused` has those that are, by LAB/TARGET."""
+    return [target for target in targets if target.full_name not in paused]
+
+
 def find_request_target(config: RepositoryConfig | None, lab: str, name: str) -> RequestTarget | None:
     """Return a target; None if app.yaml no longer has it, or it no longer accepts requests."""
     lab_settings = labs_of(config).get(lab) if config is not None else None
@@ -82,7 +94,7 @@ def find_request_target(config: RepositoryConfig | None, lab: str, name: str) ->
 def named_targets(results: Results, names: Iterable[str]) -> NamedTargets:
     """Find the targets that names mean: TARGET means this target of every lab that has it, LAB/TARGET means one.
 
-    Case does not matter.
+    The label of a target is a name too. Case does not matter.
     """
     accepting = request_targets(results)
     all_names = {
@@ -94,11 +106,10 @@ def named_targets(results: Results, names: Iterable[str]) -> NamedTargets:
     targets: dict[str, RequestTarget] = {}
     unknown, nightly = list[str](), list[str]()
     for name in names:
-        folded = name.casefold()
-        matches = [target for target in accepting if folded in (target.name.casefold(), target.full_name.casefold())]
-        targets |= {target.full_name: target for target in matches}
-        if not matches:
-            (nightly if folded in all_names else unknown).append(name)
+        named = [target for target in accepting if folded(name) in target.aliases]
+        targets |= {target.full_name: target for target in named}
+        if not named:
+            (nightly if name.casefold() in all_names else unknown).append(name)
     return NamedTargets(tuple(targets.values()), tuple(unknown), tuple(nightly))
 
 
@@ -110,6 +121,12 @@ def nearest_targets(name: str, targets: Sequence[RequestTarget]) -> list[str]:
 def labeled_targets(targets: Iterable[RequestTarget], label: str) -> list[RequestTarget]:
     """Return the targets that have this label; the case does not matter, as on GitHub."""
     return [target for target in targets if target.settings.label_of(target.name).casefold() == label.casefold()]
+
+
+def tagged_targets(targets: Iterable[RequestTarget], title: str) -> list[RequestTarget]:
+    """Return the targets that a title has a tag for, as in `[hexagon-v73] Fix it` or `[test: hexagon] Fix it`."""
+    tags = frozenset(map(folded, tags_of(title)))
+    return [target for target in targets if tags & target.aliases] if tags else []
 
 
 def pushed_targets(targets: Iterable[RequestTarget], changed: Sequence[str] | None) -> list[RequestTarget]:

@@ -17,7 +17,7 @@ TEST_SUMMARY = (
     "Ask hardware labs to test this pull request's head. Requests by people without write access need approval."
 )
 HELP_TARGETS = "Targets: {targets}."
-HELP_NO_TARGETS = "No target accepts requests now: all are degraded."
+HELP_NO_TARGETS = "No target accepts requests now: all are degraded or paused."
 STATUS_SUMMARY = "List the device tests of this pull request's head."
 CANCEL_SUMMARY = "Cancel all device tests of this pull request, including running ones."
 APPROVE_SUMMARY = (
@@ -79,6 +79,7 @@ END_TITLES = {
     JobEnd.CLOSED: "Cancelled: the pull request was closed",
     JobEnd.BY_PERSON: "Cancelled",
     JobEnd.DEGRADED: "Not requested: the target is degraded",
+    JobEnd.PAUSED: "Not tested: the target is paused",
     JobEnd.OVER_BUDGET: "Not requested: the budget is used up",
 }
 ENDS = {
@@ -92,8 +93,9 @@ ENDS = {
     JobEnd.PUSHED: "A push replaced this commit before the test started.",
     JobEnd.CLOSED: "The pull request was closed before the test started.",
     JobEnd.BY_PERSON: "Someone cancelled the test.",
-    JobEnd.DEGRADED: "The label did not request a test, because the target accepts no requests while it is degraded.",
-    JobEnd.OVER_BUDGET: "The label did not request a test, because today's budget (UTC) of the target is used up.",
+    JobEnd.DEGRADED: "The label or title requested no test: the target accepts no requests while it is degraded.",
+    JobEnd.PAUSED: "The target is paused, so no lab tests this commit.",
+    JobEnd.OVER_BUDGET: "The label or title requested no test: today's budget (UTC) of the target is used up.",
 }
 
 # The audit log

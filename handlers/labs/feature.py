@@ -14,6 +14,7 @@ from bot.core.web_json import READER
 from bot.engine.service import ENGINE
 from bot.engine.tokens import LAB, TokenStore
 from bot.feature import Feature, RecurringWork, Services
+from bot.plan.handler import joined
 from bot.results.service import RESULTS
 from bot.web.connections import connections_allowed
 from bot.web.oidc import ISSUER_KEYS, IssuerKeys
@@ -28,6 +29,7 @@ from handlers.labs.calls import LAB_CALLS, LabCalls
 from handlers.labs.claim_reply import ClaimReplies
 from handlers.labs.claims import JobClaims
 from handlers.labs.dispatches import StartLabWorkflow
+from handlers.labs.proposals import handler as proposals
 from handlers.labs.routes import LabRoutes
 from handlers.labs.upload_records import UPLOAD, UPLOADS_OF_DAY
 from handlers.labs.uploads import UploadRoutes
@@ -114,12 +116,13 @@ FEATURE = Feature(
     name="labs",
     events=(JOB_WAITS,),
     records=(UPLOAD, UPLOADS_OF_DAY),
-    router=webhooks.router,
+    router=joined([webhooks.router, proposals.router]),
+    commands=proposals.COMMANDS,
     effects=(SendLabWebhook, StartLabWorkflow),
     provide=provide,
     routes=routes,
     timers=timers,
     listeners=listeners,
     metrics=LabCallMetrics,
-    titles={"lab-webhook": "Webhooks of labs"},
+    titles={"lab-webhook": "Webhooks of labs", "lab-proposals": "Labs that propose themselves"},
 )

@@ -273,8 +273,8 @@ async def _load_findings(
         quarantine=quarantine,
         ended=ended,
         unreliable=await context.part(RESULTS).read(unreliable_suites, target, request.sha),
-        degraded=await context.part(REQUESTED_TESTS).degraded_notice(
-            context.records, context.repository.id, target, lab.targets[target.target].tier
+        degraded=await context.part(REQUESTED_TESTS).target_notice(
+            context.records, context.repository.id, target, lab.targets[target.target].tier, moment
         ),
     )
     # In a thread, as thousands of failures are sorted.

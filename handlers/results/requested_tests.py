@@ -37,8 +37,10 @@ class RequestedTests(Protocol):
         """Note that the results of a test arrived; `reread` if an operator reads the run again."""
         ...
 
-    async def degraded_notice(self, records: Records, repository_id: int, target: TargetKey, tier: int) -> str:
-        """Return what check runs of a target of this tier say while it is degraded, empty otherwise."""
+    async def target_notice(
+        self, records: Records, repository_id: int, target: TargetKey, tier: int, moment: float
+    ) -> str:
+        """Return what check runs of a target of this tier say while it is paused or degraded, empty otherwise."""
         ...
 
 

@@ -213,6 +213,31 @@ async def test_a_label_requests_its_target_and_removing_it_cancels_that(devices:
     assert await devices.states(pull) == {HEXAGON: DeviceJobState.QUEUED}
 
 
+async def test_a_tag_of_the_title_requests_its_target_as_the_label_does(devices: Devices) -> None:
+    pull = devices.place.town.repo.open_pull_request("hubot", "[Hexagon][test: hexagon, EXAMPLE-lab/Mali] Faster")
+    await devices.place.town.quiet()
+    assert await devices.states(pull) == {HEXAGON: DeviceJobState.QUEUED, MALI: DeviceJobState.QUEUED}
+    pull.edit("hubot", title="[adreno] [test: hexagon] Faster")
+    await devices.place.town.quiet()
+    queued, cancelled = DeviceJobState.QUEUED, DeviceJobState.CANCELLED
+    assert await devices.states(pull) == {HEXAGON: queued, MALI: cancelled, ADRENO: queued}
+    assert len(await devices.jobs(pull)) == 3
+    # A request by command does not depend on the title; `run-odt` is RFC 0098's name of the command.
+    await devices.says(pull, "hubot", '@ci run-odt mali "test: hexagon"')
+    pull.edit("hubot", title="Faster")
+    await devices.place.town.quiet()
+    assert await devices.states(pull) == {HEXAGON: cancelled, MALI: queued, ADRENO: cancelled}
+    stranger = devices.pull("somebody")
+    stranger.edit("somebody", title="[hexagon-v73] Faster")
+    await devices.place.town.quiet()
+    assert await devices.states(stranger) == {HEXAGON: DeviceJobState.WAITING}
+    closed = devices.pull("somebody")
+    closed.close("somebody")
+    closed.edit("somebody", title="[hexagon-v73] Faster")
+    await devices.place.town.quiet()
+    assert await devices.states(closed) == {}
+
+
 async def test_a_label_added_without_write_access_waits_for_approval(devices: Devices) -> None:
     pull = devices.pull("somebody")
     await devices.place.town.quiet()

@@ -30,6 +30,7 @@ from tests.conversations.test_degraded_targets import TARGETS, Targets
 from tests.conversations.test_docker_update import NEW, image_town
 from tests.conversations.test_lab_webhook import SECRET, listening, ticked, webhook
 from tests.conversations.test_lab_workflow import town_with_workflow
+from tests.conversations.test_paused_targets import day_after
 from tests.conversations.test_team_tags import CONFIG as TEAMS
 from tests.conversations.town import town as start_town
 from tests.conversations.town import works
@@ -78,6 +79,8 @@ async def people_request_device_tests(fixtures: SceneFixtures) -> DryFirst:
         await dry.quiet(town)
         pull.push()
         await dry.quiet(town)
+        await devices.says(pull, "octocat", f"@ci lab pause hexagon-v73 until {day_after(devices, 2)}")
+        town.repo.open_issue("somebody", "Propose a lab").comment("octocat", "@ci lab accept")
         await devices.says(pull, "hubot", "@ci cancel tests")
         pull.close("octocat")
         await dry.quiet(town)
@@ -270,7 +273,8 @@ SCENES: dict[Scene, str] = {
         hardware-runs hardware-results hardware-results-all regressions nightly-news news
         IngestRun StoreReports RequestCheckRun PostMessage PostNews""",
     people_request_device_tests: """
-        device-jobs device-job-steps SubmitDeviceJob ApproveDeviceJobs CancelDeviceJobs NoteShownStep""",
+        device-jobs device-job-steps SubmitDeviceJob ApproveDeviceJobs CancelDeviceJobs
+        CancelPausedJobs NoteShownStep lab-proposals""",
     a_target_is_degraded_and_restored: "degraded-targets EnsureIssue",
     a_lab_is_notified_of_a_job: "lab-webhook SendLabWebhook StartLabWorkflow",
     the_nightly_branch_moves: "nightly MarkNightly MoveBranch PublishNightly",

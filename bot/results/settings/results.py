@@ -99,6 +99,14 @@ class Lab(Keys):
         description="People to ask about the lab. Check runs show them without mentioning them.",
         examples=[["@example-lab-ci"]],
     )
+    contact_ids: tuple[WholeNumber, ...] = Field(
+        default=(),
+        description=(
+            "GitHub's numeric IDs of the people who may pause the lab's targets (`@ci lab pause`), besides people with "
+            "the maintain role. `https://api.github.com/users/LOGIN` shows the ID of a login."
+        ),
+        examples=[[583231]],
+    )
     reproduce: Template | None = Field(
         default=None,
         description=(

@@ -24,12 +24,14 @@ def lab_answer(page: LabPage, repository: str, moment: float) -> Sentence:
 
     `moment` is now, in seconds since 1970.
     """
-    late = [target for target in page.targets if target.stale]
-    unusable = [target for target in page.targets if target.unusable_since and not target.stale]
-    if not late and not unusable:
+    paused = [target for target in page.targets if target.paused]
+    late = [target for target in page.targets if target.stale and not target.paused]
+    unusable = [target for target in page.targets if target.unusable_since and not target.stale and not target.paused]
+    if not late and not unusable and not paused:
         return sentence([phrase(texts.ON_TIME.format(targets=counted(len(page.targets), texts.TARGET)))])
     clauses = [[_grid(page, repository, target), *_lateness(page, repository, target, moment)] for target in late]
     clauses += [[_grid(page, repository, target), *_unusable(repository, target)] for target in unusable]
+    clauses += [[_grid(page, repository, target), _pause(target)] for target in paused]
     return sentence(_some(clauses), _ask(page))
 
 
@@ -56,6 +58,12 @@ def _unusable(repository: str, target: LabTarget) -> Sentence:
     assert since is not None
     day = texts.DAY_OF_COMMIT.format(day=date(since.committed_at.timestamp()), sha=short(since.sha))
     return [phrase(texts.UNUSABLE_SINCE), phrase(day, commit_path(repository, since.sha))]
+
+
+def _pause(target: LabTarget) -> AnswerPart:
+    pause = target.paused
+    assert pause is not None
+    return phrase(texts.PAUSED_UNTIL.format(day=date(pause.until.timestamp()), login=pause.by))
 
 
 def _ask(page: LabPage) -> Sentence:

@@ -39,12 +39,21 @@ class DegradedState(BaseModel, extra="forbid"):
     missing: int = Field(description="Nightly runs that had not arrived by then.")
 
 
+class PausedState(BaseModel, extra="forbid"):
+    """The pause of a target: it accepts no requests, and missing runs do not degrade it."""
+
+    until: datetime
+    by: str = Field(description="The login of the person who paused it.")
+    reason: str = Field(description="Why, in that person's words; empty if they did not say it.")
+
+
 class LabTarget(BaseModel, extra="forbid"):
     """The uploads of a target in the last 30 days; `newest` is its last nightly run, however old."""
 
     target: str
     tier: int = Field(description="The tier that counts now; 3 accepts no requests.")
     degraded: DegradedState | None = Field(description="Why the tier is one more than in app.yaml; null if it is not.")
+    paused: PausedState | None = Field(default=None, description="Until when it is paused; null if it is not.")
     newest: LabRun | None
     stale: bool = Field(description="Whether the last nightly run arrived more than 36 hours ago, or never.")
     results: int = Field(description="Results of a suite at a commit of the nightly branch.")

@@ -8,6 +8,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
+from nightjar_formats.model import TargetKey
 
 from bot.github.pull_heads import repository_id_of
 from bot.results.compare.target_health import STALE_SECONDS, is_stale
@@ -20,7 +21,15 @@ from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.grid.page import ListedNightly
 from handlers.dashboard.labs.answer import lab_answer, lab_steps
-from handlers.dashboard.labs.model import DegradedState, LabPage, LabQuota, LabRun, LabTarget, MissingNightlyRun
+from handlers.dashboard.labs.model import (
+    DegradedState,
+    LabPage,
+    LabQuota,
+    LabRun,
+    LabTarget,
+    MissingNightlyRun,
+    PausedState,
+)
 from handlers.dashboard.labs.promotion import Promotion, promotion_of
 from handlers.dashboard.shared.content import Content, content_of_results
 from handlers.dashboard.shared.percentiles import percentile
@@ -28,6 +37,8 @@ from handlers.dashboard.shared.settings import results_of
 from handlers.dashboard.shared.wiring import DashboardParts
 from handlers.device_tests.degraded.rule import DegradedTarget, effective_tier
 from handlers.device_tests.degraded.targets import degraded_targets
+from handlers.device_tests.paused.records import paused_in_repositories
+from handlers.device_tests.paused.rule import TargetPause
 from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
 if TYPE_CHECKING:
@@ -52,7 +63,8 @@ def lab_page(parts: DashboardParts) -> Page:
     async def content(request: PageRequest) -> Content | None:
         results = await results_content(request)
         degraded = await _degraded_targets(parts, request.repository)
-        return results and (*results, await branches.moves(request.repository), degraded)
+        paused = await paused_in_repositories(parts.records, [request.repository], parts.moment())
+        return results and (*results, await branches.moves(request.repository), degraded, paused)
 
     async def load(request: PageRequest) -> LabPage:
         repository, _, results = results_of(parts, request.repository)
@@ -74,6 +86,11 @@ def lab_page(parts: DashboardParts) -> Page:
             f"{parts.github}/{repository}",
             parts.public_url,
         )
+        paused = await paused_in_repositories(parts.records, [repository], parts.moment())
+        for target in page.targets:
+            if pause := paused.get(TargetKey(repository, name, target.target)):
+                target.paused = _paused_state(pause)
+                target.tier = NIGHTLY_ONLY
         page.answer = lab_answer(page, repository, parts.moment())
         page.next_steps = lab_steps(page)
         return page
@@ -204,6 +221,10 @@ def _degraded_state(target: DegradedTarget) -> DegradedState:
     return DegradedState(since=since, sha=target.sha, infra=target.infra, missing=target.missing)
 
 
+def _paused_state(pause: TargetPause) -> PausedState:
+    return PausedState(until=datetime.fromtimestamp(pause.until, UTC), by=pause.by, reason=pause.reason)
+
+
 def _missing_runs(
     activity: TargetActivity, nightly: Mapping[str, float], moment: float
 ) -> tuple[int, list[MissingNightlyRun]]:
@@ -248,9 +269,10 @@ def _table(page: LabPage) -> CsvTable:
             target.target,
             target.tier,
             target.degraded.since if target.degraded else None,
+            target.paused.until if target.paused else None,
             *(getattr(target.newest, column, None) for column in newest),
             *(getattr(target, column) for column in numbers),
         ]
         for target in page.targets
     )
-    return CsvTable(("target", "tier", "degraded_since", *newest, *numbers), rows)
+    return CsvTable(("target", "tier", "degraded_since", "paused_until", *newest, *numbers), rows)

@@ -34,6 +34,7 @@ from handlers.dashboard.shared.chart import pass_rate_line
 from handlers.dashboard.shared.content import Content
 from handlers.dashboard.shared.settings import quarantine_of
 from handlers.dashboard.shared.wiring import DashboardParts
+from handlers.device_tests.paused.records import paused_in_repositories
 from handlers.last_good.route import LastGoods
 from handlers.results.config import LAB_RESULTS, OWNERS, RENAMES
 from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
@@ -102,6 +103,7 @@ class TargetOverview(BaseModel, extra="forbid"):
     received_at: datetime | None = Field(description="When the newest stored nightly run arrived.")
     stale: bool = Field(description="Whether the newest nightly run arrived more than 36 hours ago, or never.")
     infra: str = Field(description="Why the newest nightly run has no usable results; empty if it has some.")
+    paused_until: datetime | None = Field(default=None, description="Until when it is paused; null if it is not.")
     sha: str | None = Field(description="The newest commit with complete results.")
     suites: int = Field(description="How many suites have complete results of any nightly commit.")
     failing: int = Field(
@@ -195,7 +197,8 @@ def overview_page(parts: DashboardParts) -> Page:
         names = on_page(request, pages)
         branches = await nightlies.some(names), await last_goods.some(names)
         revisions = await request.pages.look_up(parts.results.store.read, revisions_of, names)
-        return names, len(pages), sum(map(len, pages)), revisions, branches, parts.moment()
+        paused = await paused_in_repositories(parts.records, names, parts.moment())
+        return names, len(pages), sum(map(len, pages)), revisions, branches, paused, parts.moment()
 
     async def load(request: PageRequest) -> OverviewPage:
         visible, unknown = await visible_repositories(request, list(parts.config.repositories))
@@ -203,6 +206,7 @@ def overview_page(parts: DashboardParts) -> Page:
         names = on_page(request, pages)
         nightly_of, last_good_of = await nightlies.some(names), await last_goods.some(names)
         most_targets = request.most_rows(MOST_TARGETS)
+        paused = await paused_in_repositories(parts.records, names, parts.moment())
         overviews = []
         # Without those that have left the pattern of app.yaml meanwhile.
         in_force = await configs_in_force(parts.config, parts.records, names)
@@ -225,6 +229,9 @@ def overview_page(parts: DashboardParts) -> Page:
                 if targets
                 else ([], {})
             )
+            for target in listed:
+                if pause := paused.get(TargetKey(name, target.lab, target.target)):
+                    target.paused_until = datetime.fromtimestamp(pause.until, UTC)
             overviews.append(
                 RepositoryOverview(
                     repository=name,

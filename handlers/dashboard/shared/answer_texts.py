@@ -55,6 +55,7 @@ LONGEST_REASON = 200
 # -- one lab --
 
 ON_TIME = "{targets} reported within the last 36 hours"
+PAUSED_UNTIL = " is paused until {day}, by {login}"
 UNUSABLE_SINCE = " has had no usable results since "
 ASK = "ask {contacts}"
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bot.results.settings.targets import NIGHTLY_ONLY
+from handlers.device_tests.paused.rule import TargetPause
 
 GOOD_RUNS = 2
 """The number of good nightly runs in a row after which a target is restored."""
@@ -81,6 +82,22 @@ def judge_target(
 def without_requests(old_state: DegradedTarget | None) -> DegradedTarget | None:
     """Return the new state of a target that no longer accepts requests: it is no longer degraded."""
     return _restored(old_state) if old_state is not None and not old_state.restored else old_state
+
+
+def outcomes_outside(
+    pauses: Sequence[TargetPause], outcomes: Sequence[NightlyOutcome], repair_within: float
+) -> list[NightlyOutcome]:
+    """Return the nightly outcomes that count.
+
+    A run that is missing or unusable does not count if the target was paused during the time that it had for a run,
+    which is `repair_within` seconds after labs could test the commit.
+    """
+
+    def was_paused(outcome: NightlyOutcome) -> bool:
+        first, last = outcome.testable_at, outcome.testable_at + repair_within
+        return any(pause.since <= last and first < pause.until for pause in pauses)
+
+    return [outcome for outcome in outcomes if outcome.usable or not was_paused(outcome)]
 
 
 def _restored(state: DegradedTarget) -> DegradedTarget:

@@ -18,8 +18,10 @@ from handlers.device_tests.degraded.rule import (
     NightlyOutcome,
     is_degraded,
     judge_target,
+    outcomes_outside,
     without_requests,
 )
+from handlers.device_tests.paused.records import stored_pauses
 from handlers.results.config import labs_of
 from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
@@ -74,6 +76,7 @@ async def judge_targets(
     reports = await asyncio.to_thread(store.read, nightly_reports, repository, since)
     # Without results no target is judged by its runs.
     moves = await TrackingRecord(config, records, NIGHTLY).moves(repository) if reports.first_commits else ()
+    pauses = await stored_pauses(records, repository_id)
     judgements = []
     for lab, name in keys:
         target, old_state = TargetKey(repository, lab, name), stored.get((lab, name))
@@ -82,6 +85,8 @@ async def judge_targets(
             new_state = without_requests(old_state)
         else:
             runs = nightly_outcomes(target, reports, moves, since)
+            own_pauses = pauses[target.full_name].pauses if target.full_name in pauses else ()
+            runs = outcomes_outside(own_pauses, runs, target_settings.repair_seconds)
             new_state = judge_target(old_state, runs, target_settings.repair_seconds, moment)
         judgements.append(TargetJudgement(target, old_state, new_state))
     return judgements
