@@ -42,6 +42,10 @@ PRELOADED = (
     "bot.cli.results",
     "bot.cli.timers",
     "bot.cli.token",
+    "boto3",
+    "nightjar_lab.cli.agent",
+    "nightjar_lab.cli.doctor",
+    "nightjar_lab.cli.run",
 )
 NUMBER = struct.Struct("!i")
 UNDERSTOOD = {"PYTHONPATH", "PYTHONWARNINGS", "PYTHONDEVMODE"}

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import aiohttp
 import pytest
@@ -26,7 +27,9 @@ SECRET = "only-the-tests-know-this-secret"
 
 
 OWN_FOLDERS = ("handlers/wave/", "tests/handlers/wave/")
-NOT_COPIED = shutil.ignore_patterns("__pycache__", ".*", "texts.md")
+NOT_COPIED = shutil.ignore_patterns("*-pytest-*.pyc", ".*", "texts.md")
+"""Compiled modules are copied, or each process would compile the bot anew; compiled tests name their own file."""
+pytestmark = pytest.mark.xdist_group("adding a feature")  # so that one worker makes `checkout`, once
 GATES = (
     "tests/handlers/wave",
     "tests/config/test_docs.py",
@@ -50,6 +53,13 @@ GATES = (
 """Tests that go through all features, their keys, effects, records, handlers, texts and pages."""
 
 
+class Checkout(NamedTuple):
+    """A copy of the checkout, and the files that the page creates in it."""
+
+    folder: Path
+    created: list[str]
+
+
 def follow_the_page(folder: Path) -> list[str]:
     """Follow the page in a copy of the checkout; return the files that it creates."""
     shutil.copytree(ROOT, folder, ignore=NOT_COPIED)
@@ -67,10 +77,19 @@ def follow_the_page(folder: Path) -> list[str]:
     return sorted(blocks)
 
 
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A copy of the checkout with the feature of the page, and with the pages that `make docs` writes."""
+    folder = tmp_path_factory.mktemp("checkout") / "code"
+    created = follow_the_page(folder)
+    run_in(folder, "scripts/docs.py")
+    return Checkout(folder, created)
+
+
 def run_in(folder: Path, *command: str) -> None:
     """Run a Python command in a copy of the checkout, on its code."""
     paths = f"{folder}:{folder / 'lab'}"
-    environment = os.environ | {"PYTHONPATH": paths, "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = os.environ | {"PYTHONPATH": paths, "PYTHONSAFEPATH": "1"}
     run = subprocess.run(
         [sys.executable, *command], cwd=folder, env=environment, check=False, capture_output=True, text=True
     )
@@ -91,21 +110,17 @@ def nightjar(folder: Path, environment: dict[str, str], *command: str) -> str:
 
 
 @pytest.mark.no_cover
-def test_only_the_line_and_the_changelog_are_edited_outside_the_folders_of_a_feature(tmp_path: Path) -> None:
+def test_only_the_line_and_the_changelog_are_edited_outside_the_folders_of_a_feature(checkout: Checkout) -> None:
     """With the files of its folders, its line, and what `make` writes, the tests of all features pass."""
-    code = tmp_path / "code"
-    follow_the_page(code)
-    run_in(code, "scripts/docs.py")
+    code = checkout.folder
     run_in(code, "-m", "tests.durable")
     run_in(code, "-m", "pytest", "-n", "0", "-q", "-p", "no:cacheprovider", "--no-cov", *GATES)
     run_in(code, "-m", "ruff", "check", "--no-cache", "--ignore", "D100", *OWN_FOLDERS)
 
 
-async def test_a_feature_is_added_as_the_page_says(tmp_path: Path) -> None:
-    code = tmp_path / "code"
-    made = follow_the_page(code)
-    assert [place for place in made if not place.startswith(OWN_FOLDERS)] == []
-    await asyncio.to_thread(run_in, code, "scripts/docs.py")
+async def test_a_feature_is_added_as_the_page_says(checkout: Checkout, tmp_path: Path) -> None:
+    code = checkout.folder
+    assert [place for place in checkout.created if not place.startswith(OWN_FOLDERS)] == []
     assert "`repositories.OWNER/NAME.wave.label`" in (code / "docs" / "configuration.md").read_text(encoding="utf-8")
     assert "Wave" in json.loads((code / "docs" / "app.schema.json").read_text(encoding="utf-8"))["$defs"]
     assert "Wave" in json.loads((code / "docs" / "nightjar.schema.json").read_text(encoding="utf-8"))["$defs"]
@@ -125,7 +140,6 @@ async def test_a_feature_is_added_as_the_page_says(tmp_path: Path) -> None:
             "DATABASE_URL": f"sqlite:///{tmp_path / 'nightjar.db'}",
             "PYTHONPATH": f"{code}:{code / 'lab'}",
             "PYTHONSAFEPATH": "1",
-            "PYTHONDONTWRITEBYTECODE": "1",
         }
         bot = BotProcess(environment, config=config)
         try:

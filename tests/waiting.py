@@ -17,27 +17,31 @@ DEADLINE = 240.0
 No test needs another one: what a test waits for comes, and how soon depends on the machine.
 """
 
-PAUSE = 0.01
+PAUSE, MOST = 0.01, 0.2
+"""Seconds: the least and the most between two checks."""
+SHARE = 0.1
+"""How late a condition may be noticed, as a share of the time that it took: on a busy machine, checks are no load."""
 
 
 async def until(condition: Callable[[], object], *, deadline: float = DEADLINE, pause: float = PAUSE) -> object:
     """Return the condition's value, awaited if necessary, as soon as it is true; fail after the deadline.
 
-    It is checked once in each `pause`, in seconds.
+    It is checked after `pause` seconds, and the longer it takes, the less often: see `SHARE`.
     """
     # Of the loop, on which a busy machine costs no time: `tests.patient_loop`.
     clock = asyncio.get_running_loop().time
-    end = clock() + deadline
+    begin = clock()
     while True:
         value = condition()
         if inspect.isawaitable(value):
             value = await value
         if value:
             return value
-        if clock() > end:
+        waited = clock() - begin
+        if waited > deadline:
             message = f"not within {deadline} s: {getattr(condition, '__qualname__', condition)}"
             raise AssertionError("\n".join([message, *_possible_blockers()]))
-        await asyncio.sleep(pause)
+        await asyncio.sleep(max(pause, min(waited * SHARE, MOST)))
 
 
 def _possible_blockers() -> list[str]:

@@ -6,7 +6,6 @@ import asyncio
 import os
 import subprocess
 import sys
-from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from handlers.device_tests.model import DeviceJobState, ShownStep
+from sandbox.processes import Program
 from tests.bucket import World
 from tests.conversations.device_lab import CONFIG, LAB, TARGET, DeviceLab, device_lab
+from tests.fork_server import launch as forked
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +52,7 @@ class Rack:
         once: bool = False,
         wrapper: Sequence[str] = (),
         variables: Mapping[str, str] | None = None,
-    ) -> Process:
+    ) -> Program:
         """Start an agent whose command is a script; `wrapper` is a command that starts it."""
         environment = {
             "PATH": os.environ["PATH"],
@@ -72,10 +73,12 @@ class Rack:
             f"file://{self.folder}/mirror",
         ]
         arguments += ["--least-free", "1", *(["--once"] if once else []), *options]
+        words = ("nightjar_lab", "agent", *arguments, "--", "bash", "-c", script)
+        if not wrapper:
+            return await forked(*words, env=environment)
         return await asyncio.create_subprocess_exec(
-            *wrapper, sys.executable, "-m", "nightjar_lab", "agent", *arguments, "--", "bash", "-c", script,
-            env=environment, stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
+            *wrapper, sys.executable, "-m", *words, env=environment, stderr=asyncio.subprocess.PIPE
+        )
 
     async def state(self, name: str = "job") -> DeviceJobState:
         return (await self.lab.store.find(LAB, name)).state
@@ -99,7 +102,7 @@ def is_alive(number: int) -> bool:
         return False
 
 
-async def ended(agent: Process) -> tuple[int | None, str]:
+async def ended(agent: Program) -> tuple[int | None, str]:
     _, output = await asyncio.wait_for(agent.communicate(), 60)
     return agent.returncode, output.decode()
 

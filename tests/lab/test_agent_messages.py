@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from aiohttp import web
 from handlers.device_tests.model import DeviceJobState
 from tests.bucket import World
 from tests.conversations.device_lab import LAB, TARGET
+from tests.fork_server import launch as forked
 from tests.lab.agent_rack import ROOT, Rack, ended, lab_rack
 from tests.serving import served
 from tests.waiting import until
@@ -32,11 +32,8 @@ async def rack(tmp_path: Path, aws_world: World) -> AsyncIterator[Rack]:
 async def said_by(*options: str, **environment: str) -> tuple[int | None, str]:
     """Run an agent that does one job for a bot that is down; return its status and its output."""
     variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "lab"), "NIGHTJAR_LAB": LAB, **environment}
-    agent = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "nightjar_lab", "agent", "--once", "--target", TARGET, *options, "--", "true",
-        env=variables, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    return await ended(agent)
+    words = ("agent", "--once", "--target", TARGET, *options, "--", "true")
+    return await ended(await forked("nightjar_lab", *words, env=variables))
 
 
 @pytest.mark.parametrize(

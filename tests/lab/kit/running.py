@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import PIPE
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from click.testing import CliRunner
 from nightjar_lab.main import kit
 
+from sandbox.processes import Program
 from tests.bucket import World
+from tests.fork_server import launch as forked
 from tests.running import Finished, finished
 
 ROOT = Path(__file__).parents[3]
@@ -34,8 +36,10 @@ def kit_environment(home: Path, world: World | None = None, **variables: str) ->
     return {name: value for name, value in variables_of_machine.items() if value}
 
 
-async def start_kit(*words: str, env: Mapping[str, str], cwd: Path, under: Sequence[str] = ()) -> Process:
-    """Start `nightjar-lab`; `under` is a program that starts it."""
+async def start_kit(*words: str, env: Mapping[str, str], cwd: Path, under: Sequence[str] = ()) -> Program:
+    """Start `nightjar-lab`; `under` is a program that starts it, in a Python that imports everything anew."""
+    if not under:
+        return await forked("nightjar_lab", *words, env=env, cwd=cwd)
     return await asyncio.create_subprocess_exec(
         *under, sys.executable, "-m", "nightjar_lab", *words, env=dict(env), cwd=cwd, stdout=PIPE, stderr=PIPE
     )
