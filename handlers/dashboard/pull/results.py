@@ -19,6 +19,7 @@ from bot.results.store.commit import commit_state
 from bot.results.store.lists.run_lists import check_revisions
 from handlers.dashboard.pull.model import IgnoredOnTarget, NewlyFailingTest, RefusedOnTarget, TargetResults
 from handlers.results.config import LAB_RESULTS, QUARANTINE, RENAMES
+from handlers.results.owners import owners_in_force
 from handlers.results.records import IGNORED, REFUSED_PRESS
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
     from bot.effects.checks import WrittenCheckRun
     from bot.engine.records import Records
+    from bot.results.compare.owners import OwnersOf
     from bot.results.service import ResultsService
     from bot.web.page_routes import PageRequest
     from handlers.dashboard.shared.wiring import DashboardParts
@@ -117,6 +119,9 @@ class HeadResults:
                 row = await request.pages.run(_row, findings)
                 self._cached[key] = row
             rows.append(row)
+        if any(row.failures for row in rows):
+            owners = await owners_in_force(self._parts.records, repository, settings)
+            rows = [_with_owners(row, owners) if row.failures else row for row in rows]
         rows.sort(key=lambda row: (-row.new_failures, row.conclusion == SUCCESS, row.target))
         return rows, len(revisions) - len(rows)
 
@@ -136,6 +141,12 @@ async def _findings(
     quarantine, ended = quarantine_at(settings.of(QUARANTINE), target, moment)
     ignored_here = ignored if state.pull_request == number else None
     return Findings(state, compared, ignored=ignored_here, quarantine=quarantine, ended=ended)
+
+
+def _with_owners(row: TargetResults, owners: OwnersOf) -> TargetResults:
+    """Name the owners of the listed failures; they are not cached, because they change without a run."""
+    failures = [failure.model_copy(update={"owners": list(owners(failure.test))}) for failure in row.failures]
+    return row.model_copy(update={"failures": failures})
 
 
 def _row(findings: Findings) -> TargetResults:
