@@ -120,7 +120,7 @@ async def post_nightly_news(context: Context) -> Plan:
         joined,
         begun,
         ends,
-        details_of(context),
+        await details_of(context),
     )
 
 

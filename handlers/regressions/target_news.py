@@ -151,7 +151,7 @@ async def report_regressions(context: Context) -> Plan:
         key,
         contexts,
         hold,
-        details_of(context),
+        await details_of(context),
         issue_is_outdated=issue_is_outdated,
     )
 

@@ -42,6 +42,7 @@ from bot.results.store.lists.run_lists import targets_of_commit
 from handlers.results import texts
 from handlers.results.config import LAB_RESULTS, QUARANTINE, RENAMES
 from handlers.results.effects import RequestCheckRun
+from handlers.results.owners import store_code_owners
 from handlers.results.records import IGNORED, REFUSED_PRESS, RefusedPress
 from handlers.results.requested_tests import REQUESTED_TESTS
 
@@ -132,12 +133,14 @@ async def write_check_run(context: Context) -> Plan:
         role = await Permissions().role(context.github, context.repository.full_name, request.press.person)
         may_ignore = ROLES.index(role) >= ROLES.index("write")
     head_since = await _head_since(context, state)
+    owners = await store_code_owners(context, request.sha) if state.mainline and findings.files is not None else []
     # In a thread, as it reads details from the database; linear in the tests of the runs (tests/test_handler_work.py).
     target = request.target
     page = page_url(context, run_path(target.repository, target.full_name, request.sha, findings.external_id))
-    return await asyncio.to_thread(
+    plan = await asyncio.to_thread(
         decide_check_run, findings, request, key, as_of, page, may_ignore=may_ignore, head_since=head_since
     )
+    return replace(plan, effects=(*owners, *plan.effects))
 
 
 async def _head_since(context: Context, state: TargetState) -> float:

@@ -27,7 +27,7 @@ from handlers.results.config import KEYS
 from handlers.results.effects import IngestRun, RequestCheckRun
 from handlers.results.ingest import INGEST, IngestService
 from handlers.results.listing import RunListing
-from handlers.results.records import FAILED_CHECKS, IGNORED, LISTED, RECENTLY_LISTED, REFUSED_PRESS
+from handlers.results.records import CODE_OWNERS, FAILED_CHECKS, IGNORED, LISTED, RECENTLY_LISTED, REFUSED_PRESS
 from handlers.results.requested_tests import REQUESTED_TESTS
 from handlers.results.route import operation
 from handlers.results.texts import NEEDS_BUCKET, WHY_ARRIVED
@@ -141,7 +141,7 @@ FEATURE = Feature(
     name="results",
     config=KEYS,
     events=(CHECK_EVENT, RUN_ARRIVED),
-    records=(IGNORED, REFUSED_PRESS, LISTED, RECENTLY_LISTED, FAILED_CHECKS),
+    records=(IGNORED, REFUSED_PRESS, CODE_OWNERS, LISTED, RECENTLY_LISTED, FAILED_CHECKS),
     router=joined([router, check_runs.router]),
     effects=(IngestRun, RequestCheckRun),
     provide=provide,

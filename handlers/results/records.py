@@ -45,6 +45,14 @@ class RefusedPress:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class StoredCodeOwners:
+    """The text of a repository's CODEOWNERS, and git's hash of it."""
+
+    sha: str
+    text: str
+
+
 LISTED = Record("results-listed", 1, Listed, "when the results of a repository were listed", days=None)
 RECENTLY_LISTED = Record(
     "results-recently-listed", 1, RecentlyListed, "when the recent results of a repository are listed next", days=None
@@ -60,3 +68,7 @@ REFUSED_PRESS = Record(
     "the last press of *Ignore* on a target of a pull request, if it was refused",
     days=90,
 )
+CODE_OWNERS = Record(
+    "codeowners", 1, StoredCodeOwners, "the CODEOWNERS file of a repository's newest nightly commit", days=None
+)
+"""By the repository's name in lower case."""

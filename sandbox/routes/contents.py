@@ -76,6 +76,28 @@ def get_tree(call: Call) -> ApiResponse:
     return ApiResponse(body)
 
 
+@route("GET", f"{REPO}/git/blobs/{{file_sha}}", "contents")
+def get_blob(call: Call) -> ApiResponse:
+    """Return a file of any commit by git's hash of its content."""
+    repository, sha = call.repository, call.path["file_sha"]
+    texts = (text for commit in repository.git.commits.values() for text in commit.files.values())
+    text = next((text for text in texts if blob_sha(text) == sha), None)
+    if text is None:
+        raise not_found()
+    content = base64.encodebytes(text.encode()).decode()
+    url = f"{repositories.url(repository)}/git/blobs/{sha}"
+    return ApiResponse(
+        {
+            "sha": sha,
+            "node_id": f"B_{sha}",
+            "url": url,
+            "size": len(text.encode()),
+            "encoding": "base64",
+            "content": content,
+        }
+    )
+
+
 @route("POST", f"{REPO}/git/trees", "contents")
 def create_tree(call: Call) -> ApiResponse:
     """Create a tree from a base tree and new files; no commit refers to it yet."""

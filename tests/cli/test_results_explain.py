@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,6 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bot.cli.results.group import results
+from bot.engine.service import Engine
+from bot.github.repositories.in_force import REPOSITORY_FILE, StoredFile, ValidFile
 from bot.results.compare.ancestors import Relation
 from bot.results.explain import texts
 from bot.results.store.failures.failures import Failure, store_reports
@@ -131,6 +134,24 @@ def test_a_quarantine_is_shown_with_owner_and_reason(store: ResultsStore, tmp_pa
     config.write_text(json.dumps({"repositories": {"octocat/compiler": {"results": results_of_lab}}}))
     assert "Quarantine" not in explain("--config", str(config)).output
     assert json.loads(explain("--json", "--config", str(config)).output)[0]["quarantine"] is None
+
+
+def test_a_quarantine_of_the_repositorys_own_file_is_shown(store: ResultsStore, tmp_path: Path) -> None:
+    store_story(store, "PFF")
+    config = tmp_path / "app.yaml"
+    results_of_lab = {"bucket": "device-results", "labs": {ABOUT.lab: {"targets": [ABOUT.target]}}}
+    config.write_text(json.dumps({"repositories": {"octocat/compiler": {"results": results_of_lab}}}))
+    item = {"owner": "octocat", "reason": "Old firmware", "issue": "https://example.org/12", "until": "2999-12-31"}
+    text = json.dumps({"quarantine": [{"test": TEST} | item]})
+
+    async def store_file() -> None:
+        async with Engine(f"sqlite:///{tmp_path}/nightjar.db") as engine:
+            stored_file = StoredFile(seen="1", good=ValidFile("1", "2", text))
+            await engine.records.put(REPOSITORY_FILE.of("octocat/compiler"), stored_file)
+
+    asyncio.run(store_file())
+    (explanation,) = json.loads(explain("--json", "--config", str(config)).output)
+    assert explanation["quarantine"] == item
 
 
 def test_a_named_configuration_file_must_exist(store: ResultsStore, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from bot.core.untrusted.pool import POOL
 from bot.results.service import RESULTS
 from bot.results.store.lists.run_lists import list_runs
 from tests.bucket import World
-from tests.conversations.lab import CHECK, LAB, TARGET, TEST_FILE, LabTown, junit, lab_town
+from tests.conversations.lab import CHECK, FILES, LAB, TARGET, TEST_FILE, LabTown, junit, lab_town
 from tests.conversations.town import REPOSITORY
 
 FIRST = "First run, nothing to compare with"
@@ -30,7 +30,8 @@ async def place(tmp_path: Path, aws_world: World) -> AsyncIterator[LabTown]:
 
 
 async def test_the_second_nightly_run_reports_what_changed_since_the_first(place: LabTown) -> None:
-    first, second = place.nightly_run(), place.nightly_run()
+    first = place.nightly_run()
+    second = place.nightly_run({**FILES, ".github/CODEOWNERS": "*.md @octocat\n*.py @hubot\n"})
     place.upload(first, {"ops.xml": junit(**GOOD)})
     await place.settle()
     place.upload(second, {"ops.xml": junit(**BAD)})
@@ -45,6 +46,15 @@ async def test_the_second_nightly_run_reports_what_changed_since_the_first(place
         (TEST_FILE, 1, "warning")
     ]
     assert "@example-lab-ci" not in str(second_check.summary).replace("`@example-lab-ci`", "")
+
+    # The pages name the owners of CODEOWNERS, which the bot reads once.
+    (failing,) = (await place.town.ask("/api/v1/repos"))[2]["repositories"][0]["failing_now"]
+    assert failing["owners"] == ["@hubot"]
+    third = place.nightly_run()
+    place.upload(third, {"ops.xml": junit(test_sub="AssertionError", **GOOD)})
+    await place.settle()
+    assert "1 new failure" in str(place.check(third).title)
+    assert place.town.github.requests.count("GET", "/repos/{owner}/{repo}/git/blobs/{file_sha}") == 1
 
 
 async def test_a_lab_of_a_pattern_uploads_for_each_repository_that_matches(tmp_path: Path, aws_world: World) -> None:

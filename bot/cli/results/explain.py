@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Iterator, Sequence
@@ -24,12 +25,15 @@ from bot.cli.support import (
     start_logging,
     stopping_at_faults,
 )
-from bot.config import Config
+from bot.config import Config, RepositoryConfig
 from bot.config.environment import DatabaseSettings
+from bot.config.own_file import REPOSITORY_FILE
 from bot.core.errors import UserError
 from bot.core.terminal import table
 from bot.core.utc import iso_utc
 from bot.engine.database import Database
+from bot.engine.service import Engine
+from bot.github.repositories.in_force import stored_file_of, with_file
 from bot.results.compare.flaky import LEAST_RUNS, Flakiness
 from bot.results.compare.health import JUDGED_RUNS, RunFlips, SuiteHealth
 from bot.results.compare.quarantine import quarantine_at
@@ -78,7 +82,7 @@ def explain(
 
     Prints the class, the rule, the baseline, since when the test has failed, which messages were sent about it, and the
     runs that this follows from. Works beside a running server. Only DATABASE_URL is needed; if the configuration file
-    is there, its `renames` and its `quarantine` count.
+    is there, its `renames` and its `quarantine` count, and those of the repository's own file.
     """
     named = ctx.get_parameter_source("config_path") is not click.core.ParameterSource.DEFAULT
     with stopping_at_faults():
@@ -105,10 +109,18 @@ def _explain(test: str, target: str, sha: str, repository: str | None, config: C
         keys = config.configured.settings_if_installed(target_key.repository) if config else None
         if keys is None:
             return store.read(explain_test, target_key, commit, test)
+        if keys.of(REPOSITORY_FILE):
+            keys = asyncio.run(_with_own_file(url, keys, target_key.repository))
         quarantine, _ = quarantine_at(keys.of(QUARANTINE), target_key, time.time())
         return store.read(explain_test, target_key, commit, test, keys.of(RENAMES).aliases, quarantine)
     finally:
         store.close()
+
+
+async def _with_own_file(url: str, keys: RepositoryConfig, repository: str) -> RepositoryConfig:
+    """Return a repository's settings with those of its own file, the last valid version that the bot has stored."""
+    async with Engine(url) as engine:
+        return await with_file(keys, (await stored_file_of(engine.records, repository)).good.text)
 
 
 def explanation_json(explanation: Explanation) -> dict[str, Any]:

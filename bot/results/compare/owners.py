@@ -1,4 +1,4 @@
-"""Find the owners of a test in the list `owners` of app.yaml and of the repository's own file."""
+"""Find the owners of a test in the list `owners`, of app.yaml and of the repository's own file, or else elsewhere."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ def no_owners(_test: str) -> tuple[str, ...]:
     return ()
 
 
-def owners_of(items: Iterable[OwnedTests]) -> OwnersOf:
-    """Return a function that finds the owners of a test: of several items that match, the last one counts."""
+def owners_of(items: Iterable[OwnedTests], others: OwnersOf = no_owners) -> OwnersOf:
+    """Return a function that finds the owners of a test: of several items that match, the last one counts.
+
+    `others` finds those of a test that no item names.
+    """
     exact: dict[str, tuple[int, OwnedTests]] = {}
     prefixes: dict[str, tuple[int, OwnedTests]] = {}
     for position, item in enumerate(items):
@@ -34,6 +37,6 @@ def owners_of(items: Iterable[OwnedTests]) -> OwnersOf:
     def find(test: str) -> tuple[str, ...]:
         matches = [prefixes[test[:length]] for length in lengths if test[:length] in prefixes]
         matches += [exact[test]] if test in exact else []
-        return max(matches, key=lambda match: match[0])[1].owners if matches else ()
+        return max(matches, key=lambda match: match[0])[1].owners if matches else others(test)
 
     return find

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import structlog
 from cachetools import LRUCache
 
 from bot.core.payload import Payload
+from bot.results.compare.codeowners import PATHS as CODEOWNERS
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
@@ -18,25 +20,46 @@ REMEMBERED = 16
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class CommitFiles:
+    """The files at a commit: their paths, and git's hash and the bytes of CODEOWNERS, empty and 0 without one."""
+
+    paths: frozenset[str]
+    codeowners: str = ""
+    codeowners_bytes: int = 0
+    is_complete: bool = True
+
+
 class FileLists:
     """Asks GitHub once for a commit's files, which never change, and remembers the last few lists."""
 
     def __init__(self) -> None:
-        self._paths: LRUCache[tuple[str, str], frozenset[str]] = LRUCache(REMEMBERED)
+        self._files: LRUCache[tuple[str, str], CommitFiles] = LRUCache(REMEMBERED)
 
     async def of(self, github: GitHub, repository: str, sha: str) -> frozenset[str]:
-        """Return the paths of all files at a commit.
+        """Return the paths of all files at a commit, as `read` does."""
+        return (await self.read(github, repository, sha)).paths
+
+    async def read(self, github: GitHub, repository: str, sha: str) -> CommitFiles:
+        """Return the files at a commit.
 
         GitHub lists at most 100,000 files and 7 MB (https://docs.github.com/en/rest/git/trees); files beyond that
         are always missing. Raises `TryAgain` or gidgethub's errors.
         """
-        paths = self._paths.get((repository, sha))
-        if paths is None:
+        files = self._files.get((repository, sha))
+        if files is None:
             url = "/repos/{+repo}/git/trees/{sha}?recursive=1"
             tree = Payload(await github.getitem(url, url_vars={"repo": repository, "sha": sha}))
             # Folders are of the type `tree`, submodules `commit`: https://docs.github.com/rest/git/trees#get-a-tree
-            paths = frozenset(item["path"] for item in tree.raw["tree"] if item["type"] == "blob")
+            blobs = {item["path"]: item for item in tree.raw["tree"] if item["type"] == "blob"}
+            paths = frozenset(blobs)
+            owners = next((Payload(blobs[path], "tree") for path in CODEOWNERS if path in blobs), None)
             if tree.flag("truncated"):
                 log.warning("GitHub does not list all files", repository=repository, sha=sha, listed=len(paths))
-            self._paths[repository, sha] = paths
-        return paths
+            files = self._files[repository, sha] = CommitFiles(
+                paths,
+                owners.string("sha") if owners else "",
+                owners.integer("size") if owners else 0,
+                is_complete=not tree.flag("truncated"),
+            )
+        return files

@@ -18,7 +18,7 @@ from bot.core.page_paths import history_path
 from bot.core.patterns import Pattern
 from bot.results.compare.context import FailureContext
 from bot.results.compare.flaky import WINDOW, Flakiness
-from bot.results.compare.owners import owners_of
+from bot.results.compare.owners import OwnersOf
 from bot.results.report.annotations import line_of
 from bot.results.report.findings import NewFailure
 from bot.results.report.reproduce import command
@@ -50,7 +50,8 @@ from handlers.dashboard.shared.cells import no_cell, test_cell
 from handlers.dashboard.shared.content import content_of_results
 from handlers.dashboard.shared.settings import configured_targets, quarantine_of, settings_and_target
 from handlers.dashboard.shared.wiring import DashboardParts
-from handlers.results.config import OWNERS, RENAMES, labs_of
+from handlers.results.config import RENAMES, labs_of
+from handlers.results.owners import owners_in_force
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
@@ -70,8 +71,9 @@ def history_page(parts: DashboardParts) -> Page:
     async def load(request: PageRequest) -> HistoryPage:
         name, settings = await settings_and_target(parts, request)
         links = HistoryAddresses(f"{parts.github}/{name}", parts.public_url)
+        owners = await owners_in_force(parts.records, name, settings)
         return await request.pages.run(
-            parts.results.store.read, read_test, name, settings, request.query, links, parts.moment()
+            parts.results.store.read, read_test, name, settings, request.query, links, parts.moment(), owners
         )
 
     return Page(
@@ -120,6 +122,7 @@ def read_test(
     query: HistoryQuery,
     links: HistoryAddresses,
     moment: float,
+    owners: OwnersOf,
 ) -> HistoryPage:
     """Read everything that is known about a test; it blocks. Raises LookupError if no suite has the test."""
     lab, _, target = (query.target or "").partition("/")
@@ -137,8 +140,7 @@ def read_test(
             order[TargetKey(repository, history.lab, history.target), history.suite],
         )
     )
-    owners = list(owners_of(settings.of(OWNERS))(query.id))
-    page = HistoryPage(id=query.id, owners=owners, targets=histories, more=len(lines) - len(page_lines))
+    page = HistoryPage(id=query.id, owners=list(owners(query.id)), targets=histories, more=len(lines) - len(page_lines))
     answer, next_steps = history_answer(histories, repository, query.id), history_steps(page, links.page)
     shas = {
         sha

@@ -15,7 +15,7 @@ from bot.core.aliases import Aliases
 from bot.core.errors import TryAgain
 from bot.core.page_paths import history_path, lab_path, view_path
 from bot.github.repositories.in_force import configs_in_force
-from bot.results.compare.owners import OwnersOf, owners_of
+from bot.results.compare.owners import OwnersOf
 from bot.results.compare.quarantine import QuarantineOf
 from bot.results.compare.target_health import TargetHealth, TargetReport, is_stale
 from bot.results.state import CommitSummary
@@ -36,7 +36,8 @@ from handlers.dashboard.shared.settings import quarantine_of
 from handlers.dashboard.shared.wiring import DashboardParts
 from handlers.device_tests.paused.records import paused_in_repositories
 from handlers.last_good.route import LastGoods
-from handlers.results.config import LAB_RESULTS, OWNERS, RENAMES
+from handlers.results.config import LAB_RESULTS, RENAMES
+from handlers.results.owners import all_owners_in_force
 from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
 if TYPE_CHECKING:
@@ -210,6 +211,7 @@ def overview_page(parts: DashboardParts) -> Page:
         overviews = []
         # Without those that have left the pattern of app.yaml meanwhile.
         in_force = await configs_in_force(parts.config, parts.records, names)
+        owners = await all_owners_in_force(parts.records, in_force)
         for name, settings in in_force.items():
             targets = _targets(name, settings)
             aliases, moment = settings.of(RENAMES).aliases, parts.moment()
@@ -238,7 +240,7 @@ def overview_page(parts: DashboardParts) -> Page:
                     takes_results=settings.of(LAB_RESULTS) is not None,
                     targets=sorted(listed, key=_worst_first),
                     more_targets=len(targets) - len(listed),
-                    failing_now=failing_tests(listed, owners_of(settings.of(OWNERS))),
+                    failing_now=failing_tests(listed, owners[name]),
                     known_commits=summaries,
                     nightly=branch_of_nightly(nightly) if nightly else None,
                     last_good=_last_good(last_good) if last_good else None,

@@ -50,6 +50,7 @@ class NewlyFailingTest(BaseModel, extra="forbid"):
 
     suite: str
     test: str
+    owners: list[str] = Field(default=[], description="Who looks after the test; none if nobody is named.")
 
 
 class TargetResults(BaseModel, extra="forbid"):

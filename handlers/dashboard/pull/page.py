@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from bot.config.model import RepositoryConfig
+    from bot.effects.checks import WrittenCheckRun
     from bot.effects.section_state import SectionState
     from bot.engine.jobs.journal import DeliveryRecord, Journal
     from bot.github.pull_heads import PullHead
@@ -109,10 +110,13 @@ def pull_page(parts: DashboardParts) -> Page:
         stories = await request.pages.run(lambda: [teller.delivery(delivery) for delivery in listed_deliveries])
         commands = [command for delivery in deliveries for command in teller.commands(delivery)]
         ignored = await ignored_failures_of(parts.records, repository_id, number)
-        results, more_targets = await head_results.of(request, repository, number, sha, ignored) if sha else ([], 0)
+        written = await parts.records.under(CHECK_RUN, repository_id, sha) if sha else {}
+        results, more_targets = (
+            await head_results.of(request, repository, number, sha, ignored, written) if sha else ([], 0)
+        )
         pending = await pending_merge(parts.records, repository_id, number)
         merge = _merge(pending, stories, commands) if pending else None
-        check_runs = await _check_runs(parts, repository_id, sha, github)
+        check_runs = _check_runs(written, github)
         tests = await device_tests_of(parts, settings, jobs)
         _, listed_commands = await parts.list_commands(request.repository) or ("", ())
         known_head = _head(head) if head else None
@@ -219,9 +223,8 @@ def _head(head: PullHead) -> KnownHead:
     )
 
 
-async def _check_runs(parts: DashboardParts, repository_id: int, sha: str, github: str) -> list[HeadCheckRun]:
-    """Return the check runs that the bot wrote on the head."""
-    written_check_runs = await parts.records.under(CHECK_RUN, repository_id, sha) if sha else {}
+def _check_runs(written: Mapping[str, WrittenCheckRun], github: str) -> list[HeadCheckRun]:
+    """Return the check runs that the bot wrote on the head, those that are not green first."""
     return [
         HeadCheckRun(
             name=name,
@@ -230,9 +233,7 @@ async def _check_runs(parts: DashboardParts, repository_id: int, sha: str, githu
             url=f"{github}/{check_run_on_github(check_run.id)}",
             computed_at=datetime.fromtimestamp(check_run.as_of, UTC),
         )
-        for name, check_run in sorted(
-            written_check_runs.items(), key=lambda item: (item[1].conclusion == SUCCESS, item[0])
-        )
+        for name, check_run in sorted(written.items(), key=lambda item: (item[1].conclusion == SUCCESS, item[0]))
         if check_run.id
     ]
 

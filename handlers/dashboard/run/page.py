@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from nightjar_formats.model import RunKey, TargetKey
 
 from bot.results.compare.failure_class import FailureClass
-from bot.results.compare.owners import OwnersOf, owners_of
+from bot.results.compare.owners import OwnersOf
 from bot.results.compare.quarantine import quarantine_at
 from bot.results.report import sentences
 from bot.results.report.baseline import compared_suites
@@ -33,7 +33,8 @@ from handlers.dashboard.run.model import CheckSummary, ClaimedFact, RunDetails, 
 from handlers.dashboard.shared.content import content_of_results
 from handlers.dashboard.shared.settings import results_of
 from handlers.dashboard.shared.wiring import DashboardParts
-from handlers.results.config import OWNERS, QUARANTINE, RENAMES, labs_of
+from handlers.results.config import QUARANTINE, RENAMES, labs_of
+from handlers.results.owners import owners_in_force
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -79,9 +80,8 @@ def run_page(parts: DashboardParts) -> Page:
         findings = replace(findings, unreliable=await results.read(unreliable_suites, key.about, key.sha))
         queries = await request.pages.run(_context_queries, findings)
         contexts, times, summaries = await results.read(_read_contexts, key, queries, settings.of(RENAMES).aliases)
-        page = await request.pages.run(
-            _page_of, run, runs, replace(findings, contexts=contexts), times, owners_of(settings.of(OWNERS))
-        )
+        owners = await owners_in_force(parts.records, name, settings)
+        page = await request.pages.run(_page_of, run, runs, replace(findings, contexts=contexts), times, owners)
         page.known_commits = summaries
         page.answer = run_answer(page, name, "" if state.complete else sentences.missing_results(findings))
         page.next_steps = run_steps(page, name, parts.github)

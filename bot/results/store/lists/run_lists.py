@@ -167,6 +167,23 @@ def targets_of_commit(connection: sa.Connection, repository: str, sha: str) -> l
     return sorted(TargetKey(repository, row.lab, row.target) for row in connection.execute(statement))
 
 
+def check_revisions(connection: sa.Connection, repository: str, sha: str) -> dict[TargetKey, int]:
+    """Return the targets with anything stored about a commit, each with the revision of its check run there.
+
+    A revision grows with every change of what the check run says, such as a run of an older commit that arrives late.
+    """
+    checks, targets_table = schema.checks, schema.targets
+    revision_of = {
+        TargetKey(repository, row.lab, row.target): row.revision
+        for row in connection.execute(
+            sa.select(targets_table.c.lab, targets_table.c.target, checks.c.revision)
+            .select_from(targets_table.join(checks, checks.c.target_id == targets_table.c.id))
+            .where(targets_table.c.repository == repository, checks.c.sha == sha)
+        )
+    }
+    return {target: revision_of.get(target, 0) for target in targets_of_commit(connection, repository, sha)}
+
+
 def lab_usage(connection: sa.Connection, repository: str, lab: str, since: float) -> tuple[int, int]:
     """Return how many runs of a lab arrived since a moment, and the bytes of the ingested files."""
     table, targets = schema.runs, schema.targets
