@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from nightjar_formats.measurements import Better, Measurement
 
+from bot.results.measurements.moved import MovedSeries, MoveState
 from bot.results.settings.measurements import ChangeLimits, MeasurementSettings
-from bot.results.store.measurements.moved import MovedSeries, MoveState, moved_by_id, moved_series
+from bot.results.store.measurements.moved import moved_by_id, moved_series
 from bot.results.store.measurements.search import find_moves, store_moves
 from bot.results.store.store import ResultsStore
 from tests.results.plans import whole_tables_read

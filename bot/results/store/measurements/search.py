@@ -71,6 +71,13 @@ _REVISIONS = sa.select(schema.checks.c.sha, schema.checks.c.revision).where(
     schema.checks.c.target_id == sa.bindparam("target"),
     schema.checks.c.sha.in_(sa.bindparam("shas", expanding=True)),
 )
+_MEASURED = (
+    sa.select(schema.series.c.id)
+    .join(schema.targets)
+    .where(*(schema.targets.c[name] == sa.bindparam(name) for name in ("repository", "lab", "target")))
+    .where(sa.exists().where(_NUMBERS.c.series_id == schema.series.c.id))
+    .limit(1)
+)
 _STORED = sa.select(_CHANGES).where(_CHANGES.c.series_id == sa.bindparam("series"))
 
 SeriesId = tuple[int, int]
@@ -123,11 +130,18 @@ def find_moves(
 
     `limits` has the least changes, `aliases` the names of tests that maintainers renamed.
     """
-    searches = []
-    for suite in suites_on_targets(connection, target.repository, target.lab, target.target):
-        if count_of(connection, suite.row) and (search := _Search(connection, suite, limits, aliases).result()):
-            searches.append(search)
-    return searches
+    suites = suites_on_targets(connection, target.repository, target.lab, target.target)
+    searches = (_Search(connection, suite, limits, aliases).result() for suite in suites)
+    return [search for search in searches if search]
+
+
+def has_new_nights(connection: sa.Connection, target: TargetKey, limits: ChangeLimits = DEFAULT_LIMITS) -> bool:
+    """Return whether `find_moves` would search a target; for one without measurements, this is one statement."""
+    names = {"repository": target.repository, "lab": target.lab, "target": target.target}
+    if connection.execute(_MEASURED, names).first() is None:
+        return False
+    suites = suites_on_targets(connection, target.repository, target.lab, target.target)
+    return any(_Search(connection, suite, limits, NO_ALIASES).has_new_nights for suite in suites)
 
 
 def store_moves(connection: sa.Connection, searches: Iterable[SuiteSearch]) -> bool:
@@ -191,13 +205,20 @@ class _Search:
         self._names: Sequence[str] = ()
         self._night_of: dict[int, int] = {}
 
+    @property
+    def has_new_nights(self) -> bool:
+        """Whether nights have arrived or changed since the last search."""
+        return (
+            bool(self._points)
+            and count_of(self._connection, self._suite.row) > 0
+            and self._searched() != self._digests()
+        )
+
     def result(self) -> SuiteSearch | None:
         """Return what is new; None if no night is."""
-        statement = sa.select(_SEARCHED.c.nights).filter_by(series_id=self._suite.series)
-        searched: bytes = self._connection.execute(statement).scalar() or b""
-        nights = self._digests()
-        if nights == searched or not self._points:
+        if not self.has_new_nights:
             return None
+        searched, nights = self._searched(), self._digests()
         self._metrics = metrics_of(self._connection, self._suite.row)
         self._names = all_names(self._connection, self._suite.row)
         self._night_of = self._nights_of_runs()
@@ -213,6 +234,11 @@ class _Search:
         # Renamed tests have rows under their earlier names.
         analysed = {(ordinal, metric) for pieces in series.values() for ordinal, metric in pieces.names}
         return SuiteSearch(self._suite, nights, analysed, rows, judged_from)
+
+    def _searched(self) -> bytes:
+        """Return the digests of the nights of the last search."""
+        statement = sa.select(_SEARCHED.c.nights).filter_by(series_id=self._suite.series)
+        return self._connection.execute(statement).scalar() or b""
 
     def _digests(self) -> bytes:
         """Return what identifies the nights, the runs of each, and the limits: a digest of four bytes of each."""
