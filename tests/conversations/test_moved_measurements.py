@@ -90,6 +90,14 @@ async def test_each_change_has_one_message_with_its_commit_and_its_end(nights: M
     nights.upload(lost, OTHER, nodes=11)
     await nights.place.settle()
     assert [f"`{change}` on `{LAB}/{target}`" in (issue.body or "") for target in (TARGET, OTHER)] == [True, True]
+    # A pull request is compared with the nightly runs up to its baseline, and its check run stays advisory.
+    nights.place.town.repo.push("main", onto=lost, by="octocat")
+    nights.place.town.github.clock.advance(seconds=20)
+    pull = nights.place.town.repo.open_pull_request("octocat")
+    nights.upload(pull.head_sha, TARGET, slower=1.13)
+    await nights.place.settle()
+    check = nights.place.check(pull.head_sha)
+    assert (check.conclusion, "| `latency` | `46" in (check.summary or "")) == ("success", True)
     # A noisy number needs more nights. Another one that improves alarms nobody.
     slower = [await nights.night(TARGET, slower=1.13, nodes=11) for _ in range(CONFIRMING)]
     assert len(nights.issues) == 2
