@@ -23,6 +23,8 @@ from handlers.device_tests.effects import (
     SubmitDeviceJob,
 )
 from handlers.device_tests.gauges import JobGauges
+from handlers.device_tests.reproduce import handler
+from handlers.device_tests.reproduce.command import REPRODUCE, reproduce
 from handlers.device_tests.store import JOBS, JobStore
 from handlers.device_tests.sweep import SWEEP, JobSweep
 from handlers.device_tests.sweep import TICK as JOBS_TICK
@@ -55,8 +57,8 @@ FEATURE = Feature(
     name="device_tests",
     events=(DEVICE_CHECK, FEW_TESTS_ENDED, TARGET_CHANGED),
     records=(DEGRADED, JUDGED),
-    router=joined([pushes.router, check_runs.router, reporting.router]),
-    commands=commands.COMMANDS,
+    router=joined([pushes.router, check_runs.router, reporting.router, handler.router]),
+    commands=(*commands.COMMANDS, (REPRODUCE, reproduce)),
     effects=(SubmitDeviceJob, SubmitCommitJob, CancelDeviceJobs, ApproveDeviceJobs, NoteShownStep),
     provide=provide,
     timers=timers,
@@ -65,5 +67,6 @@ FEATURE = Feature(
         "device-jobs": "Requested hardware tests",
         "device-job-steps": "Check run of requested hardware tests",
         "degraded-targets": "Degraded targets",
+        "reproduced": "Reproduced failures",
     },
 )
