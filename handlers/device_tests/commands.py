@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.commands.dialogue import WRITERS, CommandAnswer, CommandFunction, CommandRequest
@@ -17,21 +18,18 @@ from bot.core.listing import listed
 from bot.github.repositories.permissions import role_of
 from bot.github.text.markdown import code, truncate
 from handlers.device_tests import texts
-from handlers.device_tests.degraded.targets import degraded_targets
-from handlers.device_tests.degraded.texts import refusal
+from handlers.device_tests.availability import Availability
 from handlers.device_tests.effects import ApproveDeviceJobs, CancelDeviceJobs, SubmitDeviceJob, submit_target
 from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd, JobOrigin, Someone
-from handlers.device_tests.paused.records import paused_targets
-from handlers.device_tests.paused.texts import paused_refusal, paused_text
+from handlers.device_tests.paused.texts import paused_text
 from handlers.device_tests.requesting import JobRequest, TargetAnswer, answer_request
 from handlers.device_tests.store import JOBS
 from handlers.device_tests.targets import (
+    NamedTargets,
     RequestTarget,
     named_targets,
     nearest_targets,
     request_targets,
-    without_degraded,
-    without_paused,
 )
 from handlers.device_tests.texts import status_row
 from handlers.device_tests.waiting import queue_place
@@ -54,12 +52,10 @@ def takes_requests(config: RepositoryConfig) -> bool:
 
 async def listed_targets(context: Context) -> str:
     """List the targets for `@ci help` that accept requests now; a degraded target may accept none."""
-    degraded = await degraded_targets(context.records, context.repository.id)
-    targets = request_targets(context.config.of(LAB_RESULTS))
-    paused = await paused_targets(context.records, context.repository.id, context.delivery.received_at)
-    able = without_paused(without_degraded(targets, degraded), paused)
+    availability = await Availability.of(context)
+    able = availability.accepting(request_targets(context.config.of(LAB_RESULTS)))
     accepting = texts.HELP_TARGETS.format(targets=_names(able)) if able else texts.HELP_NO_TARGETS
-    return " ".join(filter(None, [accepting, paused_text(paused)]))
+    return " ".join(filter(None, [accepting, paused_text(availability.paused)]))
 
 
 TEST_ON = CommandSpec(
@@ -120,10 +116,8 @@ async def test_on(request: CommandRequest, command: Command) -> CommandAnswer:
     # In a thread: 20 names and some hundred targets are compared.
     named = await asyncio.to_thread(named_targets, results, command.names)
     requested = accepting if command.choice == ALL else named.targets
-    degraded = await degraded_targets(context.records, context.repository.id)
-    paused = await paused_targets(context.records, context.repository.id, context.delivery.received_at)
-    targets = without_paused(without_degraded(requested, degraded), paused)
-    able = {target.full_name for target in targets}
+    availability = await Availability.of(context)
+    targets = availability.accepting(requested)
     role = await role_of(context.github, context.repository.full_name, request.by)
     # A person who may write approves their own request, if they saw the head.
     approval_needed = role not in WRITERS or not await saw_head(request)
@@ -138,34 +132,44 @@ async def test_on(request: CommandRequest, command: Command) -> CommandAnswer:
     store, repository_id = context.part(JOBS), context.repository.id
     answers = [await answer_request(store, repository_id, job_request, target) for target in targets]
     effects = [answer.effect for answer in answers if answer.effect]
-    problems = [_budget_text(answer) for answer in answers if answer.budget]
-    problems += _unknown_names(named.unknown, accepting)
-    problems += map(_nightly_name, named.nightly)
-    problems += [
-        paused_refusal(target.full_name, paused[target.full_name])
-        if target.full_name in paused
-        else refusal(target.full_name, degraded[target.full_name])
-        for target in requested
-        if target.full_name not in able
-    ]
-    lines = [_open_text(request, answer.open_job) for answer in answers if answer.open_job]
+    problems = [budget_text(answer) for answer in answers if answer.budget]
+    problems += target_problems(replace(named, targets=tuple(requested)), accepting, availability)
+    lines = [open_text(request, answer.open_job) for answer in answers if answer.open_job]
     if effects and approval_needed:
-        lines.append(_approval_text(request, effects))
+        lines.append(approval_text(request, effects))
     return CommandAnswer(tuple(effects), "\n".join([*lines, *problems]), done=not problems)
 
 
-def _open_text(request: CommandRequest, job: DeviceJob) -> str:
+def target_problems(
+    named: NamedTargets,
+    accepting: Sequence[RequestTarget],
+    availability: Availability,
+) -> list[str]:
+    """Return why some named targets get no request; `accepting` has all that ever may."""
+    able_names = {target.full_name for target in availability.accepting(named.targets)}
+    refused = [target for target in named.targets if target.full_name not in able_names]
+    return [
+        *_unknown_names(named.unknown, accepting),
+        *map(_nightly_name, named.nightly),
+        *map(availability.refusal, refused),
+    ]
+
+
+def open_text(request: CommandRequest, job: DeviceJob) -> str:
+    """Say that a test is requested already."""
     text = texts.ALREADY_WAITING if job.state is DeviceJobState.WAITING else texts.ALREADY_OPEN
     return text.format(
         name=code(job.about.full_name), sha=code(job.sha[:7]), command=_approve_command(request, job.sha)
     )
 
 
-def _budget_text(answer: TargetAnswer) -> str:
+def budget_text(answer: TargetAnswer) -> str:
+    """Say that the budget of a target is used up."""
     return texts.BUDGET_USED.format(name=code(answer.target.full_name), budget=answer.budget)
 
 
-def _approval_text(request: CommandRequest, effects: Sequence[SubmitDeviceJob]) -> str:
+def approval_text(request: CommandRequest, effects: Sequence[SubmitDeviceJob]) -> str:
+    """Say who may approve requested tests, and how."""
     sha = request.pull.head_sha
     names = ", ".join(code(f"{effect.lab}/{effect.on}") for effect in effects)
     return texts.WAITS_FOR_APPROVAL.format(names=names, sha=code(sha[:7]), command=_approve_command(request, sha))
@@ -199,7 +203,7 @@ async def test_status(request: CommandRequest, command: Command) -> CommandAnswe
     """List the tests of the head on devices."""
     jobs = await request.context.part(JOBS).of_pull(request.context.repository.id, request.pull.number)
     # The newest job of each target for this head. Jobs are in the order of requests, so later ones win.
-    newest = {job.about.full_name: job for job in jobs if job.sha == request.pull.head_sha}
+    newest = {job.about.full_name: job for job in jobs if job.sha == request.pull.head_sha and not job.purpose}
     sha = code(request.pull.head_sha[:7])
     if not newest:
         return CommandAnswer(say=texts.NO_TESTS.format(sha=sha))

@@ -26,6 +26,8 @@ from handlers.device_tests.gauges import JobGauges
 from handlers.device_tests.paused.commands import COMMANDS as PAUSE_COMMANDS
 from handlers.device_tests.paused.effects import CancelPausedJobs
 from handlers.device_tests.paused.records import PAUSES
+from handlers.device_tests.reproduce import handler
+from handlers.device_tests.reproduce.command import REPRODUCE, reproduce
 from handlers.device_tests.store import JOBS, JobStore
 from handlers.device_tests.sweep import SWEEP, JobSweep
 from handlers.device_tests.sweep import TICK as JOBS_TICK
@@ -58,8 +60,8 @@ FEATURE = Feature(
     name="device_tests",
     events=(DEVICE_CHECK, FEW_TESTS_ENDED, TARGET_CHANGED),
     records=(DEGRADED, JUDGED, PAUSES),
-    router=joined([pushes.router, check_runs.router, reporting.router]),
-    commands=(*commands.COMMANDS, *PAUSE_COMMANDS),
+    router=joined([pushes.router, check_runs.router, reporting.router, handler.router]),
+    commands=(*commands.COMMANDS, *PAUSE_COMMANDS, (REPRODUCE, reproduce)),
     effects=(SubmitDeviceJob, SubmitCommitJob, CancelDeviceJobs, CancelPausedJobs, ApproveDeviceJobs, NoteShownStep),
     provide=provide,
     timers=timers,
@@ -68,5 +70,6 @@ FEATURE = Feature(
         "device-jobs": "Requested hardware tests",
         "device-job-steps": "Check run of requested hardware tests",
         "degraded-targets": "Degraded targets",
+        "reproduced": "Reproduced failures",
     },
 )

@@ -19,10 +19,9 @@ from bot.github.repositories.permissions import role_of
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.device_tests import texts
-from handlers.device_tests.degraded.targets import degraded_targets
+from handlers.device_tests.availability import Availability
 from handlers.device_tests.effects import CancelDeviceJobs
 from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd, JobOrigin, Someone
-from handlers.device_tests.paused.records import paused_targets
 from handlers.device_tests.requesting import JobRequest, answer_request, requested_job
 from handlers.device_tests.store import JOBS
 from handlers.device_tests.targets import (
@@ -31,8 +30,6 @@ from handlers.device_tests.targets import (
     pushed_targets,
     request_targets,
     tagged_targets,
-    without_degraded,
-    without_paused,
 )
 from handlers.results.config import LAB_RESULTS
 
@@ -65,9 +62,8 @@ def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
 async def follow_pull_request(context: Context) -> Plan:
     """Plan to cancel the tests that the event makes obsolete, and to request new ones."""
     event, targets = PullRequestEvent.of(context.delivery.payload), request_targets(context.config.of(LAB_RESULTS))
-    paused = await paused_targets(context.records, context.repository.id, context.delivery.received_at)
-    able = without_degraded(targets, await degraded_targets(context.records, context.repository.id))
-    able = without_paused(able, paused)
+    availability = await Availability.of(context)
+    able, paused = availability.accepting(targets), availability.paused
     pull, label = event.pull, context.delivery.payload.text("label", "name")
     match event.action:
         case "closed":
@@ -163,7 +159,7 @@ async def _targets_of_push(
 
 def lasting_requests(jobs: Iterable[DeviceJob]) -> list[str]:
     """Return the targets whose newest request was not cancelled, as LAB/TARGET; `jobs` are oldest first."""
-    newest = {job.about.full_name: job for job in jobs}
+    newest = {job.about.full_name: job for job in jobs if not job.purpose}
     return [name for name, job in newest.items() if not _is_cancelled(job)]
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.config.types import matches
 from bot.core.nearest import nearest_names
 from bot.core.titles import folded, tags_of
-from bot.results.settings.targets import EVERY_PUSH, NIGHTLY_ONLY, TargetSettings, per_day
-from handlers.device_tests.degraded.rule import DegradedTarget, effective_tier
-from handlers.device_tests.paused.rule import TargetPause
+from bot.results.settings.targets import EVERY_PUSH, TargetSettings, per_day
 from handlers.device_tests.queue import TargetLimits
 from handlers.results.config import labs_of
 
@@ -63,25 +61,6 @@ def request_targets(results: Results | None) -> list[RequestTarget]:
         for name, settings in lab_settings.targets.items()
         if settings.takes_requests
     ]
-
-
-def without_degraded(targets: Iterable[RequestTarget], degraded: Mapping[str, DegradedTarget]) -> list[RequestTarget]:
-    """Return the targets that accept requests now, with their current tiers.
-
-    `degraded` has the targets that are degraded by one tier, by LAB/TARGET.
-    """
-    able = []
-    for target in targets:
-        tier = effective_tier(target.settings.tier, degraded.get(target.full_name))
-        # A target that drops to the nightly tier accepts no requests.
-        if tier < NIGHTLY_ONLY:
-            able.append(replace(target, settings=target.settings.model_copy(update={"tier": tier})))
-    return able
-
-
-def without_paused(targets: Iterable[RequestTarget], paused: Mapping[str, TargetPause]) -> list[RequestTarget]:
-    """Return the targets that are not paused; `paused` has those that are, by LAB/TARGET."""
-    return [target for target in targets if target.full_name not in paused]
 
 
 def find_request_target(config: RepositoryConfig | None, lab: str, name: str) -> RequestTarget | None:

@@ -41,7 +41,7 @@ async def post_moves(context: Context) -> Plan:
     commits = sorted({update.group.since for update in updates})
     repository = service.canonical_name(context.repository.full_name)
     page = await service.read(_page_of, repository, commits)
-    posts = _Posts(context.repository.id, audiences_of(regressions), MovedText((), (), page, details_of(context)))
+    posts = _Posts(context.repository.id, audiences_of(regressions), MovedText((), (), page, await details_of(context)))
     effects = [effect for update in updates for effect in posts.of(update)]
     return Plan(tuple(effects), why=texts.MOVES_POSTED.format(commits=", ".join(sha[:SHORT] for sha in commits)))
 
