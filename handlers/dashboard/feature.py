@@ -9,6 +9,7 @@ from bot.feature import Feature, Services
 from bot.web.openapi import Operation
 from bot.web.page_routes import Page
 from handlers.dashboard.compare.page import compare_page
+from handlers.dashboard.compare.targets import targets_page
 from handlers.dashboard.grid.commit import commit_page
 from handlers.dashboard.grid.feed import regressions_feed
 from handlers.dashboard.grid.nightly import nightly_page
@@ -37,6 +38,7 @@ PAGES = (
     nightly_page,
     commit_page,
     compare_page,
+    targets_page,
     flaky_page,
     slow_page,
     skipped_page,

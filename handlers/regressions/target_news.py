@@ -22,6 +22,7 @@ from bot.engine.records import Key
 from bot.news.effects import IssueState
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.results.compare.diff import CONFIRMED_RUNS
+from bot.results.compare.paired import UNPAIRED, PairedTargets, paired_targets
 from bot.results.compare.quarantine import quarantine_at
 from bot.results.deliveries import CHECK_EVENT, check_event_in
 from bot.results.report.baseline import nearest_ancestors
@@ -152,7 +153,13 @@ async def _plan_messages(context: Context) -> Plan:
     changes, failing, held = without_unreliable(changes, failing, unreliable, reported, with_steady=with_steady)
     target = replace(target, quarantined=quarantined, unreliable=unreliable, held=held)
     contexts = await service.read(
-        load_contexts, target_key, runs, previous_runs, changes.began, context.config.of(RENAMES).aliases
+        load_contexts,
+        target_key,
+        runs,
+        previous_runs,
+        changes.began,
+        context.config.of(RENAMES).aliases,
+        paired_targets(results, target_key.full_name),
     )
     hold = await _news_hold(context, target_key, newest.committed_at, changes)
     return decide_regressions(
@@ -235,6 +242,7 @@ def load_contexts(
     previous_runs: Mapping[str, str],
     began: Sequence[Failure],
     aliases: Aliases = NO_ALIASES,
+    paired: PairedTargets = UNPAIRED,
 ) -> dict[tuple[str, str], FailureContext]:
     """Return the contexts of new failures, by suite and test, at the newest run of each suite.
 
@@ -246,7 +254,7 @@ def load_contexts(
     newest = {run.suite: run.sha for run in runs}
     contexts: dict[tuple[str, str], FailureContext] = {}
     for suite, tests in tests_by_suite.items():
-        query = {suite: ContextQuery(previous_runs.get(suite, ""), tests)}
+        query = {suite: ContextQuery(previous_runs.get(suite, ""), tests, paired)}
         contexts |= failure_contexts(connection, target, newest.get(suite, ""), query, aliases)
     return contexts
 

@@ -16,7 +16,7 @@ from bot.results.compare.health import RunFlips, SuiteHealth
 from bot.results.compare.lasting import STEADY_RUNS
 from bot.results.compare.owners import OwnersOf, no_owners
 from bot.results.report.check_run import MOST_CONTACTS
-from bot.results.report.sentences import MOST_ALSO_ON
+from bot.results.report.sentences import MOST_ALSO_ON, passes_elsewhere
 from bot.results.report.tables import middle_cut
 from bot.results.report.texts import ALSO_ON, CONTACTS, FAILED_BEFORE, counted, unreliable_means
 from bot.results.store.failures.failures import Failure
@@ -161,14 +161,16 @@ def _earlier_failures(context: FailureContext | None) -> str:
 
 
 def _other_targets(regression: Regression, tests: Sequence[str], contexts: Contexts) -> str:
-    """Name the other targets on which all of these tests of a regression fail."""
+    """Name the other targets on which all of these tests of a regression fail, and paired ones on which they pass."""
     # The bot reads at most `MOST_CONTEXTS` contexts. If one of these tests has none, no target is known to fail in all.
     targets = [contexts[regression.suite, test].also_on for test in tests if (regression.suite, test) in contexts]
     if not targets or len(targets) < len(tests):
         return ""
     common = [target for target in targets[0] if all(target in test_targets for test_targets in targets)]
     template = ALSO_ON if len(tests) == 1 else texts.ALSO_ON_TOGETHER
-    return f"; {template.format(targets=listed(common, MOST_ALSO_ON))}" if common else ""
+    also_on = f"; {template.format(targets=listed(common, MOST_ALSO_ON))}" if common else ""
+    passing = passes_elsewhere([contexts[regression.suite, test] for test in tests], str)
+    return also_on + "".join(f"; {phrase}" for phrase in passing)
 
 
 def _ended(failures: Sequence[Failure], template: str, count_forms: tuple[str, str]) -> Iterator[NewsItem]:

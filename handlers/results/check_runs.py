@@ -26,6 +26,7 @@ from bot.github.text.markdown import code
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.plan.page_links import page_url
+from bot.results.compare.paired import paired_targets
 from bot.results.compare.quarantine import quarantine_at
 from bot.results.deliveries import CHECK_EVENT, check_event_in
 from bot.results.measurements.unexpected import NOT_COMPARED
@@ -287,7 +288,8 @@ async def _load_findings(
     )
     # In a thread, as thousands of failures are sorted.
     listed = await asyncio.to_thread(listed_failures, findings)
-    failures = {suite: ContextQuery(_baseline_sha(compared[suite]), tests) for suite, tests in listed.items()}
+    paired = paired_targets(results, target.full_name)
+    failures = {suite: ContextQuery(_baseline_sha(compared[suite]), tests, paired) for suite, tests in listed.items()}
     contexts = await context.part(RESULTS).read(
         failure_contexts, target, request.sha, failures, context.config.of(RENAMES).aliases
     )

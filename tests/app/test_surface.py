@@ -19,6 +19,8 @@ ROUTES = {
     "GET /api/v1/repos/{owner}/{repo}/commits/{sha}/decision",
     "GET /api/v1/repos/{owner}/{repo}/grid",
     "GET /api/v1/repos/{owner}/{repo}/compare",
+    "GET /api/v1/repos/{owner}/{repo}/compare/targets",
+    "GET /r/{owner}/{repo}/compare/targets",
     "GET /api/v1/repos/{owner}/{repo}/commits/{sha}",
     "GET /r/{owner}/{repo}/commits/{sha}",
     "GET /api/v1/repos/{owner}/{repo}/flaky",

@@ -16,6 +16,7 @@ from nightjar_formats.model import SeenTest, Status, TargetKey
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.context import FailureContext, failure_context
 from bot.results.compare.flaky import WINDOW
+from bot.results.compare.paired import UNPAIRED, PairedTargets
 from bot.results.store.failures.contexts import (
     MOST_RUNS,
     RECENT,
@@ -164,6 +165,22 @@ def test_the_context_names_the_other_targets_on_which_the_test_fails(store: Resu
     stored(store, "PPF", target="other", suite="relax")
     assert context(store, 3).also_on == ("example-lab/cuda", "example-lab/hexagon")
     assert context(store, 2).also_on == ("example-lab/hexagon", "example-lab/metal")
+
+
+def test_the_context_names_the_simulators_and_the_device_on_which_the_test_passes(store: ResultsStore) -> None:
+    stored(store, "PF")
+    for target, letters in {"simulator": "PP", "slow-simulator": "P", "broken": "PF", "flaky": "P~"}.items():
+        stored(store, letters, target=target)
+    names = {f"example-lab/{name}" for name in ("simulator", "slow-simulator", "broken", "flaky", "nosuch")}
+    for paired, simulators, device in (
+        (PairedTargets(frozenset(names)), ("example-lab/simulator", "example-lab/slow-simulator"), ""),
+        (PairedTargets(device="example-lab/simulator"), (), "example-lab/simulator"),
+        (PairedTargets(device="example-lab/broken"), (), ""),
+        (UNPAIRED, (), ""),
+    ):
+        queries = {SUITE: ContextQuery(sha(1), [TEST], paired)}
+        failure = store.read(failure_contexts, ABOUT, sha(2), queries)[SUITE, TEST]
+        assert (failure.passes_on_simulators, failure.passes_on_device) == (simulators, device)
 
 
 def test_a_target_without_runs_for_a_month_is_not_mentioned(store: ResultsStore) -> None:

@@ -18,7 +18,8 @@ class FailureContext:
     It has failed since the commit `since`, which is empty if it began to fail in the current run; it last passed at
     `good`, which is empty if it never passed in the runs that were read. `older`: earlier runs exist that were not
     read. It failed in `failed` of the `runs` runs before the failure began. `also_on` are other targets, as LAB/TARGET,
-    whose newest run has the failure.
+    whose newest run has the failure. `passes_on_simulators` and `passes_on_device` are paired targets whose newest run
+    has a pass.
     """
 
     since: str = ""
@@ -27,15 +28,22 @@ class FailureContext:
     failed: int = 0
     runs: int = 0
     also_on: tuple[str, ...] = ()
+    passes_on_simulators: tuple[str, ...] = ()
+    passes_on_device: str = ""
 
 
 def failure_context(
-    history: Sequence[Segment], shas: Sequence[str], *, older: bool = False, also_on: Sequence[str] = ()
+    history: Sequence[Segment],
+    shas: Sequence[str],
+    *,
+    older: bool = False,
+    also_on: Sequence[str] = (),
+    passes_on: tuple[tuple[str, ...], str] = ((), ""),
 ) -> FailureContext:
     """Return the context of a failing test from its segments over earlier runs, whose commits are `shas`.
 
     As in `lasting_failure`, the failure began at the first failed run after the last pass, and a flaky run is a pass.
-    Among the runs before that, a flaky run counts as failed.
+    Among the runs before that, a flaky run counts as failed. `passes_on` is as `PairedTargets.passes` returns it.
     """
     since, good, end = len(shas), -1, len(shas)
     for begin, seen in reversed(history):
@@ -53,6 +61,8 @@ def failure_context(
         failed=failed,
         runs=runs,
         also_on=tuple(also_on),
+        passes_on_simulators=passes_on[0],
+        passes_on_device=passes_on[1],
     )
 
 

@@ -42,6 +42,7 @@ def _summary(findings: Findings, reason: str) -> Iterator[Block]:
     yield Block("unreliable results", sentences.unreliable(findings))
     yield Block("a warning", _mass_warning(findings))
     yield Block("new failures", tables.new_failures(findings))
+    yield Block("differences between simulator and device", sentences.paired_differences(findings))
     yield Block("known flaky tests", tables.known_flaky(findings))
     yield Block("failing tests", tables.unjudged(findings))
     yield Block("quarantined tests", tables.quarantined(findings))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from nightjar_formats.model import Status
@@ -51,7 +51,35 @@ def context_of(context: FailureContext | None) -> str:
         parts.append(texts.FAILED_BEFORE.format(failed=context.failed, runs=counted(context.runs, "earlier run")))
     if context.also_on:
         parts.append(texts.ALSO_ON.format(targets=listed([code(target) for target in context.also_on], MOST_ALSO_ON)))
-    return "; ".join(parts)
+    return "; ".join([*parts, *passes_elsewhere([context])])
+
+
+def passes_elsewhere(contexts: Sequence[FailureContext], show: Callable[[str], str] = code) -> list[str]:
+    """Say that failing tests pass on a paired target, all on the same one: a simulator, or the simulated device.
+
+    `show` writes the name of a target.
+    """
+    phrases = []
+    simulators = [context.passes_on_simulators for context in contexts]
+    if common := [name for name in simulators[0] if all(name in others for others in simulators)]:
+        phrases.append(texts.PASSES_ON_SIMULATOR.format(targets=listed([show(name) for name in common], MOST_ALSO_ON)))
+    devices = {context.passes_on_device for context in contexts}
+    if len(devices) == 1 and (device := devices.pop()):
+        phrases.append(texts.PASSES_ON_DEVICE.format(target=show(device)))
+    return phrases
+
+
+def paired_differences(findings: Findings) -> str:
+    """Say how many of the new failures pass on a paired target; empty for none."""
+    shown = [findings.contexts.get((failure.suite, failure.test)) for failure in findings.new_failures]
+    on_simulator = sum(context is not None and bool(context.passes_on_simulators) for context in shown)
+    on_device = sum(context is not None and bool(context.passes_on_device) for context in shown)
+    lines = []
+    if on_simulator:
+        lines.append(texts.ONLY_ON_DEVICE.format(failures=counted(on_simulator, "new failure")))
+    if on_device:
+        lines.append(texts.ONLY_ON_SIMULATOR.format(failures=counted(on_device, "new failure")))
+    return "\n".join(lines)
 
 
 def title(findings: Findings) -> str:

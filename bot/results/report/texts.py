@@ -152,6 +152,10 @@ LAST_PASSED = "last passed at {good}"
 NEVER_PASSED = "never passed"
 FAILED_BEFORE = "failed in {failed} of {runs}"
 ALSO_ON = "also fails on {targets}"
+PASSES_ON_SIMULATOR = "passes on the simulator {targets}"
+PASSES_ON_DEVICE = "passes on the device {target}"
+ONLY_ON_DEVICE = "Passes on the simulator, fails on the device: {failures}."
+ONLY_ON_SIMULATOR = "Passes on the device, fails on the simulator: {failures}."
 
 # Tables
 HISTORY = "history"

@@ -22,6 +22,7 @@ from bot.results.settings.texts import (
     PRESIGNED_WITHOUT_BUCKET,
     QUEUE_WITHOUT_BUCKET,
     QUOTED_FOR_ONE_SHELL,
+    SIMULATES_UNKNOWN,
 )
 
 PLACEHOLDERS = ("test", "path", "name", "suite", "target", "sha")
@@ -271,6 +272,17 @@ class Results(Keys):
     def poll_seconds(self) -> float:
         """Return how often the store is listed: rarely a folder, as the bot itself announces what it writes there."""
         return seconds(self.poll or (SWEEP if self.queue or self.bucket is None else POLL))
+
+    @model_validator(mode="after")
+    def _simulates_known_targets(self) -> Results:
+        """Raise ValueError for a target that simulates itself, or one that no lab has."""
+        names = {f"{lab}/{target}" for lab, settings in self.labs.items() for target in settings.targets}
+        for lab, settings in self.labs.items():
+            for target, target_settings in settings.targets.items():
+                device, name = target_settings.simulates, f"{lab}/{target}"
+                if device is not None and (device == name or device not in names):
+                    raise ValueError(SIMULATES_UNKNOWN.format(name=name, device=device))
+        return self
 
     @model_validator(mode="after")
     def _has_bucket(self) -> Results:

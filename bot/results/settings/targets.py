@@ -18,6 +18,12 @@ from bot.results.settings.texts import LONG_TEST, NAMES_ONLY
 
 TargetName = Annotated[str, StringConstraints(pattern=f"^{TARGET_NAME}$"), Says(TARGET_WORDS)]
 
+FullTargetName = Annotated[
+    str,
+    StringConstraints(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,63}}/{TARGET_NAME}$"),
+    Says("LAB/TARGET, as in example-lab/hexagon-v73"),
+]
+
 EVERY_PUSH, ON_REQUEST, NIGHTLY_ONLY = 1, 2, 3
 NIGHTLY = "nightly"
 """The short form of a target that accepts no requests."""
@@ -109,6 +115,14 @@ class TargetSettings(Keys):
         default=None,
         description="How many of them one person may use per day (UTC). Default: no limit.",
         examples=["10/day"],
+    )
+    simulates: FullTargetName | None = Field(
+        default=None,
+        description=(
+            "The device that this target simulates, as LAB/TARGET: check runs, messages and the page *Simulator and "
+            "device* then say which tests pass on only one of the two."
+        ),
+        examples=["example-lab/adreno"],
     )
     sticky: bool = Field(
         default=False,

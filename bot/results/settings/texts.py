@@ -23,3 +23,4 @@ PRESIGNED_WITHOUT_BUCKET = (
     "presigned_uploads needs bucket: without one, labs upload through the bot; name the bucket, or remove "
     "presigned_uploads"
 )
+SIMULATES_UNKNOWN = "{name} simulates {device}, which must be another target of a lab in `labs`"

@@ -55,6 +55,11 @@ LONGEST_REASON = 200
 # -- one lab --
 
 ON_TIME = "{targets} reported within the last 36 hours"
+THE_SIMULATOR, THE_DEVICE = "the simulator {target}", "the device {target}"
+ENDS_DIFFERENTLY = "{tests} passing on {first} and failing on {second}"
+RUN_ON_ONE = "{tests} running on {first} and not on {second}"
+TARGETS_AGREE = "Every test ends the same way on {first} and on {second}"
+RUN_SIMULATED = "also run on the device {tests} that only the simulator runs"
 PAUSED_UNTIL = " is paused until {day}, by {login}"
 UNUSABLE_SINCE = " has had no usable results since "
 ASK = "ask {contacts}"

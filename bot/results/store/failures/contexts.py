@@ -16,9 +16,10 @@ from nightjar_formats.model import TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.context import FailureContext, failure_context
+from bot.results.compare.paired import UNPAIRED, PairedTargets
 from bot.results.store.history.windows import TestsInWindow, window_histories
 from bot.results.store.tables import schema
-from bot.results.store.tables.cells import FAILS
+from bot.results.store.tables.cells import FAILS, PASSES
 from bot.results.store.tables.names import SuiteRow, ordinals_by_name
 from bot.results.store.tables.points import (
     LinkedPoint,
@@ -42,10 +43,14 @@ RECENT = 30 * 86400.0
 
 @dataclass(frozen=True, slots=True)
 class ContextQuery:
-    """Failing tests of a suite, and the commit that its run was compared with; empty if there is none."""
+    """Failing tests of a suite, and the commit that its run was compared with; empty if there is none.
+
+    `paired` are the simulators of the target, and the device that it simulates.
+    """
 
     baseline: str
     tests: Collection[str]
+    paired: PairedTargets = UNPAIRED
 
 
 NOWHERE: Place = (0, "", "")
@@ -60,6 +65,7 @@ class TargetContextQuery:
     sha: str
     baseline: str
     tests: Collection[str]
+    paired: PairedTargets = UNPAIRED
 
 
 def failure_contexts(
@@ -95,7 +101,7 @@ def contexts_of_suite(
     `aliases` are the names of tests that maintainers renamed; `most_runs` is how many earlier runs are read.
     """
     for suite in suites_on_targets(connection, target.repository, target.lab, target.target, suite_name):
-        target_query = TargetContextQuery(suite, sha, query.baseline, query.tests)
+        target_query = TargetContextQuery(suite, sha, query.baseline, query.tests, query.paired)
         return contexts_on_targets(connection, [target_query], aliases, most_runs)[suite.series]
     return {}
 
@@ -132,15 +138,19 @@ def contexts_on_targets(
         for query in queries
     ]
     histories = window_histories(connection, in_window, aliases)
+    paired = {query.suite.series: query.paired for query in queries}
+
+    def targets_with(series: int, ordinal: int, statuses: Collection[int]) -> list[str]:
+        return [name for place, name in elsewhere[series].items() if at(columns.get(place, b""), ordinal) in statuses]
+
     return {
         series: {
             test: failure_context(
                 histories.get(series, {}).get(ordinal, ()),
                 [point.sha for point in windows.get(series, ())],
                 older=len(earlier.get(series, ())) > most_runs,
-                also_on=[
-                    name for place, name in elsewhere[series].items() if at(columns.get(place, b""), ordinal) in FAILS
-                ],
+                also_on=targets_with(series, ordinal, FAILS),
+                passes_on=paired[series].passes(targets_with(series, ordinal, PASSES)),
             )
             for ordinal, test in tests_of_series.items()
         }

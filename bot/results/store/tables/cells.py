@@ -86,6 +86,8 @@ _NEVER_NEW = bytes(byte == UNCOMPARED or bool(_WAS_BAD[byte]) for byte in range(
 
 FAILS = frozenset(byte for byte in range(STATUS_BYTES) if status_of(byte) in BAD and not is_flaky(byte))
 """The status bytes of failures; a flaky one passed on the same commit."""
+PASSES = frozenset(byte for byte in range(STATUS_BYTES) if byte & STATUS_BITS in GOOD_CODES and not is_flaky(byte))
+"""The status bytes of passes; a flaky one failed on the same commit."""
 IS_FAILURE = bytes(byte in FAILS for byte in range(256))
 IS_FLAKY_FAILURE = bytes(byte < STATUS_BYTES and bool(_BAD[byte] and byte & FLAKY) for byte in range(256))
 
