@@ -8,6 +8,7 @@ from bot.feature import Feature, RecurringWork, Services
 from bot.plan.handler import joined
 from bot.results.service import RESULTS
 from handlers.device_tests import check_runs, commands, pushes
+from handlers.device_tests.commit_jobs import SubmitCommitJob
 from handlers.device_tests.degraded import reporting
 from handlers.device_tests.degraded.records import DEGRADED, JUDGED
 from handlers.device_tests.degraded.reporting import TARGET_CHANGED
@@ -15,6 +16,7 @@ from handlers.device_tests.degraded.sweep import DEGRADED_SWEEP, DegradedSweep
 from handlers.device_tests.degraded.sweep import TICK as DEGRADED_TICK
 from handlers.device_tests.effects import (
     DEVICE_CHECK,
+    FEW_TESTS_ENDED,
     ApproveDeviceJobs,
     CancelDeviceJobs,
     NoteShownStep,
@@ -51,11 +53,11 @@ def timers(services: Services) -> Sequence[RecurringWork]:
 
 FEATURE = Feature(
     name="device_tests",
-    events=(DEVICE_CHECK, TARGET_CHANGED),
+    events=(DEVICE_CHECK, FEW_TESTS_ENDED, TARGET_CHANGED),
     records=(DEGRADED, JUDGED),
     router=joined([pushes.router, check_runs.router, reporting.router]),
     commands=commands.COMMANDS,
-    effects=(SubmitDeviceJob, CancelDeviceJobs, ApproveDeviceJobs, NoteShownStep),
+    effects=(SubmitDeviceJob, SubmitCommitJob, CancelDeviceJobs, ApproveDeviceJobs, NoteShownStep),
     provide=provide,
     timers=timers,
     metrics=JobGauges,

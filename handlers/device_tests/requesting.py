@@ -49,7 +49,7 @@ async def answer_request(
         is_same = (job.sha, job.lab, job.target) == (request.sha, target.lab, target.name)
         if is_same and job.is_open:
             return TargetAnswer(target, open_job=job)
-    since = _day_of(request.requested_at)
+    since = day_of(request.requested_at)
     used = await store.requests(repository_id, target.lab, target.name, request.requested_by.id, since)
     if budget := over_budget(target.settings, used):
         by_label = request.origin is JobOrigin.LABEL
@@ -76,6 +76,6 @@ def requested_job(request: JobRequest, target: RequestTarget, *, refused: JobEnd
     )
 
 
-def _day_of(moment: float) -> float:
+def day_of(moment: float) -> float:
     """Return when the day (UTC) of a moment began."""
     return datetime.fromtimestamp(moment, UTC).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
