@@ -53,7 +53,7 @@ async def listed_targets(context: Context) -> str:
     """List the targets for `@ci help` that accept requests now; a degraded target may accept none."""
     degraded = await degraded_targets(context.records, context.repository.id)
     able = without_degraded(request_targets(context.config.of(LAB_RESULTS)), degraded)
-    return texts.HELP_TARGETS.format(targets=_names(able)) if able else texts.HELP_NO_TARGETS
+    return texts.HELP_TARGETS.format(targets=target_names(able)) if able else texts.HELP_NO_TARGETS
 
 
 TEST_ON = CommandSpec(
@@ -110,7 +110,7 @@ async def test_on(request: CommandRequest, command: Command) -> CommandAnswer:
         return CommandAnswer(say=texts.TEST_CLOSED, done=False)
     if command.choice != ALL and not command.names:
         usage = code(f"{request.mention} {TEST_ON.name} {accepting[0].name}")
-        return CommandAnswer(say=texts.NAME_TARGETS.format(command=usage, targets=_names(accepting)), done=False)
+        return CommandAnswer(say=texts.NAME_TARGETS.format(command=usage, targets=target_names(accepting)), done=False)
     # In a thread: 20 names and some hundred targets are compared.
     named = await asyncio.to_thread(named_targets, results, command.names)
     requested = accepting if command.choice == ALL else named.targets
@@ -132,8 +132,8 @@ async def test_on(request: CommandRequest, command: Command) -> CommandAnswer:
     answers = [await answer_request(store, repository_id, job_request, target) for target in targets]
     effects = [answer.effect for answer in answers if answer.effect]
     problems = [_budget_text(answer) for answer in answers if answer.budget]
-    problems += _unknown_names(named.unknown, accepting)
-    problems += map(_nightly_name, named.nightly)
+    problems += unknown_names(named.unknown, accepting)
+    problems += map(nightly_name, named.nightly)
     problems += [
         refusal(target.full_name, degraded[target.full_name]) for target in requested if target.full_name not in able
     ]
@@ -145,9 +145,7 @@ async def test_on(request: CommandRequest, command: Command) -> CommandAnswer:
 
 def _open_text(request: CommandRequest, job: DeviceJob) -> str:
     text = texts.ALREADY_WAITING if job.state is DeviceJobState.WAITING else texts.ALREADY_OPEN
-    return text.format(
-        name=code(job.about.full_name), sha=code(job.sha[:7]), command=_approve_command(request, job.sha)
-    )
+    return text.format(name=code(job.about.full_name), sha=code(job.sha[:7]), command=approve_command(request, job.sha))
 
 
 def _budget_text(answer: TargetAnswer) -> str:
@@ -157,30 +155,34 @@ def _budget_text(answer: TargetAnswer) -> str:
 def _approval_text(request: CommandRequest, effects: Sequence[SubmitDeviceJob]) -> str:
     sha = request.pull.head_sha
     names = ", ".join(code(f"{effect.lab}/{effect.on}") for effect in effects)
-    return texts.WAITS_FOR_APPROVAL.format(names=names, sha=code(sha[:7]), command=_approve_command(request, sha))
+    return texts.WAITS_FOR_APPROVAL.format(names=names, sha=code(sha[:7]), command=approve_command(request, sha))
 
 
-def _approve_command(request: CommandRequest, sha: str) -> str:
+def approve_command(request: CommandRequest, sha: str) -> str:
+    """Return the command that approves tests of a commit, as code."""
     return code(f"{request.mention} {APPROVE_TESTS.name} {sha}")
 
 
-def _unknown_names(names: Sequence[str], targets: Sequence[RequestTarget]) -> list[str]:
+def unknown_names(names: Sequence[str], targets: Sequence[RequestTarget]) -> list[str]:
+    """Return an answer to each name that no lab has, with the most similar targets, or all."""
     lines = []
     for name in names:
         nearest = nearest_targets(name, targets)
         if nearest:
             suggestion = texts.DID_YOU_MEAN.format(names=", ".join(map(code, nearest)))
         else:
-            suggestion = texts.AVAILABLE.format(names=_names(targets))
+            suggestion = texts.AVAILABLE.format(names=target_names(targets))
         lines.append(texts.UNKNOWN_TARGET.format(name=code(truncate(name, LONGEST_NAME))) + suggestion)
     return lines
 
 
-def _nightly_name(name: str) -> str:
+def nightly_name(name: str) -> str:
+    """Return the answer to the name of a target that tests only nightly commits."""
     return texts.NIGHTLY_ONLY.format(name=code(truncate(name, LONGEST_NAME)))
 
 
-def _names(targets: Sequence[RequestTarget]) -> str:
+def target_names(targets: Sequence[RequestTarget]) -> str:
+    """Return the names of targets as code, each once."""
     return listed(list(dict.fromkeys(code(target.name) for target in targets)), MOST_LISTED)
 
 
@@ -188,7 +190,7 @@ async def test_status(request: CommandRequest, command: Command) -> CommandAnswe
     """List the tests of the head on devices."""
     jobs = await request.context.part(JOBS).of_pull(request.context.repository.id, request.pull.number)
     # The newest job of each target for this head. Jobs are in the order of requests, so later ones win.
-    newest = {job.about.full_name: job for job in jobs if job.sha == request.pull.head_sha}
+    newest = {(job.about.full_name, job.purpose): job for job in jobs if job.sha == request.pull.head_sha}
     sha = code(request.pull.head_sha[:7])
     if not newest:
         return CommandAnswer(say=texts.NO_TESTS.format(sha=sha))
@@ -198,7 +200,7 @@ async def test_status(request: CommandRequest, command: Command) -> CommandAnswe
 
 async def _status_row(request: CommandRequest, job: DeviceJob) -> str:
     place = await queue_place(request.context.part(JOBS), request.context.config, job)
-    return status_row(job, place, request.context.delivery.received_at, _approve_command(request, job.sha))
+    return status_row(job, place, request.context.delivery.received_at, approve_command(request, job.sha))
 
 
 async def cancel_tests(request: CommandRequest, command: Command) -> CommandAnswer:

@@ -73,6 +73,8 @@ class JobEnd(StrEnum):
     """Somebody cancelled it."""
     DEGRADED = "degraded"
     """Somebody set the label of a target that accepts no requests while it is degraded."""
+    UNABLE = "unable"
+    """The lab's command cannot run two commits in turn, which the job needs."""
     OVER_BUDGET = "over budget"
     """Somebody set the label of a target whose budget is used up."""
 
@@ -123,6 +125,10 @@ class FewTests:
     tests: tuple[str, ...] = ()
     repeat: int = 1
     base_sha: str = ""
+    precision: float = 0.0
+    """For a benchmark, half the width at which an interval is narrow enough, as a share of the ratio; else 0."""
+    seconds: float = 0.0
+    """How long a benchmark may measure."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ async def answer_request(
     # This comes before the budget: a repeated request costs nothing.
     for job in await store.of_pull(repository_id, request.number):
         is_same = (job.sha, job.lab, job.target) == (request.sha, target.lab, target.name)
-        if is_same and job.is_open:
+        if is_same and job.is_open and not job.purpose:
             return TargetAnswer(target, open_job=job)
     since = day_of(request.requested_at)
     used = await store.requests(repository_id, target.lab, target.name, request.requested_by.id, since)

@@ -80,6 +80,7 @@ END_TITLES = {
     JobEnd.BY_PERSON: "Cancelled",
     JobEnd.DEGRADED: "Not requested: the target is degraded",
     JobEnd.OVER_BUDGET: "Not requested: the budget is used up",
+    JobEnd.UNABLE: "The lab's command cannot run two commits in turn",
 }
 ENDS = {
     JobEnd.NONE: "The test ended.",
@@ -93,6 +94,10 @@ ENDS = {
     JobEnd.CLOSED: "The pull request was closed before the test started.",
     JobEnd.BY_PERSON: "Someone cancelled the test.",
     JobEnd.DEGRADED: "The label did not request a test, because the target accepts no requests while it is degraded.",
+    JobEnd.UNABLE: (
+        "The lab's command cannot run two commits in turn. Once it can, the lab says so with `--can sides` "
+        "(docs/labs-on-request.md)."
+    ),
     JobEnd.OVER_BUDGET: "The label did not request a test, because today's budget (UTC) of the target is used up.",
 }
 

@@ -5,9 +5,10 @@ The first run of each commit does not count: the command builds the commit there
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from statistics import median
 from typing import BinaryIO, NamedTuple
 
@@ -22,8 +23,8 @@ from nightjar_formats.runs.benchmark import (
     BenchmarkReport,
     ComparedMeasurement,
 )
+from nightjar_formats.runs.few_tests import BASE, HEAD
 
-BASE, HEAD = "base", "head"
 BLOCK = (BASE, HEAD, HEAD, BASE)
 MOST_BLOCKS = 60
 MOST_SERIES = 1000
@@ -61,6 +62,20 @@ def run_of(reports: Iterator[tuple[str, BinaryIO]]) -> SideRun:
 
 def _test_of(case: Case) -> str:
     return case.nodeid or "::".join(filter(None, (case.classname, case.name)))
+
+
+def joined(runs: Sequence[SideRun]) -> SideRun:
+    """Return what all suites measured in one run."""
+    measured: dict[MeasurementKey, Measurement] = {}
+    for run in runs:
+        measured.update(run.measured)
+    return SideRun(measured, [test for run in runs for test in run.failures])
+
+
+def only_named(run: SideRun, tests: Collection[str]) -> SideRun:
+    """Return what the named tests did; all, if none of them is there: the report may write their names otherwise."""
+    measured = {key: measurement for key, measurement in run.measured.items() if key.test in tests}
+    return SideRun(measured, [test for test in run.failures if test in tests]) if measured else run
 
 
 class Benchmark:
@@ -136,37 +151,33 @@ class Benchmark:
 def compare(
     precision: float,
     seconds: float,
-    run: Callable[[str, int], SideRun | None],
+    run: Callable[[str, int], SideRun],
     clock: Callable[[], float] = time.monotonic,
+    until: float = math.inf,
 ) -> BenchmarkReport:
     """Run both sides in turn until all ratios are as precise as requested, or for so many seconds.
 
     `run` runs a side; its second argument counts the runs, and is 0 for the first of each side, which does not count.
-    It returns None if there is no time left for the run. Another block begins only if there is time for one like the
-    longest so far. The clock begins after the first run of each side.
+    Another block begins only if there is time for one like the
+    longest so far. The clock begins after the first run of each side. `until` is a time on the clock at which all must
+    have ended.
     """
     benchmark = Benchmark(precision)
     end, longest, number = BenchmarkEnd.BUDGET, 0.0, 0
     for side in (BASE, HEAD):
-        warm_up = run(side, 0)
-        if warm_up is None:
-            return benchmark.report(end, 0.0)
-        benchmark.note_failures(side, warm_up)
+        benchmark.note_failures(side, run(side, 0))
     began = clock()
     while True:
         block_began = clock()
         if benchmark.count >= MOST_BLOCKS:
             end = BenchmarkEnd.MOST_BLOCKS
             break
-        if block_began - began + longest > seconds:
+        if block_began + longest > min(began + seconds, until):
             break
         runs: list[SideRun] = []
         for side in BLOCK:
             number += 1
-            side_run = run(side, number)
-            if side_run is None:
-                return benchmark.report(end, clock() - began)
-            runs.append(side_run)
+            runs.append(run(side, number))
         benchmark.add(runs)
         longest = max(longest, clock() - block_began)
         if benchmark.is_precise:

@@ -11,7 +11,8 @@ import pytest
 from nightjar_formats.measurements import Better, Measurement
 from nightjar_formats.refused import Refused
 from nightjar_formats.runs.benchmark import MAX_LISTED, BenchmarkEnd, BenchmarkReport, read_report
-from nightjar_lab.benchmark import BASE, HEAD, MOST_BLOCKS, MeasurementKey, SideRun, compare, run_of
+from nightjar_formats.runs.few_tests import BASE, HEAD
+from nightjar_lab.benchmark import MOST_BLOCKS, MeasurementKey, SideRun, compare, run_of
 
 CONV, ADD = MeasurementKey("test_conv", "latency"), MeasurementKey("test_add", "latency")
 NODES = MeasurementKey("test_conv", "delegated_nodes")
@@ -23,16 +24,13 @@ class Device:
 
     slowdown: float = 1.0
     noise: float = 0.01
-    most_runs: int = 1000
     runs: list[tuple[str, int]] = field(default_factory=list)
     rng: Random = field(default_factory=lambda: Random("device"))
 
     def clock(self) -> float:
         return 10.0 * len(self.runs)
 
-    def run(self, side: str, number: int) -> SideRun | None:
-        if len(self.runs) >= self.most_runs:
-            return None
+    def run(self, side: str, number: int) -> SideRun:
         self.runs.append((side, number))
         # The device becomes slower with each run.
         level = 4.0 * (1 + 0.001 * len(self.runs)) * (self.slowdown if side == HEAD else 1.0)
@@ -44,8 +42,8 @@ class Device:
             measured[ADD] = Measurement("latency", 1.0, "ms")
         return SideRun(measured, ["test_broken"] if side == HEAD else [])
 
-    def compare(self, precision: float = 0.02, seconds: float = 1e9) -> BenchmarkReport:
-        return read_report(compare(precision, seconds, self.run, self.clock).text)
+    def compare(self, precision: float = 0.02, seconds: float = 1e9, until: float = 1e9) -> BenchmarkReport:
+        return read_report(compare(precision, seconds, self.run, self.clock, until).text)
 
 
 def test_the_runs_stop_when_the_ratio_is_precise_and_the_report_has_it() -> None:
@@ -72,11 +70,10 @@ def test_the_runs_stop_at_the_end_of_the_time_and_after_many_blocks() -> None:
     # Five blocks take 200 s. A sixth one would end at 240 s, so it does not begin.
     assert (report.end, report.blocks, len(device.runs)) == (BenchmarkEnd.BUDGET, 5, 22)
     assert Device(noise=0.5).compare().blocks == MOST_BLOCKS
-    # The run in the second block had no time left: the first block alone is too little for a ratio with noise.
-    cut = Device(most_runs=7).compare()
+    # One block alone is too little for a ratio with noise.
+    cut = Device().compare(until=85)
     assert (cut.end, cut.blocks) == (BenchmarkEnd.BUDGET, 1)
     assert [row.name for row in cut.measurements] == ["delegated_nodes"]
-    assert Device(most_runs=1).compare().measurements == ()
 
 
 def test_measurements_and_failures_are_read_from_reports_of_any_format() -> None:

@@ -20,7 +20,8 @@ from typing import Any
 from nightjar_formats.limits import MAX_MEASUREMENT_NAME, MAX_NAME, MAX_UNIT
 from nightjar_formats.measurements import Better
 from nightjar_formats.pairs import Ratio
-from nightjar_formats.refused import Refused
+from nightjar_formats.refused import Refused, TooMuch
+from nightjar_formats.runs import texts
 from nightjar_formats.strict_json import read_json
 from nightjar_formats.text_enum import TextEnum
 
@@ -31,7 +32,6 @@ MAX_LISTED = 200
 MAX_FAILURES = 20
 """The most failed tests of each side."""
 MAX_REPORT_BYTES = 1 << 20
-UNREADABLE = f"{FILE} is not the report of a benchmark: {{reason}}"
 
 
 class BenchmarkEnd(TextEnum):
@@ -86,7 +86,9 @@ class BenchmarkReport:
 
 
 def read_report(content: bytes | str) -> BenchmarkReport:
-    """Return the report that `BenchmarkReport.text` wrote. Raises Refused for anything else."""
+    """Return the report that `BenchmarkReport.text` wrote. Raises Refused for anything else, and TooMuch."""
+    if len(content) > MAX_REPORT_BYTES:
+        raise TooMuch(texts.BENCHMARK_TOO_LARGE.format(name=FILE, most=MAX_REPORT_BYTES))
     try:
         document = read_json(content)
         _check_schema(document["schema"])
@@ -103,7 +105,8 @@ def read_report(content: bytes | str) -> BenchmarkReport:
             unlisted=max(0, int(document["unlisted"])),
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise Refused(UNREADABLE.format(reason=f"{type(error).__name__} {error}"[:200])) from None
+        reason = f"{type(error).__name__} {error}"[:200]
+        raise Refused(texts.BENCHMARK_UNREADABLE.format(name=FILE, reason=reason)) from None
 
 
 def _check_schema(schema: object) -> None:
