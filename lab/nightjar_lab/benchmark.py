@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from statistics import median
 from typing import BinaryIO, NamedTuple
 
+from nightjar_formats.limits import MAX_NAME
 from nightjar_formats.measurements import Measurement
 from nightjar_formats.model import BAD, Case
 from nightjar_formats.pairs import Block, Ratio, ratio_of
@@ -61,7 +62,7 @@ def run_of(reports: Iterator[tuple[str, BinaryIO]]) -> SideRun:
 
 
 def _test_of(case: Case) -> str:
-    return case.nodeid or "::".join(filter(None, (case.classname, case.name)))
+    return (case.nodeid or "::".join(filter(None, (case.classname, case.name))))[:MAX_NAME]
 
 
 def joined(runs: Sequence[SideRun]) -> SideRun:

@@ -22,6 +22,7 @@ from nightjar_formats.measurements import Better
 from nightjar_formats.pairs import Ratio
 from nightjar_formats.refused import Refused, TooMuch
 from nightjar_formats.runs import texts
+from nightjar_formats.runs.few_tests import BASE, HEAD
 from nightjar_formats.strict_json import read_json
 from nightjar_formats.text_enum import TextEnum
 
@@ -31,7 +32,7 @@ MAX_LISTED = 200
 """The most measurements of a report; those that differ most are listed."""
 MAX_FAILURES = 20
 """The most failed tests of each side."""
-MAX_REPORT_BYTES = 1 << 20
+MAX_REPORT_BYTES = 1 << 22
 
 
 class BenchmarkEnd(TextEnum):
@@ -99,8 +100,8 @@ def read_report(content: bytes | str) -> BenchmarkReport:
             end=BenchmarkEnd(document["end"]),
             measurements=tuple(map(_measurement, document["measurements"][:MAX_LISTED])),
             failures={
-                str(side)[:MAX_UNIT]: [str(test)[:MAX_NAME] for test in tests[:MAX_FAILURES]]
-                for side, tests in document["failures"].items()
+                side: [str(test)[:MAX_NAME] for test in document["failures"][side][:MAX_FAILURES]]
+                for side in (BASE, HEAD)
             },
             unlisted=max(0, int(document["unlisted"])),
         )
