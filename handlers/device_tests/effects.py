@@ -13,7 +13,16 @@ from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
 from bot.results.service import RESULTS
 from handlers.device_tests import texts
-from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd, JobOrigin, ShownStep, Someone
+from handlers.device_tests.model import (
+    DeviceJob,
+    DeviceJobState,
+    FewTests,
+    JobEnd,
+    JobOrigin,
+    ShownStep,
+    Someone,
+    few_tests_id,
+)
 from handlers.device_tests.store import JOBS, job_id_of
 
 
@@ -113,8 +122,9 @@ def step_guids(job: DeviceJob) -> list[str]:
 class SubmitDeviceJob:
     """Ask a lab to test a head on a target (`on`). `at` is the time of the request, in seconds since 1970.
 
-    Nothing new happens if the head has an open job for the target. `refused` is the `JobEnd` of a request that ends
-    at once, empty for any other.
+    Nothing new happens if the head has an open job for the target and purpose. `refused` is the `JobEnd` of a request
+    that ends at once, empty for any other. A job with a `purpose` runs only `tests`, each `repeat` times, and at
+    `base_sha` too unless that is empty.
     """
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
@@ -131,17 +141,27 @@ class SubmitDeviceJob:
     at: float
     approval_needed: bool
     refused: str = ""
+    purpose: str = ""
+    tests: tuple[str, ...] = ()
+    repeat: int = 1
+    base_sha: str = ""
+    precision: float = 0.0
+    seconds: float = 0.0
+    """This and `precision` are for benchmarks, as in `FewTests`."""
 
     @property
     def effect_key(self) -> str:
-        """The pull request and the lab's target."""
-        return submit_target(self.number, self.lab, self.on)
+        """The pull request and the lab's target, and the purpose if there is one."""
+        target = submit_target(self.number, self.lab, self.on)
+        return f"{target}:{self.purpose}" if self.purpose else target
 
     async def apply(self, context: EffectContext) -> Applied:
         """Store the job, once for each plan."""
         target = context.part(RESULTS).canonical(TargetKey(context.repository.full_name, self.lab, self.on))
+        # The ID is derived from the ID of the plan, so a plan that is repeated after a crash finds its job.
+        job_id = job_id_of(context.intent, filter(None, (target.full_name, self.sha, self.purpose)))
         job = DeviceJob(
-            id=job_id_of(context.intent, (target.full_name, self.sha)),
+            id=few_tests_id(job_id) if self.purpose else job_id,
             repository_id=context.repository.id,
             repository=target.repository,
             pull_request=self.number,
@@ -155,8 +175,9 @@ class SubmitDeviceJob:
             requested_at=self.at,
             state=DeviceJobState.WAITING,
             expires_at=0.0,
+            purpose=self.purpose,
+            few_tests=FewTests(self.tests, self.repeat, self.base_sha, self.precision, self.seconds),
         )
-        # The ID is derived from the ID of the plan, so a plan that is repeated after a crash finds its job.
         stored, new = await context.part(JOBS).submit(
             job, approval_needed=self.approval_needed, refused=JobEnd(self.refused)
         )

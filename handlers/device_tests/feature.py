@@ -8,8 +8,8 @@ from bot.feature import Feature, RecurringWork, Services
 from bot.plan.handler import joined
 from bot.results.service import RESULTS
 from handlers.device_tests import check_runs, commands, pushes
-from handlers.device_tests.benchmarks import command, section
-from handlers.device_tests.benchmarks.effects import SubmitBenchmark
+from handlers.device_tests.benchmarks import section
+from handlers.device_tests.benchmarks.command import BENCHMARK_COMMAND, benchmark
 from handlers.device_tests.commit_jobs import SubmitCommitJob
 from handlers.device_tests.degraded import reporting
 from handlers.device_tests.degraded.records import DEGRADED, JUDGED
@@ -25,6 +25,8 @@ from handlers.device_tests.effects import (
     SubmitDeviceJob,
 )
 from handlers.device_tests.gauges import JobGauges
+from handlers.device_tests.reproduce import handler
+from handlers.device_tests.reproduce.command import REPRODUCE, reproduce
 from handlers.device_tests.store import JOBS, JobStore
 from handlers.device_tests.sweep import SWEEP, JobSweep
 from handlers.device_tests.sweep import TICK as JOBS_TICK
@@ -57,9 +59,9 @@ FEATURE = Feature(
     name="device_tests",
     events=(DEVICE_CHECK, FEW_TESTS_ENDED, TARGET_CHANGED),
     records=(DEGRADED, JUDGED),
-    router=joined([pushes.router, check_runs.router, section.router, reporting.router]),
-    commands=(*commands.COMMANDS, *command.COMMANDS),
-    effects=(SubmitDeviceJob, SubmitBenchmark, SubmitCommitJob, CancelDeviceJobs, ApproveDeviceJobs, NoteShownStep),
+    router=joined([pushes.router, check_runs.router, reporting.router, handler.router, section.router]),
+    commands=(*commands.COMMANDS, (REPRODUCE, reproduce), (BENCHMARK_COMMAND, benchmark)),
+    effects=(SubmitDeviceJob, SubmitCommitJob, CancelDeviceJobs, ApproveDeviceJobs, NoteShownStep),
     provide=provide,
     timers=timers,
     metrics=JobGauges,
@@ -69,5 +71,6 @@ FEATURE = Feature(
         "device-jobs": "Requested hardware tests",
         "device-job-steps": "Check run of requested hardware tests",
         "degraded-targets": "Degraded targets",
+        "reproduced": "Reproduced failures",
     },
 )

@@ -131,6 +131,9 @@ class FewTests:
     """How long a benchmark may measure."""
 
 
+WHOLE_SUITE = FewTests()
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceJob:
     """A test of one commit on one target. Moments are seconds since 1970, 0.0 for never.
@@ -181,7 +184,7 @@ class DeviceJob:
 
     One commit has at most one open job of a person for a target and a purpose.
     """
-    few_tests: FewTests = FewTests()
+    few_tests: FewTests = WHOLE_SUITE
     outcome: str = ""
     """What a few tests did (`FewTestsOutcome`), as JSON; empty for none yet, and for the whole suite."""
     end: JobEnd = JobEnd.NONE

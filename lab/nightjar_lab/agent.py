@@ -48,7 +48,7 @@ ONCE_SECONDS = 120.0
 """Seconds that an agent with `--once` waits for a bot that does not answer."""
 MOST_LINES = 10
 """The most lines of a command's output that are logged if a job fails."""
-MOST_TURNS = 10
+MOST_TURNS = 4
 """The most starts of a command at each commit, if it can repeat the tests itself."""
 SPARE_SHARE = 0.05
 """The share of a job's time in which a benchmark begins no more runs."""

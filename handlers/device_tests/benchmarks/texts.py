@@ -27,7 +27,7 @@ SUMMARY = (
     "Run this pull request's head and its base in turn on one device, and compare what tests measure. After the "
     "target, `to 1%` asks for another precision than 2 %, and `within 1h` for another time limit."
 )
-NAME_TARGET = "Name one target after `on`, as in {command}. Available: {targets}."
+NAME_TARGET = "Name one target after `on`, as in {command}."
 BAD_OPTIONS = (
     "After the target, write a precision from 0.5 % to 50 %, as in `to 1%`, a time limit, as in `within 30m`, both, or "
     "neither."
@@ -37,10 +37,6 @@ SEVERAL_TARGETS = (
     "Several labs have a target named {name}. A benchmark runs on one device, so name one of them: {names}."
 )
 NO_BASE = "The head has no commit in common with {branch}, so there is nothing to compare it with."
-ALREADY_OPEN = "A benchmark on {name} is already requested for {sha}."
-ALREADY_WAITING = (
-    "A benchmark on {name} is already requested for {sha} and waits for approval. To approve, comment {command}."
-)
 REQUESTED = "{name} will run {sha} and its base {base} in turn. The result will be in my comment on this pull request."
 
 # The section
