@@ -145,6 +145,9 @@ class SubmitDeviceJob:
     tests: tuple[str, ...] = ()
     repeat: int = 1
     base_sha: str = ""
+    precision: float = 0.0
+    seconds: float = 0.0
+    """This and `precision` are for benchmarks, as in `FewTests`."""
 
     @property
     def effect_key(self) -> str:
@@ -173,7 +176,7 @@ class SubmitDeviceJob:
             state=DeviceJobState.WAITING,
             expires_at=0.0,
             purpose=self.purpose,
-            few_tests=FewTests(self.tests, self.repeat, self.base_sha),
+            few_tests=FewTests(self.tests, self.repeat, self.base_sha, self.precision, self.seconds),
         )
         stored, new = await context.part(JOBS).submit(
             job, approval_needed=self.approval_needed, refused=JobEnd(self.refused)

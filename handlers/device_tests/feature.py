@@ -8,6 +8,8 @@ from bot.feature import Feature, RecurringWork, Services
 from bot.plan.handler import joined
 from bot.results.service import RESULTS
 from handlers.device_tests import check_runs, commands, pushes
+from handlers.device_tests.benchmarks import section
+from handlers.device_tests.benchmarks.command import BENCHMARK_COMMAND, benchmark
 from handlers.device_tests.commit_jobs import SubmitCommitJob
 from handlers.device_tests.degraded import reporting
 from handlers.device_tests.degraded.records import DEGRADED, JUDGED
@@ -60,13 +62,15 @@ FEATURE = Feature(
     name="device_tests",
     events=(DEVICE_CHECK, FEW_TESTS_ENDED, TARGET_CHANGED),
     records=(DEGRADED, JUDGED, PAUSES),
-    router=joined([pushes.router, check_runs.router, reporting.router, handler.router]),
-    commands=(*commands.COMMANDS, *PAUSE_COMMANDS, (REPRODUCE, reproduce)),
+    router=joined([pushes.router, check_runs.router, reporting.router, handler.router, section.router]),
+    commands=(*commands.COMMANDS, *PAUSE_COMMANDS, (REPRODUCE, reproduce), (BENCHMARK_COMMAND, benchmark)),
     effects=(SubmitDeviceJob, SubmitCommitJob, CancelDeviceJobs, CancelPausedJobs, ApproveDeviceJobs, NoteShownStep),
     provide=provide,
     timers=timers,
     metrics=JobGauges,
+    sections=(section.SECTION,),
     titles={
+        "benchmarks": "Section on benchmarks",
         "device-jobs": "Requested hardware tests",
         "device-job-steps": "Check run of requested hardware tests",
         "degraded-targets": "Degraded targets",

@@ -75,6 +75,8 @@ class JobEnd(StrEnum):
     """Somebody set the label of a target that accepts no requests while it is degraded."""
     PAUSED = "paused"
     """The target is paused: somebody set its label, or paused it while the job waited."""
+    UNABLE = "unable"
+    """The lab's command cannot run two commits in turn, which the job needs."""
     OVER_BUDGET = "over budget"
     """Somebody set the label of a target whose budget is used up."""
 
@@ -125,6 +127,10 @@ class FewTests:
     tests: tuple[str, ...] = ()
     repeat: int = 1
     base_sha: str = ""
+    precision: float = 0.0
+    """For a benchmark, half the width at which an interval is narrow enough, as a share of the ratio; else 0."""
+    seconds: float = 0.0
+    """How long a benchmark may measure."""
 
 
 WHOLE_SUITE = FewTests()

@@ -82,6 +82,8 @@ def requested_job(request: JobRequest, target: RequestTarget, *, refused: JobEnd
         tests=request.few_tests.tests,
         repeat=request.few_tests.repeat,
         base_sha=request.few_tests.base_sha,
+        precision=request.few_tests.precision,
+        seconds=request.few_tests.seconds,
     )
 
 

@@ -71,7 +71,12 @@ class JobResults:
             done = await self._store.complete_few_tests(job.lab, job.id, suite, outcome)
             await announce_step(self._accept, done)
 
-        return RequestedFewTests(job.few_tests.tests, complete)
+        async def complete_benchmark(report: str) -> None:
+            done = await self._store.complete_benchmark(job.lab, job.id, report)
+            await announce_step(self._accept, done)
+
+        benchmark = complete_benchmark if job.few_tests.precision else None
+        return RequestedFewTests(job.few_tests.tests, benchmark, complete)
 
     async def complete(self, run: Run, repository: Repository, *, reread: bool) -> None:
         """Note that the results of a job arrived, at any time. A manifest that names another job changes nothing.

@@ -303,4 +303,4 @@ def job_of_row(row: Mapping[str, Any]) -> DeviceJob:
 
 
 def _few_tests(stored: Mapping[str, Any]) -> FewTests:
-    return FewTests(tuple(stored.get("tests", ())), int(stored.get("repeat", 1)), str(stored.get("base_sha", "")))
+    return FewTests(**{**stored, "tests": tuple(stored.get("tests", ()))})

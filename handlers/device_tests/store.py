@@ -235,6 +235,16 @@ class JobStore:
         moment = self._clock()
         return await self._change(lab, job_id, lambda job: transitions.complete_few_tests(job, suite, outcome, moment))
 
+    async def complete_benchmark(self, lab: str, job_id: str, report: str) -> DeviceJob:
+        """Note the report of a benchmark. Raises `UnknownJob` or `NotHandedOut`."""
+        moment = self._clock()
+        return await self._change(lab, job_id, lambda job: transitions.complete_benchmark(job, report, moment))
+
+    async def end_unable(self, job: DeviceJob) -> DeviceJob:
+        """End a job that the lab's command cannot do."""
+        moment = self._clock()
+        return await self._change(job.lab, job.id, lambda current: transitions.end_unable(current, moment))
+
     async def approve(self, job: DeviceJob, sha: str, approver: Someone) -> DeviceJob:
         """Let labs see a job, if it is of this commit."""
         moment = self._clock()

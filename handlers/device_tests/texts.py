@@ -81,6 +81,7 @@ END_TITLES = {
     JobEnd.DEGRADED: "Not requested: the target is degraded",
     JobEnd.PAUSED: "Not tested: the target is paused",
     JobEnd.OVER_BUDGET: "Not requested: the budget is used up",
+    JobEnd.UNABLE: "The lab's command cannot run two commits in turn",
 }
 ENDS = {
     JobEnd.NONE: "The test ended.",
@@ -96,6 +97,10 @@ ENDS = {
     JobEnd.DEGRADED: "The label or title requested no test: the target accepts no requests while it is degraded.",
     JobEnd.PAUSED: "The target is paused, so no lab tests this commit.",
     JobEnd.OVER_BUDGET: "The label or title requested no test: today's budget (UTC) of the target is used up.",
+    JobEnd.UNABLE: (
+        "The lab's command cannot run two commits in turn. Once it can, the lab says so with `--can sides` "
+        "(docs/labs-on-request.md)."
+    ),
 }
 
 # The audit log

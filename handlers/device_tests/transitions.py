@@ -155,6 +155,22 @@ def complete_few_tests(job: DeviceJob, suite: str, outcome: FewTestsOutcome, mom
     return replace(completed, outcome=together.dump(), shown=ShownStep.NOTHING)
 
 
+def complete_benchmark(job: DeviceJob, report: str, moment: float) -> DeviceJob:
+    """Note the report of a benchmark, in time or late; a second one changes nothing. Raises `NotHandedOut`."""
+    if not job.was_handed_out:
+        raise NotHandedOut
+    if job.state is DeviceJobState.DONE:
+        return job
+    done = _ended(replace(job, outcome=report), DeviceJobState.DONE, JobEnd.NONE, moment)
+    # An end that was announced without a report is announced again with it.
+    return replace(done, ended_at=job.ended_at or moment, shown=ShownStep.NOTHING)
+
+
+def end_unable(job: DeviceJob, moment: float) -> DeviceJob:
+    """End a job that was handed out to a lab whose command cannot do it."""
+    return _ended(job, DeviceJobState.ENDED, JobEnd.UNABLE, moment) if job.is_open else job
+
+
 def cancel(job: DeviceJob, end: JobEnd, moment: float) -> DeviceJob:
     """Cancel a job. A lab that has it loses its lease."""
     return _ended(job, DeviceJobState.CANCELLED, end, moment) if job.is_open else job

@@ -78,6 +78,13 @@ class PresignedUpload(BaseModel, extra="forbid"):
     max_bytes: int = Field(description="Of one file.")
 
 
+class BenchmarkLimits(BaseModel, extra="forbid"):
+    """When a benchmark stops."""
+
+    precision: float = Field(description="When each 95 % interval of a ratio is so narrow: half its width, as a share.")
+    seconds: float = Field(description="At the latest after so many seconds of measuring.")
+
+
 class HandedOutJob(BaseModel, extra="forbid"):
     """A job: test this commit on this target, and upload the results as this run with the job's id in the manifest."""
 
@@ -105,6 +112,10 @@ class HandedOutJob(BaseModel, extra="forbid"):
     repeat: int = Field(default=1, description="How often each of `tests` runs, at each of the two commits.")
     base_sha: str | None = Field(
         default=None, description="Run the tests at this commit too, in turn; only if the claim said `sides`."
+    )
+    benchmark: BenchmarkLimits | None = Field(
+        default=None,
+        description="Run base, head, head, base, and so on, then upload `benchmark.json`; only if it said `sides`.",
     )
 
 

@@ -13,13 +13,13 @@ from nightjar_formats.model import RunKey
 from bot.aws.bucket import Bucket
 from bot.core.errors import TryAgain, UserError
 from bot.core.utc import iso_utc
-from handlers.labs.bodies import Ability, HandedOutJob, PresignedUpload
+from handlers.labs.bodies import Ability, BenchmarkLimits, HandedOutJob, PresignedUpload
 from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
     from bot.config import Config
     from bot.results.settings.results import Results
-    from handlers.device_tests.model import DeviceJob
+    from handlers.device_tests.model import DeviceJob, FewTests
     from handlers.device_tests.store import ClaimedJob
 
 THE_BOT = "nightjar"
@@ -73,6 +73,7 @@ class ClaimReplies:
             tests=list(job.few_tests.tests),
             repeat=job.few_tests.repeat,
             base_sha=job.few_tests.base_sha or None if "sides" in (can or ()) else None,
+            benchmark=_benchmark(job.few_tests),
         )
 
     async def _upload_permission(self, results: Results, job: DeviceJob, folder: str) -> PresignedUpload | None:
@@ -96,3 +97,7 @@ class ClaimReplies:
             expires_at=iso_utc(expires),
             max_bytes=MAX_FILE_BYTES,
         )
+
+
+def _benchmark(tests: FewTests) -> BenchmarkLimits | None:
+    return BenchmarkLimits(precision=tests.precision, seconds=tests.seconds) if tests.precision else None

@@ -15,6 +15,8 @@ from handlers.device_tests.store import ClaimedJob, JobStore
 if TYPE_CHECKING:
     from handlers.labs.callers import LabCaller
 
+SIDES = "sides"
+"""What a lab's command must be able to do for a benchmark: run in two checkouts in turn."""
 CLIENT_SECONDS = 2.0
 """Seconds between checks whether a waiting client is still connected: a client that has left must get no job."""
 
@@ -61,6 +63,11 @@ class JobClaims:
                 except BaseException:
                     self._bell.ring_next(kind)  # this claim could not take the job that it was woken for
                     raise
+                if claimed is not None and claimed.job.few_tests.precision and SIDES not in (can or ()):
+                    # The sweep announces its end.
+                    await self._store.end_unable(claimed.job)
+                    rung.set()
+                    continue
                 if claimed is not None:
                     self._bell.ring_next(kind)  # there may be more jobs
                     return claimed

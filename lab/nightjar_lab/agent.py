@@ -16,17 +16,21 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path
 from typing import IO
 
 from nightjar_formats.errors import TryAgain, UserError
 from nightjar_formats.limits import MAX_FILE_BYTES, MAX_FILES
 from nightjar_formats.model import MANIFEST, Claims, RunKey
+from nightjar_formats.refused import Refused
+from nightjar_formats.runs.benchmark import FILE as BENCHMARK_FILE
 from nightjar_formats.runs.few_tests import BASE, HEAD, turn_file_name, turns_of
 from nightjar_formats.runs.manifest import run_key
 from nightjar_formats.runs.upload import PackedRun, pack
 from nightjar_lab import texts
 from nightjar_lab.api import BotAnswer, BotClient, BotRefused, BotUnavailable, LostLease, Redirected, reason_of
+from nightjar_lab.benchmark import SideRun, compare, joined, only_named, run_of
 from nightjar_lab.bot_upload import BotStore
 from nightjar_lab.command import RunningCommand, clean_environment
 from nightjar_lab.heart import Heart
@@ -46,6 +50,8 @@ MOST_LINES = 10
 """The most lines of a command's output that are logged if a job fails."""
 MOST_TURNS = 4
 """The most starts of a command at each commit, if it can repeat the tests itself."""
+SPARE_SHARE = 0.05
+"""The share of a job's time in which a benchmark begins no more runs."""
 SPARE_TURNS = 1.5
 """Another turn begins if there is time for so many of the longest one."""
 TEST_SUITE = "tests"
@@ -286,10 +292,15 @@ class _JobRun:
         job, settings = self._job, self._settings
         job.check(settings.targets, settings.clone_url)
         self._create_folders()
-        checkouts = {HEAD: self._check_out(job.sha, self._folder / "source", settings.folder / "cache")}
+        # For a benchmark, the paths of both are equally long: that may matter to how fast a program is.
+        source = self._folder / (HEAD if job.base_sha else "source")
+        checkouts = {HEAD: self._check_out(job.sha, source, settings.folder / "cache")}
         if job.base_sha:
             checkouts[BASE] = self._check_out(job.base_sha, self._folder / "base", settings.folder / "cache" / BASE)
         suites = job.suites or (TEST_SUITE,)
+        if job.precision:
+            self._test(checkouts, suites[0], 0)
+            return list(suites)
         for number, suite in enumerate(suites):
             self._test(checkouts, suite, number)
         return list(suites)
@@ -327,7 +338,9 @@ class _JobRun:
             "NIGHTJAR_RUN_ID": run_id,
         }
         started = iso_time(time.time())
-        if job.tests:
+        if job.precision:
+            files, status = self._run_benchmark(checkouts, variables)
+        elif job.tests:
             files, status = self._run_turns(checkouts, variables, number)
         else:
             files, status = self._run_command(checkouts[HEAD], variables, str(number))
@@ -376,10 +389,7 @@ class _JobRun:
             if self._until - began < SPARE_TURNS * longest:
                 break
             label = f"{number}-{turn_number}"
-            # Each turn has a new file: an earlier turn, which ran a stranger's code, may have made a link of its name.
-            listed_tests = self._folder / f"tests-{label}.txt"
-            with listed_tests.open("x", encoding="utf-8") as list_file:
-                list_file.writelines(f"{test}\n" for test in job.tests)
+            listed_tests = self._listed_tests(label)
             sides = {"NIGHTJAR_SIDE": turn.side} if BASE in checkouts else {}
             sha = job.base_sha if turn.side == BASE else job.sha
             values = {"NIGHTJAR_SHA": sha, "NIGHTJAR_TESTS": str(listed_tests), "NIGHTJAR_REPEAT": str(turn.repeat)}
@@ -391,6 +401,59 @@ class _JobRun:
             for report_number, file in enumerate(reports, 1):
                 files.append(replace(file, name=turn_file_name(turn.side, turn_number, report_number, file.name)))
         return files, worst
+
+    def _listed_tests(self, label: str) -> Path:
+        """Write the IDs of the job's tests into a new file: an earlier turn may have made a link of a known name."""
+        path = self._folder / f"tests-{label}.txt"
+        with path.open("x", encoding="utf-8") as file:
+            file.writelines(f"{test}\n" for test in self._job.tests)
+        return path
+
+    def _run_benchmark(
+        self, checkouts: Mapping[str, Path], variables: Mapping[str, str]
+    ) -> tuple[list[ResultFile], int]:
+        """Run both commits in turn until their ratios are known; return the report, and the worst status."""
+        job, statuses = self._job, [0]
+        if BASE not in checkouts:
+            raise UnusableJob(texts.NO_BASE_TO_COMPARE)
+        folders = {"NIGHTJAR_BASE": str(checkouts[BASE]), "NIGHTJAR_HEAD": str(checkouts[HEAD])}
+        shas = {"NIGHTJAR_BASE_SHA": job.base_sha, "NIGHTJAR_HEAD_SHA": job.sha}
+
+        def run(side: str, number: int) -> SideRun:
+            runs = []
+            for suite_number, suite in enumerate(job.suites or (TEST_SUITE,)):
+                label = f"{side}-{number}-{suite_number}"
+                values = {
+                    **variables,
+                    **folders,
+                    **shas,
+                    "NIGHTJAR_SIDE": side,
+                    "NIGHTJAR_SHA": shas[f"NIGHTJAR_{side.upper()}_SHA"],
+                    "NIGHTJAR_SUITE": suite,
+                    "NIGHTJAR_ROUND": str(number),
+                }
+                if job.tests:
+                    values["NIGHTJAR_TESTS"] = str(self._listed_tests(label))
+                files, status = self._run_command(checkouts[side], values, label)
+                reports = [(file.name, BytesIO(b"".join(file.chunks()))) for file in files if not file.is_artifact]
+                if not reports:
+                    raise JobFailed(texts.NO_RESULTS.format(status=status))
+                try:
+                    runs.append(run_of(iter(reports)))
+                except Refused as error:
+                    raise JobFailed(texts.UNREADABLE_RUN.format(side=side, reason=error)) from None
+                statuses.append(status)
+                # There may be hundreds of runs.
+                for part in ("results-{}", "files-{}", "log-{}.txt", "tests-{}.txt"):
+                    remove(self._folder / part.format(label))
+            return only_named(joined(runs), frozenset(job.tests))
+
+        until = self._until - SPARE_SHARE * job.seconds
+        report = compare(job.precision, job.benchmark_seconds, run, until=until)
+        folder = self._folder / "benchmark"
+        folder.mkdir()
+        (folder / BENCHMARK_FILE).write_text(report.text, encoding="utf-8")
+        return result_files(folder), max(statuses)
 
     def _run_command(self, source: Path, variables: Mapping[str, str], label: str) -> tuple[list[ResultFile], int]:
         """Run the lab's command in a checkout; return its files and its status. `label` is new for each start."""

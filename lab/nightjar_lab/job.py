@@ -50,11 +50,15 @@ class LabJob:
     tests: tuple[str, ...] = ()
     repeat: int = 1
     base_sha: str = ""
+    precision: float = 0.0
+    """For a benchmark, half the width at which an interval is narrow enough, as a share of the ratio; else 0."""
+    benchmark_seconds: float = 0.0
 
     @staticmethod
     def of(answer: BotAnswer) -> LabJob:
         """Read a job. Raises `UnusableJob`."""
         body = answer.body
+        benchmark = body.get("benchmark") or {}
         try:
             requester = (
                 f"{body['requested_by']}, approved by {body['approved_by']}" if body.get("approved_by") else None
@@ -78,6 +82,8 @@ class LabJob:
                 tests=tuple(map(str, body.get("tests") or ())),
                 repeat=max(1, min(MOST_REPEATS, int(body.get("repeat") or 1))),
                 base_sha=str(body.get("base_sha") or ""),
+                precision=float(benchmark["precision"]) if benchmark else 0.0,
+                benchmark_seconds=float(benchmark["seconds"]) if benchmark else 0.0,
             )
         except (KeyError, TypeError, ValueError) as error:
             raise UnusableJob(f"{type(error).__name__} {error}") from None

@@ -79,6 +79,9 @@ DISK_WAS_FULL = "the lab's disk was full during the test (exit status {status}),
 STOPPED = "the agent was stopped"
 UNEXPECTED = "the agent failed ({kind}); see its log"
 
+UNREADABLE_RUN = "a report of the {side} cannot be read: {reason}"
+NO_BASE_TO_COMPARE = "a benchmark without a base commit"
+
 # The bucket
 NO_BOTO3 = "boto3 is not installed, and uploads to a bucket need it: pip install boto3"
 BUCKET_AWAY = "could not reach bucket {bucket} ({reason}); check the network and AWS_ENDPOINT_URL, then try again"

@@ -17,7 +17,7 @@ from tests.bucket import World
 from tests.conversations.alarms import alarm_town
 from tests.conversations.channels import town_with_channels
 from tests.conversations.device_lab import device_lab
-from tests.conversations.devices import device_town
+from tests.conversations.devices import ADRENO, device_town
 from tests.conversations.dry_runs import DryFirst, Scene, SceneFixtures
 from tests.conversations.lab import LAB, junit, lab_town
 from tests.conversations.merges import CPU, KEYS, approve, merge_town, ready, report, says
@@ -82,6 +82,10 @@ async def people_request_device_tests(fixtures: SceneFixtures) -> DryFirst:
         await devices.says(pull, "octocat", f"@ci lab pause hexagon-v73 until {day_after(devices, 2)}")
         town.repo.open_issue("somebody", "Propose a lab").comment("octocat", "@ci lab accept")
         await devices.says(pull, "hubot", "@ci cancel tests")
+        await devices.says(pull, "hubot", "@ci benchmark on adreno")
+        await devices.store.end_unable((await devices.claim(ADRENO)).job)
+        await devices.sweep()
+        assert "cannot run two commits in turn" in devices.place.town.answers(pull)[-1]
         pull.close("octocat")
         await dry.quiet(town)
     return dry
@@ -273,7 +277,7 @@ SCENES: dict[Scene, str] = {
         hardware-runs hardware-results hardware-results-all regressions nightly-news news
         IngestRun StoreReports RequestCheckRun PostMessage PostNews""",
     people_request_device_tests: """
-        device-jobs device-job-steps SubmitDeviceJob ApproveDeviceJobs CancelDeviceJobs
+        device-jobs device-job-steps benchmarks SubmitDeviceJob ApproveDeviceJobs CancelDeviceJobs
         CancelPausedJobs NoteShownStep lab-proposals""",
     a_target_is_degraded_and_restored: "degraded-targets EnsureIssue",
     a_lab_is_notified_of_a_job: "lab-webhook SendLabWebhook StartLabWorkflow",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -18,19 +18,17 @@ import click
 
 from bot.core.docs import replace_block, table
 from bot.results.measurements.changes import analysis_of
-from bot.results.measurements.pairs import Block, ratio_of
 from tests.signal.measured_noise import MONTH, NOISES, series
 from tests.signal.otava import Otava, OtavaMissingError
 
 PAGE = Path(__file__).parents[2] / "docs" / "signal.md"
-BLOCK, PAIRS_BLOCK = "measurements", "measured-pairs"
+BLOCK = "measurements"
 HISTORY, AFTER = 360, 15
 """Nights without a change, and after one."""
 CHANGES = {1.05: (3, 14), 1.1: (2, 14)}
 """The planted changes, and within how many nights they should be reported."""
 FIXED_SHARE, FIXED_NIGHTS = 0.05, 30
 """The rule of simple tools: the newest two nights are 5 % above or below the median of a month before."""
-WIDTH, MOST_BLOCKS = 0.02, 60
 OTAVA_SERIES, OTAVA_NIGHTS = 50, 150
 """The series that Otava reads, which takes a hundred times as long, and the nights before a change: three windows."""
 HEADER = (
@@ -48,7 +46,6 @@ HEADER = (
     "interval holds the true size",
     "predicted nights",
 )
-PAIRS_HEADER = ("noise", "intervals of equal sides that exclude 1", "blocks until 2 % on average", "+5 % noticed")
 OURS, RULE, OTAVA = "ours", "5 % rule", "Otava"
 NONE = "-"
 
@@ -87,16 +84,6 @@ class NoiseErrors:
     def series(self) -> int:
         """Return the number of series."""
         return self.months * MONTH // HISTORY
-
-
-@dataclass(slots=True)
-class PairErrors:
-    """What intervals of ratios say: of equal sides, how many exclude 1; of sides 5 % apart, how many do."""
-
-    runs: int = 0
-    blocks: int = 0
-    wrong: int = 0
-    noticed: int = 0
 
 
 def reports_of_fixed_rule(values: Sequence[float], since: int) -> list[int]:
@@ -164,29 +151,6 @@ def measured(
     return errors
 
 
-def measured_pairs(noise: str, seeds: Iterable[int]) -> PairErrors:
-    """Return the errors of intervals that are computed after each block, until they are short enough."""
-    errors = PairErrors()
-    for seed in seeds:
-        values = series(noise, Random(f"pairs {noise} {seed}"), 4 * MOST_BLOCKS)
-        for changed in (1.0, 1.05):
-            blocks = list[Block]()
-            for number in range(MOST_BLOCKS):
-                first_a, first_b, second_b, second_a = values[4 * number : 4 * number + 4]
-                blocks.append((first_a, first_b * changed, second_b * changed, second_a))
-                ratio = ratio_of(blocks)
-                if ratio is not None and ratio.width <= WIDTH:
-                    break
-            assert ratio is not None
-            if changed == 1.0:
-                errors.runs += 1
-                errors.blocks += len(blocks)
-                errors.wrong += ratio.excludes_one
-            else:
-                errors.noticed += ratio.excludes_one
-    return errors
-
-
 def rows(measured_errors: dict[str, NoiseErrors]) -> Iterator[tuple[str, ...]]:
     """Yield the rows of the table."""
     for noise, errors in measured_errors.items():
@@ -208,14 +172,8 @@ def _within(errors: NoiseErrors, name: str, changed: float) -> str:
     return f"{errors.methods[name].within(changed, CHANGES[changed][0]):.1%}" if name in errors.methods else NONE
 
 
-def pair_rows(measured_errors: dict[str, PairErrors]) -> Iterator[tuple[str, ...]]:
-    """Yield the rows of the table of pairs."""
-    for noise, errors in measured_errors.items():
-        wrong, noticed = (f"{count / errors.runs:.1%}" for count in (errors.wrong, errors.noticed))
-        yield noise, wrong, f"{errors.blocks / errors.runs:.1f}", noticed
-
-
-def _seeds_of(text: str) -> range:
+def seeds_of(text: str) -> range:
+    """Return the seeds of an option such as 0-199, or of a single number."""
     first, _, last = text.partition("-")
     return range(int(first), int(last or first) + 1)
 
@@ -227,21 +185,14 @@ def _seeds_of(text: str) -> range:
 @click.option("--otava", "with_otava", is_flag=True, help="Run Apache Otava too; installs it in a folder of its own.")
 def main(seeds: str, as_json: bool, write: bool, with_otava: bool) -> None:
     """Simulate series of measurements, and print how often reports of changes are right."""
-    of_seeds, methods = _seeds_of(seeds), {RULE: reports_of_fixed_rule}
+    of_seeds, methods = seeds_of(seeds), {RULE: reports_of_fixed_rule}
     errors = {noise: measured(noise, of_seeds, methods) for noise in NOISES}
     if with_otava:
         _add_otava(errors, of_seeds[:OTAVA_SERIES])
-    pairs = {noise: measured_pairs(noise, of_seeds) for noise in NOISES}
-    texts = {BLOCK: table(HEADER, rows(errors)), PAIRS_BLOCK: table(PAIRS_HEADER, pair_rows(pairs))}
-    if as_json:
-        click.echo(json.dumps(_summary(errors, pairs), indent=2))
-    else:
-        click.echo("\n\n".join(texts.values()))
+    text = table(HEADER, rows(errors))
+    click.echo(json.dumps(_summary(errors), indent=2) if as_json else text)
     if write:
-        page = PAGE.read_text(encoding="utf-8")
-        for block, text in texts.items():
-            page = replace_block(page, block, text)
-        PAGE.write_text(page, encoding="utf-8")
+        PAGE.write_text(replace_block(PAGE.read_text(encoding="utf-8"), BLOCK, text), encoding="utf-8")
 
 
 def _add_otava(errors: dict[str, NoiseErrors], seeds: range) -> None:
@@ -256,7 +207,7 @@ def _add_otava(errors: dict[str, NoiseErrors], seeds: range) -> None:
     otava.close()
 
 
-def _summary(errors: dict[str, NoiseErrors], pairs: dict[str, PairErrors]) -> dict[str, object]:
+def _summary(errors: dict[str, NoiseErrors]) -> dict[str, object]:
     """Return the counts and shares of each kind of noise."""
     return {
         noise: {
@@ -264,7 +215,6 @@ def _summary(errors: dict[str, NoiseErrors], pairs: dict[str, PairErrors]) -> di
             "predicted": noise_errors.predicted / noise_errors.series,
             "intervals": noise_errors.intervals,
             "intervals_with_true_size": noise_errors.held,
-            "pairs": asdict(pairs[noise]),
             "methods": {
                 name: {
                     "wrong": method.wrong,

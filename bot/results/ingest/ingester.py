@@ -20,6 +20,7 @@ import structlog
 from nightjar_formats.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES
 from nightjar_formats.model import RunKey
 from nightjar_formats.refused import Refused, TooMuch
+from nightjar_formats.runs import benchmark
 from nightjar_formats.runs.few_tests import FEW_TESTS, is_few_tests
 from nightjar_formats.runs.manifest import ArtifactEntry, FileEntry, Manifest, read_manifest
 from nightjar_formats.runs.texts import FILE_MISSING, FILE_OF_OTHER_CONTENT, FILE_OF_OTHER_SIZE, FILE_TOO_LARGE
@@ -65,6 +66,8 @@ class RequestedFewTests:
     """The only tests of a run that count, and what stores their outcome and the run's suite with the job."""
 
     tests: tuple[str, ...]
+    benchmark: Callable[[str], Awaitable[None]] | None
+    """For a benchmark, what stores its report, as JSON; empty if it cannot be read."""
     complete: Callable[[FewTestsOutcome, str], Awaitable[None]]
 
 
@@ -235,6 +238,13 @@ class RunIngester:
         assert run.claims is not None, "the manifest was read"
         seconds_taken = _seconds_between(run.claims.started_at, run.claims.finished_at)
         stored = replace(run, state=RunState.FEW_TESTS)
+        if requested.benchmark is not None:
+            try:
+                report = benchmark_report([name for name, _ in names], files)
+            except Refused as error:
+                report, stored = "", replace(run, reason=str(error))
+            await requested.benchmark(report)
+            return await self._store_failure(stored)
         try:
             outcome = await self._pool.run(
                 owner, self._pool.limits.run, read_attempts, names, listed, requested.tests, seconds_taken, files=files
@@ -327,6 +337,14 @@ def _seconds_between(started_at: str, finished_at: str) -> float:
     if not started_at or not finished_at:
         return 0.0
     return max(0.0, (datetime.fromisoformat(finished_at) - datetime.fromisoformat(started_at)).total_seconds())
+
+
+def benchmark_report(names: Sequence[str], files: Sequence[BinaryIO]) -> str:
+    """Return the checked report of a benchmark among the files of a run. Raises `Refused` if there is none."""
+    for name, file in zip(names, files, strict=True):
+        if name == benchmark.FILE:
+            return benchmark.read_report(file.read(benchmark.MAX_REPORT_BYTES + 1)).text
+    raise Refused(texts.NO_BENCHMARK.format(name=benchmark.FILE))
 
 
 async def _check_arrived(request: IngestRequest, entries: Sequence[FileEntry]) -> None:

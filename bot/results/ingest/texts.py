@@ -53,3 +53,6 @@ def repaired(names: Sequence[str], repairs: Iterable[Repairs]) -> str:
     lines = [REPAIRED.format(name=name, repairs=text) for name, text in repairs_by_name if text]
     unlisted = len(lines) - MOST_REPAIRED
     return ". ".join(lines[:MOST_REPAIRED] + ([MORE_REPAIRED.format(count=unlisted)] if unlisted > 0 else []))
+
+
+NO_BENCHMARK = "the run of a benchmark has no file {name}"

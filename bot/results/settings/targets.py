@@ -101,6 +101,11 @@ class TargetSettings(Keys):
         description="How long one test may take, at most `3d`. After that its check run ends as neutral.",
         examples=["2h"],
     )
+    benchmark: TestLength = Field(
+        default="20m",
+        description="How long a benchmark measures unless the person names a time limit, which `timeout` bounds.",
+        examples=["20m"],
+    )
     suites: tuple[SuiteName, ...] = Field(
         default=(),
         description="The suites that the lab is to run for a request. Default: the lab decides.",
@@ -158,6 +163,11 @@ class TargetSettings(Keys):
     def timeout_seconds(self) -> float:
         """Return how long one test may take."""
         return seconds(self.timeout)
+
+    @property
+    def benchmark_seconds(self) -> float:
+        """Return how long a benchmark measures by default: `benchmark`, but at most `timeout`."""
+        return min(seconds(self.benchmark), self.timeout_seconds)
 
     @property
     def repair_seconds(self) -> float:

@@ -139,3 +139,7 @@ MASS_COLLECTION = "{broken:,} of {files:,} test files could not be imported; che
 ONE_CAUSE = (
     "{failed:,} of the {ran:,} tests that ran failed for the same reason; check the lab's installation and device"
 )
+
+# Benchmarks
+BENCHMARK_TOO_LARGE = "{name} has more than {most:,} bytes"
+BENCHMARK_UNREADABLE = "{name} is not the report of a benchmark: {reason}"

@@ -7,10 +7,10 @@ from random import Random
 import pytest
 from nightjar_formats.measurements import Better
 from nightjar_formats.model import TargetKey
+from nightjar_formats.pairs import LEAST_BLOCKS, ratio_of
 
 from bot.results.measurements.groups import grouped, targets_of
 from bot.results.measurements.moved import MovedSeries
-from bot.results.measurements.pairs import LEAST_BLOCKS, ratio_of
 
 
 def test_a_linear_drift_cancels_out_of_a_ratio() -> None:

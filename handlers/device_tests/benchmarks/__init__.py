@@ -1,0 +1,1 @@
+"""Benchmarks of a pull request: head and base run in turn on one device."""

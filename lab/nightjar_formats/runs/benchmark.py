@@ -1,0 +1,137 @@
+"""The report of a benchmark, `benchmark.json`: what tests measured at two commits on one device. No I/O.
+
+The agent writes it, and the bot reads it: each measurement with the ratio of head to base, and between which bounds it
+is with 95 % confidence (`nightjar_formats.pairs`).
+
+    {"schema": 1, "precision": 0.02, "blocks": 12, "seconds": 431.5, "end": "precise", "unlisted": 0,
+     "failures": {"base": [], "head": ["tests/test_conv.py::test_large"]},
+     "measurements": [{"test": "tests/test_conv.py::test_conv", "name": "latency", "unit": "ms", "better": "lower",
+                       "base": 4.11, "head": 4.32, "ratio": 1.051, "low": 1.038, "high": 1.064}]}
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from nightjar_formats.limits import MAX_MEASUREMENT_NAME, MAX_NAME, MAX_UNIT
+from nightjar_formats.measurements import Better
+from nightjar_formats.pairs import Ratio
+from nightjar_formats.refused import Refused, TooMuch
+from nightjar_formats.runs import texts
+from nightjar_formats.runs.few_tests import BASE, HEAD
+from nightjar_formats.strict_json import read_json
+from nightjar_formats.text_enum import TextEnum
+
+FILE = "benchmark.json"
+SCHEMA = 1
+MAX_LISTED = 200
+"""The most measurements of a report; those that differ most are listed."""
+MAX_FAILURES = 20
+"""The most failed tests of each side."""
+MAX_REPORT_BYTES = 1 << 22
+
+
+class BenchmarkEnd(TextEnum):
+    """Why a benchmark stopped."""
+
+    PRECISE = "precise"
+    """All intervals are as narrow as requested."""
+    BUDGET = "budget"
+    """The time is used up."""
+    MOST_BLOCKS = "most blocks"
+
+
+@dataclass(frozen=True)
+class ComparedMeasurement:
+    """What a test measured at both commits: the medians, and the ratio of head to base."""
+
+    test: str
+    name: str
+    unit: str
+    better: Better
+    base: float
+    head: float
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def interval(self) -> Ratio:
+        """The ratio with its bounds."""
+        return Ratio(self.ratio, self.low, self.high)
+
+
+@dataclass(frozen=True)
+class BenchmarkReport:
+    """The result of a benchmark: `blocks` of four runs, in `seconds`, and the tests that failed, by side.
+
+    `unlisted` counts the measurements that the report leaves out.
+    """
+
+    precision: float
+    blocks: int
+    seconds: float
+    end: BenchmarkEnd
+    measurements: Sequence[ComparedMeasurement] = ()
+    failures: Mapping[str, Sequence[str]] | None = None
+    unlisted: int = 0
+
+    @property
+    def text(self) -> str:
+        """The report as JSON."""
+        return json.dumps({"schema": SCHEMA, **asdict(self)})
+
+
+def read_report(content: bytes | str) -> BenchmarkReport:
+    """Return the report that `BenchmarkReport.text` wrote. Raises Refused for anything else, and TooMuch."""
+    if len(content) > MAX_REPORT_BYTES:
+        raise TooMuch(texts.BENCHMARK_TOO_LARGE.format(name=FILE, most=MAX_REPORT_BYTES))
+    try:
+        document = read_json(content)
+        _check_schema(document["schema"])
+        return BenchmarkReport(
+            precision=_positive(document["precision"]),
+            blocks=int(document["blocks"]),
+            seconds=float(document["seconds"]),
+            end=BenchmarkEnd(document["end"]),
+            measurements=tuple(map(_measurement, document["measurements"][:MAX_LISTED])),
+            failures={
+                side: [str(test)[:MAX_NAME] for test in document["failures"][side][:MAX_FAILURES]]
+                for side in (BASE, HEAD)
+            },
+            unlisted=max(0, int(document["unlisted"])),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        reason = f"{type(error).__name__} {error}"[:200]
+        raise Refused(texts.BENCHMARK_UNREADABLE.format(name=FILE, reason=reason)) from None
+
+
+def _check_schema(schema: object) -> None:
+    if schema != SCHEMA:
+        raise ValueError(f"schema {schema!s:.20}")
+
+
+def _measurement(entry: Mapping[str, Any]) -> ComparedMeasurement:
+    base, head, ratio, low, high = (_positive(entry[name]) for name in ("base", "head", "ratio", "low", "high"))
+    return ComparedMeasurement(
+        str(entry["test"])[:MAX_NAME],
+        str(entry["name"])[:MAX_MEASUREMENT_NAME],
+        str(entry["unit"])[:MAX_UNIT],
+        Better(entry["better"]),
+        base,
+        head,
+        ratio,
+        low,
+        high,
+    )
+
+
+def _positive(value: object) -> float:
+    number = float(value)  # type: ignore[arg-type]  # a TypeError is expected
+    if not 0 < number < math.inf:
+        raise ValueError(f"{number} is not a positive number")
+    return number

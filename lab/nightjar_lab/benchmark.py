@@ -1,0 +1,187 @@
+"""Run two commits in turn on one device (base, head, head, base), until the ratios of what they measure are precise.
+
+The first run of each commit does not count: the command builds the commit there, and the device warms up.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from statistics import median
+from typing import BinaryIO, NamedTuple
+
+from nightjar_formats.limits import MAX_NAME
+from nightjar_formats.measurements import Measurement
+from nightjar_formats.model import BAD, Case
+from nightjar_formats.pairs import Block, Ratio, ratio_of
+from nightjar_formats.readers import read
+from nightjar_formats.runs.benchmark import (
+    MAX_FAILURES,
+    MAX_LISTED,
+    BenchmarkEnd,
+    BenchmarkReport,
+    ComparedMeasurement,
+)
+from nightjar_formats.runs.few_tests import BASE, HEAD
+
+BLOCK = (BASE, HEAD, HEAD, BASE)
+MOST_BLOCKS = 60
+MOST_SERIES = 1000
+"""The most measurements of all tests that are compared."""
+
+
+class MeasurementKey(NamedTuple):
+    """A test, and the name of what it measures."""
+
+    test: str
+    name: str
+
+
+class SideRun(NamedTuple):
+    """What the tests of one run measured, and those that failed."""
+
+    measured: Mapping[MeasurementKey, Measurement]
+    failures: Sequence[str]
+
+
+def run_of(reports: Iterator[tuple[str, BinaryIO]]) -> SideRun:
+    """Read the reports of a run, each with its name. Raises Refused. Only numbers above 0 have ratios."""
+    measured: dict[MeasurementKey, Measurement] = {}
+    failures: list[str] = []
+    for name, stream in reports:
+        for case in read(stream, name):
+            test = _test_of(case)
+            if case.status in BAD:
+                failures.append(test)
+            for measurement in case.measurements:
+                if measurement.value > 0:
+                    measured[MeasurementKey(test, measurement.name)] = measurement
+    return SideRun(measured, failures)
+
+
+def _test_of(case: Case) -> str:
+    return (case.nodeid or "::".join(filter(None, (case.classname, case.name))))[:MAX_NAME]
+
+
+def joined(runs: Sequence[SideRun]) -> SideRun:
+    """Return what all suites measured in one run."""
+    measured: dict[MeasurementKey, Measurement] = {}
+    for run in runs:
+        measured.update(run.measured)
+    return SideRun(measured, [test for run in runs for test in run.failures])
+
+
+def only_named(run: SideRun, tests: Collection[str]) -> SideRun:
+    """Return what the named tests did; all, if none of them is there: the report may write their names otherwise."""
+    measured = {key: measurement for key, measurement in run.measured.items() if key.test in tests}
+    return SideRun(measured, [test for test in run.failures if test in tests]) if measured else run
+
+
+class Benchmark:
+    """The runs of a benchmark so far."""
+
+    def __init__(self, precision: float) -> None:
+        self._precision = precision
+        self._blocks: dict[MeasurementKey, list[Block]] = defaultdict(list)
+        self._examples: dict[MeasurementKey, Measurement] = {}
+        self._failures: dict[str, set[str]] = {BASE: set(), HEAD: set()}
+        self.count = 0
+        """How many blocks there are."""
+
+    def add(self, runs: Sequence[SideRun]) -> None:
+        """Add a block of four runs, in the order of `BLOCK`. What not all of them measured has no ratio."""
+        for side, run in zip(BLOCK, runs):
+            self._failures[side].update(run.failures)
+        common = set.intersection(*(set(run.measured) for run in runs))
+        for key in sorted(common):
+            if key not in self._blocks and len(self._blocks) >= MOST_SERIES:
+                continue
+            first, second, third, fourth = (run.measured[key].value for run in runs)
+            self._blocks[key].append((first, second, third, fourth))
+            self._examples[key] = runs[1].measured[key]
+        self.count += 1
+
+    def note_failures(self, side: str, run: SideRun) -> None:
+        """Note which tests failed in a run that does not count."""
+        self._failures[side].update(run.failures)
+
+    @property
+    def is_precise(self) -> bool:
+        """Whether all intervals are as narrow as requested, or nothing can be compared."""
+        if not self._blocks:
+            return self.count > 0
+        ratios = [self._ratio(key) for key in self._blocks]
+        return all(ratio is not None and ratio.width <= self._precision for ratio in ratios)
+
+    def _ratio(self, key: MeasurementKey) -> Ratio | None:
+        blocks = self._blocks[key]
+        if self._examples[key].is_exact and len(set(blocks)) == 1:
+            base, head, _, _ = blocks[0]
+            return Ratio(head / base, head / base, head / base)
+        return ratio_of(blocks)
+
+    def report(self, end: BenchmarkEnd, seconds: float) -> BenchmarkReport:
+        """Return the report, with the measurements that differ most first."""
+        compared = []
+        for key in self._blocks:
+            ratio = self._ratio(key)
+            if ratio is not None:
+                compared.append(self._compared(key, ratio))
+        compared.sort(key=lambda row: (not row.interval.excludes_one, -abs(row.ratio - 1), row.test, row.name))
+        return BenchmarkReport(
+            self._precision,
+            self.count,
+            round(seconds, 1),
+            end,
+            compared[:MAX_LISTED],
+            {side: sorted(tests)[:MAX_FAILURES] for side, tests in self._failures.items()},
+            max(0, len(compared) - MAX_LISTED),
+        )
+
+    def _compared(self, key: MeasurementKey, ratio: Ratio) -> ComparedMeasurement:
+        example, blocks = self._examples[key], self._blocks[key]
+        base = median([value for first, _, _, fourth in blocks for value in (first, fourth)])
+        head = median([value for _, second, third, _ in blocks for value in (second, third)])
+        return ComparedMeasurement(
+            key.test, key.name, example.unit, example.better, base, head, ratio.value, ratio.low, ratio.high
+        )
+
+
+def compare(
+    precision: float,
+    seconds: float,
+    run: Callable[[str, int], SideRun],
+    clock: Callable[[], float] = time.monotonic,
+    until: float = math.inf,
+) -> BenchmarkReport:
+    """Run both sides in turn until all ratios are as precise as requested, or for so many seconds.
+
+    `run` runs a side; its second argument counts the runs, and is 0 for the first of each side, which does not count.
+    Another block begins only if there is time for one like the
+    longest so far. The clock begins after the first run of each side. `until` is a time on the clock at which all must
+    have ended.
+    """
+    benchmark = Benchmark(precision)
+    end, longest, number = BenchmarkEnd.BUDGET, 0.0, 0
+    for side in (BASE, HEAD):
+        benchmark.note_failures(side, run(side, 0))
+    began = clock()
+    while True:
+        block_began = clock()
+        if benchmark.count >= MOST_BLOCKS:
+            end = BenchmarkEnd.MOST_BLOCKS
+            break
+        if block_began + longest > min(began + seconds, until):
+            break
+        runs: list[SideRun] = []
+        for side in BLOCK:
+            number += 1
+            runs.append(run(side, number))
+        benchmark.add(runs)
+        longest = max(longest, clock() - block_began)
+        if benchmark.is_precise:
+            end = BenchmarkEnd.PRECISE
+            break
+    return benchmark.report(end, clock() - began)
