@@ -47,6 +47,8 @@ EXAMPLES = {
     "/r/{owner}/{repo}/flaky": [""],
     "/r/{owner}/{repo}/labs": [""],
     "/r/{owner}/{repo}/labs/{lab}": [""],
+    "/r/{owner}/{repo}/measurements": [""],
+    "/r/{owner}/{repo}/measurements/series": [f"?id={FAILING}&measurement=latency"],
     "/r/{owner}/{repo}/mute": [f"?id={FAILING}"],
     "/r/{owner}/{repo}/nightly": [""],
     "/r/{owner}/{repo}/pulls": [""],

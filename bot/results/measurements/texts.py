@@ -14,11 +14,11 @@ _WHOLE_PERCENT = 10
 def change_text(name: str, unit: str, change: LevelChange) -> str:
     """Return the change in a line: `latency 412 -> 467 ms, +13 % (11 to 15)`; the interval has 95 % confidence."""
     unit = unit and f" {unit}"
-    before, after = _number(change.before), _number(change.after)
+    before, after = number_text(change.before), number_text(change.after)
     if change.low == change.high:
         return EXACT.format(name=name, before=before, after=after, unit=unit)
     if change.before <= 0:
-        low, high = _number(change.low), _number(change.high)
+        low, high = number_text(change.low), number_text(change.high)
         return DIFFERENCE.format(name=name, before=before, after=after, unit=unit, low=low, high=high)
     shares = [100 * (level / change.before - 1) for level in (change.after, change.low, change.high)]
     digits = 0 if abs(shares[0]) >= _WHOLE_PERCENT else 1
@@ -27,6 +27,6 @@ def change_text(name: str, unit: str, change: LevelChange) -> str:
     return RATIO.format(name=name, before=before, after=after, unit=unit, share=f"{sign}{share}", low=low, high=high)
 
 
-def _number(value: float) -> str:
+def number_text(value: float) -> str:
     """Return a number with at least three digits, and all digits before the point."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -38,6 +38,8 @@ ADDRESSES = {
     "/r/{owner}/{repo}/flaky": ["", "?q=rpc"],
     "/r/{owner}/{repo}/slow": ["", f"?target={LAB}/{TARGET}"],
     "/r/{owner}/{repo}/skipped": ["", "?q=bfloat16"],
+    "/r/{owner}/{repo}/measurements": ["", f"?target={LAB}/{TARGET}&q=soft&measurement=latency"],
+    "/r/{owner}/{repo}/measurements/series": [f"?id={SOFTMAX}&measurement=latency"],
     "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": [""],
     "/r/{owner}/{repo}/labs": [""],
     "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}/files/{name}": ["", f"?test={SOFTMAX}"],

@@ -1,0 +1,25 @@
+"""What the pages of measurements say in sentences."""
+
+from __future__ import annotations
+
+POINT = "{sha}: {value}"
+POINT_WITH_TITLE = "{sha}: {value}, {title}"
+MARK = "{text}, since {sha}"
+CHART = "{name} at {nights}, {first} to {last}: from {lowest} to {highest}"
+CHART_LEVEL = ", now about {level}"
+CHART_BAND = "; 99 of 100 further values are expected from {low} to {high}"
+CHART_CHANGES = "; {changes}"
+SPARK = "{name} at {nights}: from {lowest} to {highest}, newest {newest}"
+
+OF_TEST = "{name} of {test} on "
+MOVED = ": {change}, since "
+AND_MOVED = "it also moved on "
+STEADY = ": {value}, no change in {nights}"
+STEADY_ON = "{name} of {test} did not change in {nights} on "
+NO_NIGHT = "No nightly commit has this measurement"
+
+LISTED = "{measurements} of {suite} on {target}"
+NO_MEASUREMENTS = "No test has measured anything yet"
+
+READ_COMMITS = "read the commits with which it changed"
+SEE_TARGET = "see what else {target} measures"
