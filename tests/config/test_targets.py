@@ -70,7 +70,7 @@ def test_a_check_run_ends_long_before_github_would_end_it() -> None:
             "{x: {teir: 1}}",
             53,
             ".x.teir: unknown key (did you mean tier?); allowed: tier, label, paths, slots, timeout, suites, budget, "
-            "budget_per_person, sticky, repair_within",
+            "budget_per_person, sticky, repair_within, measurements",
         ),
     ],
 )
@@ -78,3 +78,30 @@ def test_a_fault_is_named_with_its_place(targets: str, column: int, fault: str) 
     with pytest.raises(ConfigError) as caught:
         lab(targets)
     assert str(caught.value) == PLACE % column + fault
+
+
+def test_limits_of_measurements_are_those_of_the_target_then_of_all_and_names_come_before_patterns() -> None:
+    text = """\
+repositories:
+  octocat/a:
+    results:
+      bucket: b-1
+      measurements: {latency: {least: 5%}, "*_time": {least: 10%}, "*": {least: 3%}}
+      labs: {a: {targets: {x: {measurements: {"lat*": {least: 7.5%}, lower*: {least: 0%}}}, y: nightly}}}
+  octocat/b:
+    results: {bucket: b-1, labs: {a: {targets: [x]}}}
+"""
+    repositories = parse_config(text.encode(), "app.yaml").repositories
+    results, defaults = (enabled(repositories[name], LAB_RESULTS) for name in ("octocat/a", "octocat/b"))
+    first, second = results.change_limits("a", "x"), results.change_limits("a", "y")
+    names = ("latency", "quantize_time", "lower_bound", "size")
+    assert [first.least(name, "ms") for name in names] == [0.075, 0.1, 0.0, 0.03]
+    assert [second.least(name, "ms") for name in names] == [0.05, 0.1, 0.03, 0.03]
+    units = ("ms", "B", "nodes")
+    assert [defaults.change_limits("a", "removed").least("latency", unit) for unit in units] == [0.02, 0.01, 0.0]
+
+
+def test_a_limit_of_measurements_is_a_share_in_percent() -> None:
+    fault = r"measurements.latency.least: is a number; it must be a share in percent, as in 5%"
+    with pytest.raises(ConfigError, match=fault):
+        lab("{x: {measurements: {latency: {least: 0.05}}}}")

@@ -89,13 +89,16 @@ class _Scale:
     restored: Callable[[float], float]
 
 
-def exact_changes(values: Sequence[float]) -> list[LevelChange]:
-    """Return all changes of a series without noise, such as a count: each night with another value is one."""
-    changes = [
-        LevelChange(night, night, before, after, after, after)
-        for night, (before, after) in enumerate(pairwise(values), start=1)
-        if before != after
-    ]
+def exact_changes(values: Sequence[float], least: float = 0) -> list[LevelChange]:
+    """Return all changes of a series without noise, such as a count: each night with another value is one.
+
+    With `least`, only those by this share or more of the value after the last change; small ones add up.
+    """
+    changes, level = list[LevelChange](), values[0] if values else 0.0
+    for night, value in enumerate(values):
+        if value != level and abs(value - level) >= least * abs(level):
+            changes.append(LevelChange(night, night, level, value, value, value))
+            level = value
     return _with_ends(changes)
 
 

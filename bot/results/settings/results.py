@@ -15,6 +15,7 @@ from bot.core.patterns import LETTER_OR_DIGIT, Pattern
 from bot.results.settings.lab_identity import LabIdentity
 from bot.results.settings.lab_webhook import LabWebhook
 from bot.results.settings.lab_workflow import LabWorkflow
+from bot.results.settings.measurements import ChangeLimits, Measurements
 from bot.results.settings.targets import SuiteName, Targets
 from bot.results.settings.texts import (
     PLACEHOLDER_IN_QUOTES,
@@ -234,6 +235,19 @@ class Results(Keys):
         ),
         examples=[["write"]],
     )
+    measurements: Measurements = Field(
+        default={},
+        description=(
+            "How large a change of what tests measure must be before it is reported, by the measurement's name or a "
+            "pattern. A name comes before patterns, and of several patterns the longest one counts."
+        ),
+        examples=[{"latency": {"least": "5%"}}],
+    )
+
+    def change_limits(self, lab: str, target: str) -> ChangeLimits:
+        """Return the least changes of measurements that are reported on a target; it need not be configured."""
+        settings = self.labs[lab].targets.get(target) if lab in self.labs else None
+        return ChangeLimits((*([settings.measurements] if settings else []), self.measurements))
 
     @property
     def store(self) -> str:

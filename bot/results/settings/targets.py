@@ -13,6 +13,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from bot.config.keys import Keys
 from bot.config.types import Duration, LabelName, Pattern, Says, seconds
+from bot.results.settings.measurements import Measurements
 from bot.results.settings.texts import LONG_TEST, NAMES_ONLY
 
 TargetName = Annotated[str, StringConstraints(pattern=f"^{TARGET_NAME}$"), Says(TARGET_WORDS)]
@@ -114,6 +115,11 @@ class TargetSettings(Keys):
             "one tier, until two nightly runs in a row are good. For tiers 1 and 2."
         ),
         examples=["2d"],
+    )
+    measurements: Measurements = Field(
+        default={},
+        description="As `results.measurements`, for this target: its entries come first.",
+        examples=[{"latency": {"least": "10%"}}],
     )
 
     @property

@@ -63,6 +63,9 @@ def test_every_change_of_a_count_is_a_fact_and_has_its_end() -> None:
         (5, 9, 12, None),
     ]
     assert change_text("delegated_nodes", "nodes", changes[0]) == "delegated_nodes 12 -> 11 nodes"
+    # Steps below the threshold add up.
+    changes = exact_changes([1000, 1004, 1008, 1012, 1000], least=0.01)
+    assert [(change.begin, change.before, change.after) for change in changes] == [(3, 1000, 1012), (4, 1012, 1000)]
 
 
 def test_a_threshold_leaves_out_smaller_changes() -> None:

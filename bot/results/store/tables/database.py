@@ -20,7 +20,7 @@ from bot.results.store.tables.names import NameCache
 
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
 VERSION_TABLE = "nightjar_results_version"
-HEAD = "0011"
+HEAD = "0012"
 """The newest version of the schema in this release."""
 
 CONNECTIONS = 4

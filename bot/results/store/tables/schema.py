@@ -227,6 +227,39 @@ numbers = sa.Table(
     sqlite_with_rowid=False,
 )
 
+# What moved: the changes of the level of what a test measures, found when a nightly run was stored
+# (docs/decisions/stored-level-changes.md). The ID is a digest of the series and the commit `since`.
+level_changes = sa.Table(
+    "nightjar_level_changes",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("repository", sa.Text, nullable=False),
+    _foreign_key("target"),
+    sa.Column("series_id", Id, sa.ForeignKey("nightjar_series.id"), nullable=False),
+    sa.Column("ordinal", sa.Integer, nullable=False),
+    _foreign_key("metric"),
+    sa.Column("since", sa.Text, nullable=False),
+    sa.Column("since_at", sa.Double, nullable=False),
+    sa.Column("good", sa.Text, nullable=False),  # the last nightly commit before `since` that has the measurement
+    sa.Column("confirmed_in", sa.Text, nullable=False),
+    sa.Column("confirmed_at", sa.Double, nullable=False),
+    *(sa.Column(name, sa.Double, nullable=False) for name in ("before", "after", "low", "high")),
+    sa.Column("ended_in", sa.Text, nullable=False),  # empty while the change lasts
+    sa.Column("ended_at", sa.Double, nullable=False),
+    sa.Index("nightjar_level_changes_newest", "repository", "confirmed_at", "id"),  # what moved in a repository
+    sa.Index("nightjar_level_changes_target", "target_id", "confirmed_at", "id"),  # ... and on a target
+    sa.Index("nightjar_level_changes_series", "series_id", "ordinal", "metric_id"),
+    sqlite_with_rowid=False,
+)
+
+# The nights of a series in which changes have been looked for: a digest of four bytes each.
+searched_nights = sa.Table(
+    "nightjar_searched_nights",
+    metadata,
+    sa.Column("series_id", Id, sa.ForeignKey("nightjar_series.id"), primary_key=True),
+    sa.Column("nights", sa.LargeBinary, nullable=False),
+)
+
 # The test comes before the point in the key, because a history asks for one test at all points.
 changes = sa.Table(
     "nightjar_changes",

@@ -1,0 +1,154 @@
+"""What moved: changes are found when a nightly run has arrived, and are the same whatever the order of arrival."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from nightjar_formats.measurements import Better, Measurement
+
+from bot.results.settings.measurements import ChangeLimits, MeasurementSettings
+from bot.results.store.measurements.moved import MovedSeries, MoveState, moved_by_id, moved_series
+from bot.results.store.measurements.search import find_moves, store_moves
+from bot.results.store.store import ResultsStore
+from tests.results.plans import whole_tables_read
+from tests.results.uploads import ABOUT, REPOSITORY, Upload, sha
+
+NIGHTS = 60
+SLOWER, FASTER, LOST, FOUND, RENAMED = 45, 50, 30, 52, 40
+NAMES = {test: f"te/test_ops.py::test_{test}" for test in ("slower", "faster", "nodes", "steady")}
+
+
+def night(number: int, *, target: str = "adreno") -> Upload:
+    """Return a nightly run whose numbers have 1 % of noise, and the changes above; a test is renamed on the way."""
+
+    def latency(level: float, salt: str) -> Measurement:
+        value = round(level * random.Random(f"{number}{salt}").gauss(1, 0.01), 2)
+        return Measurement("latency", value, "ms", Better.LOWER)
+
+    nodes = 12.0 if number < LOST or number >= FOUND else 11.0
+    slower = NAMES["slower"] if number < RENAMED else "te/test_new.py::test_slower"
+    measured = {
+        slower: (latency(400 if number < SLOWER else 480, "slower"),),
+        NAMES["faster"]: (latency(80 if number < FASTER else 60, "faster"),),
+        NAMES["nodes"]: (Measurement("delegated_nodes", nodes, "nodes", Better.HIGHER), latency(5, "nodes")),
+        NAMES["steady"]: (latency(7, "steady"), Measurement("ratio", float(number % 3))),
+    }
+    return Upload(number, dict.fromkeys(measured, "passed"), measured=measured, target=target)
+
+
+def searched(store: ResultsStore, limits: ChangeLimits = ChangeLimits()) -> bool:  # noqa: B008  # immutable
+    return store.write(store_moves, store.read(find_moves, ABOUT, limits))
+
+
+def moved(store: ResultsStore) -> list[MovedSeries]:
+    return store.read(moved_series, REPOSITORY)
+
+
+@pytest.fixture
+def renaming(tmp_path: Path) -> Iterator[ResultsStore]:
+    """Return a store in which a test that appears is the one that was removed."""
+    with closing(ResultsStore(f"sqlite:///{tmp_path}/nightjar.db", renames=_renamed)) as store:
+        store.open()
+        yield store
+
+
+def _renamed(removed: Iterable[str], new: Iterable[str]) -> dict[str, str]:
+    return dict(zip(removed, new, strict=True))
+
+
+def test_a_change_is_stored_once_two_nights_confirm_it_and_then_its_end(renaming: ResultsStore) -> None:
+    news = []
+    for number in range(1, NIGHTS + 1):
+        upload = night(number)
+        renaming.put(upload.run, upload.columns)
+        before = {change.id for change in moved(renaming)}
+        searched(renaming)
+        news += [
+            (number, change.name, change.text, change.since) for change in moved(renaming) if change.id not in before
+        ]
+    assert [(number, name, since) for number, name, _, since in news] == [
+        (LOST, "delegated_nodes", sha(LOST)),
+        (SLOWER + 3, "latency", sha(SLOWER)),
+        (FOUND, "delegated_nodes", sha(FOUND)),
+        (FASTER + 3, "latency", sha(FASTER)),
+    ]
+    faster, found, slower, lost = moved(renaming)
+    assert [change.state for change in (faster, found, slower, lost)] == [
+        MoveState.IMPROVEMENT,
+        MoveState.IMPROVEMENT,
+        MoveState.OPEN,
+        MoveState.ENDED,
+    ]
+    assert lost.text == "delegated_nodes 12 -> 11 nodes"
+    assert (lost.good, lost.ended_in, lost.ended_at) == (sha(LOST - 1), sha(FOUND), 1000.0 * FOUND)
+    assert slower.test == "te/test_new.py::test_slower"
+    assert slower.share == pytest.approx(0.2, abs=0.01)
+    assert (slower.low < 480 < slower.high, slower.good) == (True, sha(SLOWER - 1))
+    # Pages of the list, of a target too, and by ID.
+    pages = [
+        renaming.read(moved_series, REPOSITORY, ABOUT, 2),
+        renaming.read(moved_series, REPOSITORY, None, 2, found.cursor),
+    ]
+    assert pages == [[faster, found], [slower, lost]]
+    assert renaming.read(moved_series, REPOSITORY, replace(ABOUT, target="mali")) == []
+    assert renaming.read(moved_by_id, [lost.id, "no such change"]) == {lost.id: lost}
+    # Nothing is new: one search finds that out without reading a number.
+    assert whole_tables_read(lambda: searched(renaming)) == (5, [])
+    # A higher threshold takes changes back; the default one finds them again.
+    assert searched(renaming, ChangeLimits([{"lat*": MeasurementSettings(least="22%")}]))
+    assert [change.name for change in moved(renaming)] == ["latency", "delegated_nodes", "delegated_nodes"]
+    assert searched(renaming)
+    assert moved(renaming) == [faster, found, slower, lost]
+
+
+def test_what_moved_is_stored_and_read_on_both_databases(store: ResultsStore) -> None:
+    for number, nodes in enumerate((12, 12, 11, 11, 12), 1):
+        measured = {"test_a": (Measurement("delegated_nodes", float(nodes), "nodes", Better.HIGHER),)}
+        upload = Upload(number, {"test_a": "passed"}, measured=measured)
+        store.put(upload.run, upload.columns)
+        searched(store)
+    assert [(change.text, change.since, change.ended_in) for change in moved(store)] == [
+        ("delegated_nodes 11 -> 12 nodes", sha(5), ""),
+        ("delegated_nodes 12 -> 11 nodes", sha(3), sha(5)),
+    ]
+
+    def work() -> None:
+        first, second = store.read(moved_series, REPOSITORY, ABOUT, since=1000.0)
+        assert store.read(moved_series, REPOSITORY, ABOUT, 1) == [first]
+        assert store.read(moved_series, REPOSITORY, before=first.cursor) == [second]
+        assert store.read(moved_by_id, [first.id]) == {first.id: first}
+
+    assert whole_tables_read(work)[1] == []
+
+
+def test_what_moved_does_not_depend_on_the_order_of_arrival(tmp_path: Path) -> None:
+    uploads = [night(number) for number in range(1, NIGHTS + 1)]
+    # A second run of a night, whose number counts, and a pull request's run, whose number does not.
+    nodes = {NAMES["nodes"]: (Measurement("delegated_nodes", 10.0, "nodes", Better.HIGHER),)}
+    uploads.append(replace(uploads[34], run_id="2", attempt=2, measured=nodes))
+    uploads.append(replace(uploads[36], run_id="3", mainline=False, pull_request=7, commit=99, measured=nodes))
+    orders, generator = [uploads, uploads[::-1]], random.Random(7)
+    for _ in range(2):
+        orders.append(generator.sample(uploads, len(uploads)))
+    results = []
+    for number, order in enumerate(orders):
+        with closing(ResultsStore(f"sqlite:///{tmp_path}/{number}.db", renames=_renamed)) as store:
+            store.open()
+            for place, upload in enumerate(order):
+                store.put(upload.run, upload.columns)
+                if not place % 7:
+                    searched(store)
+            searched(store)
+            results.append(moved(store))
+    assert [change.text for change in results[0] if change.is_exact] == [
+        "delegated_nodes 11 -> 12 nodes",
+        "delegated_nodes 10 -> 11 nodes",
+        "delegated_nodes 11 -> 10 nodes",
+        "delegated_nodes 12 -> 11 nodes",
+    ]
+    assert results == [results[0]] * len(orders)
