@@ -22,6 +22,7 @@ from handlers.dashboard.lists.flaky import flaky_page
 from handlers.dashboard.lists.skipped import skipped_page
 from handlers.dashboard.lists.slow import slow_page
 from handlers.dashboard.measurements.list_page import measurements_page
+from handlers.dashboard.measurements.map_page import map_page
 from handlers.dashboard.measurements.series_page import series_page
 from handlers.dashboard.overview.page import overview_page
 from handlers.dashboard.overview.search import repository_search, site_search
@@ -55,6 +56,7 @@ PAGES = (
     history_page,
     measurements_page,
     series_page,
+    map_page,
     site_search,
     repository_search,
 )

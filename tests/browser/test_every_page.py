@@ -48,6 +48,7 @@ EXAMPLES = {
     "/r/{owner}/{repo}/labs": [""],
     "/r/{owner}/{repo}/labs/{lab}": [""],
     "/r/{owner}/{repo}/measurements": [""],
+    "/r/{owner}/{repo}/measurements/map": [""],
     "/r/{owner}/{repo}/measurements/series": [f"?id={FAILING}&measurement=latency"],
     "/r/{owner}/{repo}/mute": [f"?id={FAILING}"],
     "/r/{owner}/{repo}/nightly": [""],

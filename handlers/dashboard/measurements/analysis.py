@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from nightjar_formats.measurements import Measurement
 
-from bot.results.measurements.changes import LEAST_CHANGE, SeriesAnalysis, analysis_of, exact_changes
+from bot.results.measurements.changes import SeriesAnalysis, analysis_of, exact_changes
 from bot.results.store.measurements.read import MeasuredNight
 
 MOST_CACHED = 500
@@ -24,14 +24,14 @@ def in_newest_unit(nights: Sequence[MeasuredNight]) -> list[MeasuredNight]:
     return [night for night in nights if night.unit == nights[-1].unit]
 
 
-def analysed(nights: Sequence[MeasuredNight]) -> SeriesAnalysis:
-    """Return what nights of one unit show, oldest first, at least one."""
+def analysed(nights: Sequence[MeasuredNight], least: float) -> SeriesAnalysis:
+    """Return what nights of one unit show, oldest first, at least one; `least` is the least change that counts."""
     # The values themselves are the key: only with a new night, or another value, there is anything new to compute.
-    return _analysed(tuple(night.value for night in nights), is_exact(nights[-1]))
+    return _analysed(tuple(night.value for night in nights), least, exact=is_exact(nights[-1]))
 
 
 @lru_cache(MOST_CACHED)
-def _analysed(values: tuple[float, ...], exact: bool) -> SeriesAnalysis:
+def _analysed(values: tuple[float, ...], least: float, *, exact: bool) -> SeriesAnalysis:
     if exact:
-        return SeriesAnalysis(exact_changes(values), values[-1], None)
-    return analysis_of(values, LEAST_CHANGE)
+        return SeriesAnalysis(exact_changes(values, least), values[-1], None)
+    return analysis_of(values, least)

@@ -14,7 +14,8 @@ from markupsafe import Markup
 
 DAY = 86_400.0
 TICKS = 4
-MOST_TICKS_OF_TIME = 4
+PIXELS_OF_DAY = 120
+"""A day below the chart takes so many pixels, at least."""
 _PADDING = 0.08
 """The share of the range of values that stays free above and below them."""
 _FLAT = 0.05
@@ -99,9 +100,9 @@ class SeriesChart:
             yield _RULE.format(left=left, right=right, y=down(value))
             yield _VALUE.format(x=left - 6, y=down(value) + 4, text=f"{value:,.10g}")
         yield _UNIT.format(text=self.unit)
-        for moment in days_between(first, last):
+        for moment in days_between(first, last, self.width // PIXELS_OF_DAY):
             text = f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d}"
-            yield _TIME.format(x=min(max(across(moment), left + 4), right - 30), y=self.height - 6, text=text)
+            yield _TIME.format(x=min(max(across(moment), left + 4), right - 28), y=self.height - 6, text=text)
         for level in self.levels:
             yield _LEVEL.format(x1=across(level.begin), x2=across(level.end), y=down(level.value))
         for mark in self.marks:
@@ -149,7 +150,7 @@ def _rounded(value: float, power: int) -> float:
     return round(value, min(300, max(0, 2 - power)))
 
 
-def days_between(first: float, last: float) -> Iterable[float]:
-    """Return a few moments from the first to the last one, evenly spaced."""
-    count = min(MOST_TICKS_OF_TIME, max(1, round((last - first) / DAY)))
+def days_between(first: float, last: float, most: int) -> Iterable[float]:
+    """Return moments from the first to the last one, evenly spaced, with at most `most` spaces."""
+    count = min(most, max(1, round((last - first) / DAY)))
     return [first + (last - first) * number / count for number in range(count + 1)] if last > first else [first]

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from markupsafe import Markup
 from pydantic import BaseModel, Field, StringConstraints
 
+from bot.core.page_paths import commit_path, measurement_path, view_path
 from bot.results.measurements.texts import number_text
 from bot.results.state import CommitSummary
 from bot.results.store.measurements.lists import (
@@ -23,13 +24,14 @@ from bot.results.store.tables.commits import summaries_of
 from bot.results.store.tables.names import all_names
 from bot.web.answers import AnswerPart
 from bot.web.csv_tables import CsvTable
-from bot.web.page_filters import counted
+from bot.web.page_filters import counted, short
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.lists.shared_filters import ListQuery
 from handlers.dashboard.measurements import texts
-from handlers.dashboard.measurements.series_model import MeasurementName
+from handlers.dashboard.measurements.moved_rows import CURSOR, MovedRow, read_moved, value_line
+from handlers.dashboard.measurements.series_model import ChangeKind, MeasurementName
+from handlers.dashboard.shared import answer_texts
 from handlers.dashboard.shared.answers import Sentence, phrase, sentence
-from handlers.dashboard.shared.chart import sparkline
 from handlers.dashboard.shared.content import content_of_results
 from handlers.dashboard.shared.settings import configured_targets, settings_and_target
 from handlers.dashboard.shared.wiring import DashboardParts
@@ -54,6 +56,9 @@ class MeasurementsQuery(ListQuery):
         default=None, description="The suite; by default the first one of the target that measures something."
     )
     measurement: MeasurementName | None = Field(default=None, description="Only measurements with this name.")
+    before: Annotated[str, StringConstraints(pattern=CURSOR)] | None = Field(
+        default=None, description="Only older changes than this one: `older` of a page."
+    )
 
 
 class MeasurementRow(BaseModel, extra="forbid"):
@@ -76,14 +81,7 @@ class MeasurementRow(BaseModel, extra="forbid"):
     @property
     def line(self) -> Markup:
         """Draw the values."""
-        label = texts.SPARK.format(
-            name=self.measurement,
-            nights=counted(len(self.recent), "nightly commit"),
-            lowest=number_text(min(self.recent)),
-            highest=number_text(max(self.recent)),
-            newest=number_text(self.recent[-1]),
-        )
-        return sparkline(self.recent, label)
+        return value_line(self.measurement, self.recent)
 
 
 class MeasurementsPage(BaseModel, extra="forbid"):
@@ -101,6 +99,8 @@ class MeasurementsPage(BaseModel, extra="forbid"):
     suites: list[str] = Field(description="The suites of the target that have numbers.")
     suite: str | None
     names: list[str] = Field(description="The names of what the tests of the suite ever measured.")
+    moved: list[MovedRow] = Field(default=[], description="The changes of series on the target, newest first.")
+    older: str = Field(default="", description="The parameter `before` of the next older changes; empty if none is.")
     total: int = Field(description="Number of measurements that match and ever had a value, on all pages.")
     pages: int
     rows: list[MeasurementRow] = Field(
@@ -114,7 +114,9 @@ def measurements_page(parts: DashboardParts) -> Page:
     async def load(request: PageRequest) -> MeasurementsPage:
         name, settings = await settings_and_target(parts, request)
         page = await request.pages.run(parts.results.store.read, read_measurements, name, settings, request)
-        return page.model_copy(update={"answer": measurements_answer(page)})
+        return page.model_copy(
+            update={"answer": measurements_answer(page, name), "next_steps": measurements_steps(page, name)}
+        )
 
     return Page(
         path="/r/{owner}/{repo}/measurements",
@@ -166,13 +168,17 @@ def read_measurements(
     offset = 0 if request.as_csv else (query.page - 1) * ROWS
     listed = listed_metrics(connection, shown.row, chosen, offset, limit)
     rows = _rows(connection, shown, [(metric.ordinal, metric.metric.name) for metric in listed.metrics], settings)
+    moved, older = read_moved(connection, shown.target, query.before, settings.of(RENAMES).aliases)
+    shas = {row.sha for row in rows} | {row.since for row in moved}
     return empty.model_copy(
         update={
+            "moved": moved,
+            "older": older,
             "names": metric_names(connection, shown.row)[:MOST_NAMES],
             "total": listed.total,
             "pages": max(1, -(-listed.total // ROWS)),
             "rows": rows,
-            "known_commits": summaries_of(connection, repository, {row.sha for row in rows}),
+            "known_commits": summaries_of(connection, repository, shas),
         }
     )
 
@@ -200,11 +206,36 @@ def _rows(
     ]
 
 
-def measurements_answer(page: MeasurementsPage) -> Sentence:
-    """Say how much the tests measure."""
+def measurements_answer(page: MeasurementsPage, repository: str) -> Sentence:
+    """Say what moved last, worse changes first, and how much the tests measure."""
     if not page.targets:
         return sentence([phrase(texts.NO_MEASUREMENTS)])
-    if not page.total:
-        return []
     measurements = counted(page.total, "measurement")
-    return sentence([phrase(texts.LISTED.format(measurements=measurements, suite=page.suite, target=page.target))])
+    listed = [phrase(texts.LISTED.format(measurements=measurements, suite=page.suite, target=page.target))]
+    lasting = sorted((row for row in page.moved if not row.ended_in), key=lambda row: row.kind is not ChangeKind.WORSE)
+    if not lasting or page.target is None:
+        return sentence(listed) if page.total else []
+    move = lasting[0]
+    names = texts.NAMED.format(name=move.measurement, test=answer_texts.shortened(move.test))
+    return sentence(
+        [
+            phrase(names, measurement_path(repository, move.test, move.measurement, page.target)),
+            phrase(texts.MOVED.format(change=move.text.removeprefix(move.measurement).strip())),
+            phrase(short(move.since), commit_path(repository, move.since)),
+        ],
+        listed,
+    )
+
+
+def measurements_steps(page: MeasurementsPage, repository: str) -> list[Sentence]:
+    """Say where to look further."""
+    if not page.rows:
+        return []
+    href = view_path(
+        repository,
+        "measurements/map",
+        target=page.target,
+        suite=page.suite,
+        measurement=page.rows[0].measurement,
+    )
+    return [[phrase(answer_texts.MAINTAINER), phrase(texts.SEE_MAP, href)]]

@@ -104,6 +104,16 @@ class SeriesOnTarget(BaseModel, extra="forbid"):
         """Return the nights that the page lists."""
         return self.nights[:TABLE_NIGHTS]
 
+    @property
+    def lowest(self) -> str:
+        """Return the lowest value with its unit."""
+        return self.amount(min(night.value for night in self.nights))
+
+    @property
+    def highest(self) -> str:
+        """Return the highest value with its unit."""
+        return self.amount(max(night.value for night in self.nights))
+
     def amount(self, value: float) -> str:
         """Write a value with its unit."""
         return f"{number_text(value)} {self.unit}".rstrip()
@@ -147,14 +157,13 @@ class SeriesOnTarget(BaseModel, extra="forbid"):
         return texts.POINT_WITH_TITLE.format(sha=short(night.sha), value=value, title=summary.title)
 
     def _label(self, measurement: str, moves: list[SeriesMove]) -> str:
-        values = [night.value for night in self.nights]
         label = texts.CHART.format(
             name=measurement,
-            nights=counted(len(values), "nightly commit"),
+            nights=counted(len(self.nights), "nightly commit"),
             first=date(self.nights[-1].committed_at),
             last=date(self.nights[0].committed_at),
-            lowest=self.amount(min(values)),
-            highest=self.amount(max(values)),
+            lowest=self.lowest,
+            highest=self.highest,
         )
         if self.level is not None and not self.exact:
             label += texts.CHART_LEVEL.format(level=self.amount(self.level))

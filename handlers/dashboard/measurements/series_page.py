@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 from nightjar_formats.measurements import Better
+from nightjar_formats.model import TargetKey
 
 from bot.results.measurements.changes import LevelChange
 from bot.results.measurements.texts import change_text
+from bot.results.settings.measurements import DEFAULT_LIMITS
 from bot.results.store.grid.grid import lines_of_test
 from bot.results.store.grid.rows import GridRange
+from bot.results.store.measurements import search
 from bot.results.store.measurements.read import MeasuredNight, metrics_of_tests, series_on_target
 from bot.results.store.tables.commits import summaries_of
 from bot.results.store.tables.names import find_ordinal
@@ -32,13 +35,13 @@ from handlers.dashboard.measurements.series_model import (
 from handlers.dashboard.shared.content import content_of_results
 from handlers.dashboard.shared.settings import settings_and_target
 from handlers.dashboard.shared.wiring import DashboardParts
-from handlers.results.config import RENAMES
+from handlers.results.config import LAB_RESULTS, RENAMES
 
 if TYPE_CHECKING:
-    from bot.core.aliases import Aliases
+    from bot.config.model import RepositoryConfig
 
-ANALYSED_NIGHTS = 500
-"""The newest nights of a target that are read: the noise of a year counts, and a year has weekends."""
+ANALYSED_NIGHTS = search.NIGHTS
+"""The newest nights of a target that are read: as many as the search for changes reads, so that both find the same."""
 NIGHTS_BESIDE_OTHERS = 120
 """The newest nights that are shown of each of several targets."""
 MOST_TARGETS = 6
@@ -50,9 +53,7 @@ def series_page(parts: DashboardParts) -> Page:
 
     async def load(request: PageRequest) -> SeriesPage:
         name, settings = await settings_and_target(parts, request)
-        page = await request.pages.run(
-            parts.results.store.read, read_series, name, request.query, settings.of(RENAMES).aliases
-        )
+        page = await request.pages.run(parts.results.store.read, read_series, name, request.query, settings)
         steps = series_steps(page, name, f"{parts.github}/{name}")
         return page.model_copy(update={"answer": series_answer(page, name), "next_steps": steps})
 
@@ -79,7 +80,9 @@ def _table(page: SeriesPage) -> CsvTable:
     return CsvTable(("target", "suite", "sha", "committed_at", "value", "unit"), rows)
 
 
-def read_series(connection: sa.Connection, repository: str, query: SeriesQuery, aliases: Aliases) -> SeriesPage:
+def read_series(
+    connection: sa.Connection, repository: str, query: SeriesQuery, settings: RepositoryConfig
+) -> SeriesPage:
     """Read a measurement of a test on its targets; it blocks. Raises LookupError if no suite has the test."""
     lab, _, target = (query.target or "").partition("/")
     lines = lines_of_test(connection, GridRange(repository, lab or None, target or None), query.id)
@@ -88,7 +91,7 @@ def read_series(connection: sa.Connection, repository: str, query: SeriesQuery, 
         raise LookupError(query.id)
     with_name = [line for line in lines if query.measurement in names[line.row.id]]
     shown = with_name[:MOST_TARGETS]
-    series = [read_on_target(connection, line, query, aliases) for line in shown]
+    series = [read_on_target(connection, line, query, settings) for line in shown]
     present = [on_target for on_target in series if on_target is not None]
     if len(with_name) > 1:
         present = [on_target.model_copy(update=_newest_nights(on_target)) for on_target in present]
@@ -111,18 +114,19 @@ def _newest_nights(series: SeriesOnTarget) -> dict[str, object]:
 
 
 def read_on_target(
-    connection: sa.Connection, suite: SuiteOnTarget, query: SeriesQuery, aliases: Aliases
+    connection: sa.Connection, suite: SuiteOnTarget, query: SeriesQuery, settings: RepositoryConfig
 ) -> SeriesOnTarget | None:
     """Read and analyse a measurement on one target; None if the newest nights do not have it."""
     ordinal = find_ordinal(connection, suite.row, query.id)
     if ordinal is None:
         return None
     key = ordinal, query.measurement
-    all_nights = series_on_target(connection, suite, [key], aliases, ANALYSED_NIGHTS).get(key)
+    all_nights = series_on_target(connection, suite, [key], settings.of(RENAMES).aliases, ANALYSED_NIGHTS).get(key)
     if not all_nights:
         return None
     nights = in_newest_unit(all_nights)
-    analysis, newest = analysed(nights), nights[-1]
+    newest = nights[-1]
+    analysis = analysed(nights, least_change(settings, suite.target, query.measurement, newest.unit))
     low, high = analysis.predicted or (None, None)
     return SeriesOnTarget(
         lab=suite.target.lab,
@@ -140,6 +144,13 @@ def read_on_target(
         ],
         earlier_unit=len(nights) < len(all_nights),
     )
+
+
+def least_change(settings: RepositoryConfig, target: TargetKey, name: str, unit: str) -> float:
+    """Return the least change of a measurement that counts on a target, as a share of its level."""
+    results = settings.of(LAB_RESULTS)
+    limits = results.change_limits(target.lab, target.target) if results else DEFAULT_LIMITS
+    return limits.least(name, unit)
 
 
 def move_of(change: LevelChange, nights: Sequence[MeasuredNight], name: str) -> SeriesMove:

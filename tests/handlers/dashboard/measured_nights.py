@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from nightjar_formats.measurements import Better, Measurement
+from nightjar_formats.model import TargetKey
 
 from bot.results.state import CommitSummary
+from bot.results.store.measurements.search import find_moves, store_moves
 from bot.results.store.store import ResultsStore
 from tests.handlers.dashboard.nightly_runs import DAY, NOW
-from tests.results.uploads import Upload
+from tests.results.uploads import LAB, REPOSITORY, Upload
 
 NIGHTS, SLOWER, LOST = 100, 81, 91
 """The nights from which on the latency of conv2d is higher, and one of its nodes is not delegated."""
@@ -50,3 +52,5 @@ def fill_measured(store: ResultsStore) -> None:
         if upload.commit == SLOWER and run.admission is not None:
             run = replace(run, admission=replace(run.admission, summary=CommitSummary(TITLE, "Mona Lisa", 41)))
         store.put(run, upload.columns)
+    for target in TARGETS:
+        store.write(store_moves, store.read(find_moves, TargetKey(REPOSITORY, LAB, target)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from datetime import datetime
 from urllib.parse import quote
 from xml.etree import ElementTree
 
@@ -94,6 +95,21 @@ async def test_the_list_of_a_target_has_the_newest_value_of_all_it_measures(meas
     _, page = await measured.json(API)
     assert (page["target"], page["suite"], page["targets"]) == (SECOND, "operators", [SECOND, FIRST])
     assert sentence_of(page) == f"7 measurements of operators on {SECOND}."
+    assert page["moved"] == []
+    _, page = await measured.json(f"{API}?target={FIRST}&measurement=delegated_nodes&q=CONV")
+    said = rf"delegated_nodes of {re.escape(CONV)}: 12 -> 11 nodes, since {sha(LOST)[:7]}; 1 measurement of .*"
+    assert re.fullmatch(said, sentence_of(page))
+    assert [(row["measurement"], row["since"], row["kind"]) for row in page["moved"]] == [
+        ("delegated_nodes", sha(LOST), "worse"),
+        ("latency", sha(SLOWER), "worse"),
+    ]
+    assert page["moved"][0]["recent"] == [12.0] * 50 + [11.0] * 10
+    first, second = page["moved"]
+    moment = datetime.fromisoformat(second["confirmed_at"]).timestamp()
+    _, page = await measured.json(f"{API}?target={FIRST}&before={moment},0")
+    assert page["moved"] == []
+    _, page = await measured.json(f"{API}?target={FIRST}&before={moment + 1},0")
+    assert page["moved"] == [second] != [first]
     _, page = await measured.json(f"{API}?target={FIRST}&measurement=delegated_nodes&q=CONV")
     (row,) = page["rows"]
     assert (row["test"], row["value"], row["unit"], row["sha"]) == (CONV, 11.0, "nodes", sha(NIGHTS))
@@ -106,3 +122,27 @@ async def test_the_list_of_a_target_has_the_newest_value_of_all_it_measures(meas
     assert "No measurement matches" in text
     _, _, csv = await measured.get(f"{API}?target={FIRST}&format=csv")
     assert len(csv.splitlines()) == 8
+
+
+async def test_the_map_compares_operators_and_flows_at_two_commits(measured: DashboardSite) -> None:
+    query = f"?target={FIRST}&base={sha(LOST - 1)}&head={sha(LOST)}"
+    _, page = await measured.json(f"{API}/map{query}")
+    assert (page["measurement"], page["flows"]) == ("delegated_nodes", ["xnnpack"])
+    cells = {
+        row["operator"]: [(cell["base"], cell["head"], cell["kind"]) for cell in row["cells"]] for row in page["rows"]
+    }
+    assert cells == {"test_conv2d": [(12.0, 11.0, "worse")], "test_softmax": [(3.0, 3.0, None)]}
+    said = f"delegated_nodes of 2 operators on {FIRST}: 1 value differs between"
+    assert sentence_of(page).startswith(said)
+    _, _, text = await measured.get(f"{HERE}/map{query}")
+    assert "12 -&gt; 11" in text
+    assert f"{sha(LOST - 1)}...{sha(LOST)}" in text
+    _, page = await measured.json(f"{API}/map?target={FIRST}&measurement=snr")
+    assert (page["head"], page["base"], page["flows"]) == (sha(NIGHTS), sha(NIGHTS - 1), ["0", "1", "2", "3"])
+    _, _, csv = await measured.get(f"{API}/map{query}&format=csv")
+    assert csv.splitlines()[1:] == [
+        f"test_conv2d,xnnpack,{CONV},delegated_nodes,12.0,11.0,nodes,worse",
+        "test_softmax,xnnpack,test_softmax[xnnpack],delegated_nodes,3.0,3.0,nodes,",
+    ]
+    status, problem = await measured.json(f"{API}/map?target={FIRST}&head={'f' * 7}")
+    assert (status, "not among the newest 60" in problem["detail"]) == (400, True)
