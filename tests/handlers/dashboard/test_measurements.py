@@ -146,3 +146,33 @@ async def test_the_map_compares_operators_and_flows_at_two_commits(measured: Das
     ]
     status, problem = await measured.json(f"{API}/map?target={FIRST}&head={'f' * 7}")
     assert (status, "not among the newest 60" in problem["detail"]) == (400, True)
+
+
+async def test_other_pages_have_the_numbers_and_lead_to_their_series(measured: DashboardSite) -> None:
+    here = f"/api/v1/repos/{REPOSITORY}"
+    query = f"?target={FIRST}&base={sha(SLOWER - 1)}&head={sha(LOST)}"
+    _, page = await measured.json(f"{here}/compare{query}")
+    numbers = [(number["test"], number["measurement"], number["outside"]) for number in page["numbers"]]
+    assert numbers[:2] == [(CONV, "delegated_nodes", True), (CONV, "latency", True)]
+    assert {outside for *_, outside in numbers[2:]} <= {False}
+    latency = page["numbers"][1]
+    assert latency["low"] < latency["before"] < latency["high"] < latency["now"]
+    _, _, text = await measured.get(f"/r/{REPOSITORY}/compare{query}")
+    assert "12 -&gt; 11 nodes, -8.3 %" in text
+    assert f"/measurements/series?id={quote(CONV)}&amp;measurement=latency" in text
+    run = f"/runs/{FIRST}/{sha(NIGHTS)}/1"
+    _, page = await measured.json(f"{here}{run}")
+    assert len(page["numbers"]) == 7
+    assert not page["more_numbers"]
+    history = f"/tests?id={quote(CONV)}"
+    _, page = await measured.json(f"{here}{history}")
+    assert [
+        (target["target"], number["measurement"], number["value"], number["unit"])
+        for target in page["targets"]
+        for number in target["numbers"]
+        if number["measurement"] == "delegated_nodes"
+    ] == [("adreno", "delegated_nodes", 11.0, "nodes"), ("hexagon-v73", "delegated_nodes", 12.0, "nodes")]
+    for path in (run, history):
+        _, _, text = await measured.get(f"/r/{REPOSITORY}{path}")
+        assert "11 nodes" in text
+        assert f"/measurements/series?id={quote(CONV)}&amp;measurement=latency" in text

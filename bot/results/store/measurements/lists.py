@@ -5,7 +5,7 @@ However many numbers a suite has, a page reads a bounded part of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from nightjar_formats.model import TargetKey
 from bot.results.store.measurements.number_blocks import BLOCK, Decimal, number_in, read_block
 from bot.results.store.measurements.write import SuiteMetric, count_of, metrics_of
 from bot.results.store.tables import schema
-from bot.results.store.tables.names import SuiteRow, all_names
+from bot.results.store.tables.names import SuiteRow, all_names, find_ordinal
 from bot.results.store.tables.points import SuiteOnTarget, select_suites_on_targets
 
 MOST_MATCHES = 2_000
@@ -132,3 +132,36 @@ def values_at_runs(
                 if value is not None:
                     values[metric] = value
     return values
+
+
+def newest_numbers(
+    connection: sa.Connection, suite: SuiteRow, test: str, runs_of: Mapping[int, Sequence[int]]
+) -> dict[int, list[tuple[SuiteMetric, float]]]:
+    """Return what a test measured in some runs, by series, sorted; `runs_of` has the runs of few series, in order."""
+    ordinal = find_ordinal(connection, suite, test)
+    numbers = sorted({run for runs in runs_of.values() for run in runs})
+    if ordinal is None or not numbers:
+        return {}
+    statement = sa.select(_MEASUREMENTS).filter_by(suite_id=suite.id, ordinal=ordinal)
+    rows = connection.execute(statement).all()
+    if not rows:
+        return {}
+    metrics = metrics_of(connection, suite)
+    blocks = sorted({row.position // BLOCK for row in rows})
+    # All three are named, so that each block is looked up.
+    of_runs = sa.select(_NUMBERS).where(
+        _NUMBERS.c.series_id.in_(sorted(runs_of)), _NUMBERS.c.block.in_(blocks), _NUMBERS.c.run_id.in_(numbers)
+    )
+    blobs = {(blob.run_id, blob.block): read_block(blob.numbers) for blob in connection.execute(of_runs)}
+    measured: dict[int, list[tuple[SuiteMetric, float]]] = {}
+    for series, runs in runs_of.items():
+        values = {
+            metrics[row.metric_id]: value
+            for run in runs
+            for row in rows
+            if (data := blobs.get((run, row.position // BLOCK))) is not None
+            and (value := number_in(data, row.position % BLOCK, Decimal(row.digits, row.exponent))) is not None
+        }
+        if values:
+            measured[series] = sorted(values.items())
+    return measured
