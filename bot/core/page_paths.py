@@ -47,6 +47,11 @@ def history_path(repository: str, test: str, target: str = "") -> str:
     return view_path(repository, "tests", id=test, target=target)
 
 
+def measurement_path(repository: str, test: str, name: str, target: str = "") -> str:
+    """Return the page of what a test measures, on all targets or on one, which is LAB/TARGET."""
+    return view_path(repository, "measurements/series", id=test, measurement=name, target=target)
+
+
 def pull_path(repository: str, number: int) -> str:
     """Return the page of a pull request."""
     return view_path(repository, f"pulls/{number}")
@@ -86,6 +91,7 @@ PATHS = {
     "view_path": view_path,
     "run_path": run_path,
     "history_path": history_path,
+    "measurement_path": measurement_path,
     "pull_path": pull_path,
     "lab_path": lab_path,
     "commit_path": commit_path,

@@ -16,6 +16,8 @@ from bot.web.answers import answer_text
 MINUTE, HOUR, DAY = 60, 3600, 86400
 SHORT_SHA = 7
 MOMENT = Markup('<time datetime="{at:%Y-%m-%dT%H:%M:%SZ}">{at:%Y-%m-%d %H:%M}&nbsp;UTC</time>')
+LARGEST_PLAIN = 1e15
+"""Whole numbers from here on are written with an exponent."""
 LONGEST_TEXT = 20_000
 """Characters of one text from outside on a page."""
 
@@ -29,6 +31,11 @@ def read_problem(body: object) -> dict[str, Any]:
 def number(value: float) -> str:
     """Write a whole number with separators: 12,345."""
     return f"{value:,.0f}"
+
+
+def plain(value: float) -> str:
+    """Write a number as it was measured, with separators: 412.7, 1,600,123, 4e-07."""
+    return f"{value:,.0f}" if value.is_integer() and abs(value) < LARGEST_PLAIN else f"{value:,.10g}"
 
 
 def counted(value: int, singular: str, plural: str = "") -> str:
@@ -132,6 +139,7 @@ def _emphasized(text: str) -> Markup:
 
 FILTERS: dict[str, Callable[..., object]] = {
     "number": number,
+    "plain": plain,
     "counted": counted,
     "short": short,
     "moment": moment,

@@ -22,6 +22,9 @@ from handlers.dashboard.labs.page import lab_page
 from handlers.dashboard.lists.flaky import flaky_page
 from handlers.dashboard.lists.skipped import skipped_page
 from handlers.dashboard.lists.slow import slow_page
+from handlers.dashboard.measurements.list_page import measurements_page
+from handlers.dashboard.measurements.map_page import map_page
+from handlers.dashboard.measurements.series_page import series_page
 from handlers.dashboard.overview.page import overview_page
 from handlers.dashboard.overview.search import repository_search, site_search
 from handlers.dashboard.pull.list_page import pulls_page
@@ -53,6 +56,9 @@ PAGES = (
     regressions_feed,
     grid_picture,
     history_page,
+    measurements_page,
+    series_page,
+    map_page,
     site_search,
     repository_search,
 )

@@ -34,6 +34,7 @@ from bot.web.page_filters import short
 from bot.web.page_routes import Page, PageRequest
 from bot.web.problems import Problem
 from handlers.dashboard.compare.answer import compare_answer, compare_steps
+from handlers.dashboard.compare.numbers import ComparedNumber, compared_numbers
 from handlers.dashboard.compare.rows import (
     ChangeClass,
     ComparePage,
@@ -103,8 +104,12 @@ def compare_page(parts: DashboardParts) -> Page:
             return ComparePage.without_results()
         choice = await request.pages.run(parts.results.store.read, choose_commits, name, settings, query)
         suites: list[SuitePair] = []
+        numbers: list[ComparedNumber] = []
         if choice.target and choice.base and choice.head:
             suites = await _compare_suites(parts, request, settings, choice.target, choice.base, choice.head)
+            numbers = await request.pages.run(
+                parts.results.store.read, compared_numbers, choice.target, choice.base, choice.head, settings
+            )
         page = await request.pages.run(
             comparison_page,
             suites,
@@ -121,7 +126,12 @@ def compare_page(parts: DashboardParts) -> Page:
         )
         answer, next_steps = compare_answer(page, name), compare_steps(page, f"{parts.github}/{name}")
         return page.model_copy(
-            update={"answer": answer, "next_steps": next_steps, "known_commits": choice.known_commits}
+            update={
+                "answer": answer,
+                "next_steps": next_steps,
+                "known_commits": choice.known_commits,
+                "numbers": numbers,
+            }
         )
 
     return Page(

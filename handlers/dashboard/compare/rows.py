@@ -17,6 +17,7 @@ from bot.results.state import CommitSummary
 from bot.results.store.lists.commits_with_results import CommitWithResults
 from bot.web.answers import AnswerPart
 from bot.web.csv_tables import CsvTable
+from handlers.dashboard.compare.numbers import ComparedNumber
 from handlers.dashboard.shared import texts
 
 ChangeClass = Literal[
@@ -97,6 +98,10 @@ class ComparePage(BaseModel, extra="forbid"):
     counts: dict[ChangeClass, int]
     suites: list[ComparedSuiteCounts]
     tests: list[ComparedTest]
+    numbers: list[ComparedNumber] = Field(
+        default=[],
+        description="The largest differences of what tests measured, those that noise does not explain first.",
+    )
     matching: int = Field(description="Number of tests that match the filters, on all pages.")
     pages: int
 

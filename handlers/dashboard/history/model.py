@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from bot.results.state import CommitSummary
 from bot.web.answers import AnswerPart
+from handlers.dashboard.measurements.numbers import TestNumber
 from handlers.dashboard.shared.cell_markup import legend, strip_of_cells
 from handlers.dashboard.shared.cells import CellState, GridCell
 from handlers.dashboard.shared.chart import DurationChart, duration_chart
@@ -83,6 +84,7 @@ class HistoryOnTarget(BaseModel, extra="forbid"):
     failing: HistoryFailing | None
     flakiness: HistoryFlakiness | None
     quarantine: HistoryQuarantine | None = Field(description="Its quarantine; null without one.")
+    numbers: list[TestNumber] = Field(default=[], description="What the test measured in its newest nightly run.")
     first_seen: str | None = Field(description="The oldest nightly commit that ran it.")
     first_seen_at: datetime | None
     renamed_from: list[str] = Field(description="Earlier IDs of the test, newest first.")

@@ -46,6 +46,7 @@ from handlers.dashboard.history.model import (
     HistoryQuery,
     HistorySource,
 )
+from handlers.dashboard.measurements.numbers import numbers_of_test
 from handlers.dashboard.shared.cells import no_cell, test_cell
 from handlers.dashboard.shared.content import content_of_results
 from handlers.dashboard.shared.settings import configured_targets, quarantine_of, settings_and_target
@@ -183,10 +184,13 @@ def _read_on_targets(
         connection, [test_line for test_line in test_lines if test_line.flaky_commits], test, settings
     )
     failing = _read_failures(connection, [test_line for test_line in test_lines if test_line.is_failing], test, aliases)
+    numbers = numbers_of_test(
+        connection, lines[0].row, test, {test_line.line.series: test_line.newest_stored for test_line in test_lines}
+    )
     return [
         _describe_on_target(
             settings, test_line, nightly, seconds, test, links, moment, flaky.get(series), failing.get(series)
-        )
+        ).model_copy(update={"numbers": numbers.get(series, [])})
         for test_line in test_lines
         for series in (test_line.line.series,)
     ]
@@ -208,6 +212,11 @@ class TestOnLine:
     def flaky_commits(self) -> list[str]:
         """Return the commits at which it both passed and failed, newest first."""
         return [run.sha for run in self.runs if run.linked and is_flaky(run.status)]
+
+    @property
+    def newest_stored(self) -> Sequence[int]:
+        """Return the numbers of the stored runs of its newest nightly commit; none if it is not among `runs`."""
+        return next((run.stored for run in self.runs if run.linked and status_of(run.status)), ())
 
     @property
     def is_failing(self) -> bool:

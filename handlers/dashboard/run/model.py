@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 
 from bot.results.state import CommitSummary, RunState
 from bot.web.answers import AnswerPart
+from handlers.dashboard.measurements.numbers import TestNumber
 from handlers.dashboard.run.artifacts import SeenArtifacts
 from handlers.dashboard.run.causes import FailureCause, FailureCount
 
@@ -88,6 +89,8 @@ class RunDetails(BaseModel, extra="forbid"):
     causes: list[FailureCause] = Field(description="Failures grouped by cause, new ones first.")
     more_causes: int
     unlisted: int = Field(description="Number of failures with causes that are not listed.")
+    numbers: list[TestNumber] = Field(default=[], description="The first numbers that tests of this run measured.")
+    more_numbers: bool = Field(default=False, description="Whether the run may have more numbers.")
     known_commits: dict[str, CommitSummary] = Field(
         default={}, description="Titles, authors and pull requests of commits on the page, where they are known."
     )

@@ -26,6 +26,7 @@ from bot.results.store.lists.run_lists import run_with_artifacts
 from bot.results.store.tables.commits import summaries_of
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard.measurements.numbers import numbers_of_run
 from handlers.dashboard.run.answer import run_answer, run_steps
 from handlers.dashboard.run.artifacts import seen_artifacts
 from handlers.dashboard.run.causes import causes_of
@@ -83,6 +84,7 @@ def run_page(parts: DashboardParts) -> Page:
         owners = await owners_in_force(parts.records, name, settings)
         page = await request.pages.run(_page_of, run, runs, replace(findings, contexts=contexts), times, owners)
         page.known_commits = summaries
+        page.numbers, page.more_numbers = await results.read(numbers_of_run, key)
         page.answer = run_answer(page, name, "" if state.complete else sentences.missing_results(findings))
         page.next_steps = run_steps(page, name, parts.github)
         page.files = seen_artifacts(run, entries, lab_results, parts.moment()) if entries else None

@@ -13,7 +13,7 @@ from tests.handlers.dashboard.site import DashboardSite
 from tests.handlers.dashboard.stored_story import NUMBER
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-VIEWS = ["", "/compare", "/flaky", "/slow", "/skipped", "/nightly", "/pulls", "/labs"]
+VIEWS = ["", "/compare", "/flaky", "/slow", "/measurements", "/skipped", "/nightly", "/pulls", "/labs"]
 HEXAGON = "example-lab/hexagon-v73"
 PAGES = {
     view_path(REPOSITORY): "Grid",

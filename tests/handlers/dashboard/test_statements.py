@@ -39,6 +39,9 @@ ADDRESSES = {
     "/r/{owner}/{repo}/flaky": ["", "?q=rpc"],
     "/r/{owner}/{repo}/slow": ["", f"?target={LAB}/{TARGET}"],
     "/r/{owner}/{repo}/skipped": ["", "?q=bfloat16"],
+    "/r/{owner}/{repo}/measurements": ["", f"?target={LAB}/{TARGET}&q=soft&measurement=latency"],
+    "/r/{owner}/{repo}/measurements/map": ["", "?measurement=latency&q=soft"],
+    "/r/{owner}/{repo}/measurements/series": [f"?id={SOFTMAX}&measurement=latency"],
     "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": [""],
     "/r/{owner}/{repo}/labs": [""],
     "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}/files/{name}": ["", f"?test={SOFTMAX}"],
@@ -68,18 +71,20 @@ MOST_STATEMENTS = 12
 MORE_STATEMENTS = {
     "/": 17,
     "/r/{owner}/{repo}": 23,
-    "/r/{owner}/{repo}/compare": 35,
+    "/r/{owner}/{repo}/compare": 46,
+    "/r/{owner}/{repo}/measurements": 17,
+    "/r/{owner}/{repo}/measurements/series": 22,
     "/r/{owner}/{repo}/pulls/{n}": 62,
-    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 54,
+    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 61,
     "/r/{owner}/{repo}/skipped": 13,
-    "/r/{owner}/{repo}/tests": 25,
+    "/r/{owner}/{repo}/tests": 28,
 }
 
 MOST_TRANSACTIONS = 3
 """One for the revision of the results, one for a target that app.yaml does not list, and one for all that is shown."""
 MORE_TRANSACTIONS = {
-    "/r/{owner}/{repo}/compare": 7,
-    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 15,
+    "/r/{owner}/{repo}/compare": 8,
+    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 16,
     "/r/{owner}/{repo}/pulls/{n}": 17,
 }
 """Their suites are compared in other threads or processes, between transactions."""

@@ -6,7 +6,7 @@ No statement scans a table: a series of a thousand nights is read from a thousan
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -44,8 +44,29 @@ class MeasuredNight(NamedTuple):
     better: Better
 
 
-_Night = tuple[Position, int, float, SuiteMetric]
-"""A commit, the number of its run, and a value of a metric."""
+SeriesId = tuple[int, str]
+"""A series on a target: the ordinal of the test's present name in its suite, and the name of the measurement."""
+
+
+class _Night(NamedTuple):
+    """A value of a series: its commit, and the number of its run."""
+
+    series: SeriesId
+    commit: Position
+    run: int
+    value: float
+    metric: SuiteMetric
+
+
+class _Piece(NamedTuple):
+    """Where a series has its values in a block, at the commits from `since` to before `until`."""
+
+    series: SeriesId
+    since: Position
+    until: Position
+    slot: int
+    base: Decimal
+    metric: SuiteMetric
 
 
 class _Stored(NamedTuple):
@@ -99,6 +120,24 @@ def metrics_of_test(connection: sa.Connection, repository: str, suite: str, test
     return sorted(stored.metric for stored in _stored(connection, row, [ordinal]))
 
 
+def metrics_of_tests(connection: sa.Connection, tests: Mapping[SuiteRow, int | None]) -> dict[int, set[str]]:
+    """Return the names of what a test of each suite ever measured, by the ID of the suite; `tests` are ordinals."""
+    names_of: dict[int, set[str]] = {suite.id: set() for suite in tests}
+    pairs = [(suite.id, ordinal) for suite, ordinal in tests.items() if ordinal is not None]
+    for chunk in schema.in_chunks(pairs):
+        suites, ordinals = zip(*chunk, strict=True)
+        statement = (
+            sa.select(_MEASUREMENTS.c.suite_id, _MEASUREMENTS.c.ordinal, schema.metrics.c.name)
+            .join(schema.metrics, schema.metrics.c.id == _MEASUREMENTS.c.metric_id)
+            # Both sides are named, because SQLite uses no index for pairs.
+            .where(_MEASUREMENTS.c.suite_id.in_(set(suites)), _MEASUREMENTS.c.ordinal.in_(set(ordinals)))
+        )
+        for suite, ordinal, name in connection.execute(statement):
+            if (suite, ordinal) in chunk:
+                names_of[suite].add(name)
+    return names_of
+
+
 def measured_series(
     connection: sa.Connection,
     target: TargetKey,
@@ -117,30 +156,47 @@ def measured_series(
     ordinal = find_ordinal(connection, found[0].row, test_id) if found else None
     if not found or ordinal is None:
         return []
-    on_target = found[0]
-    names_then = series_names(connection, on_target.series, all_names(connection, on_target.row), aliases, [ordinal])
-    spans = defaultdict[int, list[tuple[Position, Position]]](list)
-    for name_then, since, until in names_then.spans(ordinal):
-        spans[name_then].append((since, until))
-    by_block = defaultdict[int, list[tuple[Position, Position, int, Decimal, SuiteMetric]]](list)
+    return series_on_target(connection, found[0], [(ordinal, name)], aliases, limit).get((ordinal, name), [])
+
+
+def series_on_target(
+    connection: sa.Connection,
+    on_target: SuiteOnTarget,
+    series: Collection[SeriesId],
+    aliases: Aliases = NO_ALIASES,
+    limit: int = NIGHTS,
+) -> dict[SeriesId, list[MeasuredNight]]:
+    """Return what `measured_series` returns, of several series of one suite; those without a night are left out.
+
+    It takes as many statements as one series.
+    """
+    tests = {ordinal for ordinal, _ in series}
+    names_then = series_names(connection, on_target.series, all_names(connection, on_target.row), aliases, tests)
+    requested, spans = set(series), defaultdict[int, list[tuple[int, Position, Position]]](list)
+    for ordinal in tests:
+        for name_then, since, until in names_then.spans(ordinal):
+            spans[name_then].append((ordinal, since, until))
+    by_block = defaultdict[int, list[_Piece]](list)
     for name_then, metric, position, base in _stored(connection, on_target.row, spans):
-        if metric.name == name:
-            block, slot = divmod(position, BLOCK)
-            by_block[block] += ((since, until, slot, base, metric) for since, until in spans[name_then])
-    if not by_block:
-        return []
+        block, slot = divmod(position, BLOCK)
+        by_block[block] += (
+            _Piece((ordinal, metric.name), since, until, slot, base, metric)
+            for ordinal, since, until in spans[name_then]
+            if (ordinal, metric.name) in requested
+        )
+    blocks = [block for block, pieces in by_block.items() if pieces]
     nights = []
-    for committed_at, sha, run, block, blob in _nights(connection, on_target, by_block, limit):
+    for committed_at, sha, run, block, blob in _nights(connection, on_target, blocks, limit) if blocks else ():
         if blob is None:
             continue
         data, commit = read_block(blob), (committed_at, sha)
-        for since, until, slot, base, metric in by_block[block]:
+        for key, since, until, slot, base, metric in by_block[block]:
             if since <= commit < until and (value := number_in(data, slot, base)) is not None:
-                nights.append((commit, run, value, metric))
-    return [
-        MeasuredNight(sha, committed_at, value, metric.unit, metric.better)
-        for (committed_at, sha), _, value, metric in _last_of_each(connection, on_target, nights)
-    ]
+                nights.append(_Night(key, commit, run, value, metric))
+    nights_of = defaultdict[SeriesId, list[MeasuredNight]](list)
+    for key, (committed_at, sha), _, value, metric in _last_of_each(connection, on_target, nights):
+        nights_of[key].append(MeasuredNight(sha, committed_at, value, metric.unit, metric.better))
+    return dict(nights_of)
 
 
 def _nights(
@@ -155,20 +211,21 @@ def _nights(
 
 
 def _last_of_each(connection: sa.Connection, suite: SuiteOnTarget, nights: Sequence[_Night]) -> Sequence[_Night]:
-    """Return one value for each commit, in order: of several runs of a commit, that of the last one."""
-    by_commit = {night[0]: night for night in nights}
+    """Return one value for each series and commit, in order: of several runs of a commit, that of the last one."""
+    by_commit = {night[:2]: night for night in nights}
     if len(by_commit) < len(nights):
-        counts = Counter(commit for commit, *_ in nights)
-        places = {commit: suite.place_at(commit[1]) for commit, count in counts.items() if count > 1}
-        runs_at = stored_runs(connection, places.values())
+        counts = Counter(night[:2] for night in nights)
+        places = {commit: suite.place_at(commit[1]) for (_, commit), count in counts.items() if count > 1}
+        runs_at = stored_runs(connection, set(places.values()))
         place_of = {
             commit: {run.number: place for place, run in enumerate(runs_at[places[commit]])} for commit in places
         }
         for night in sorted(
-            (night for night in nights if night[0] in places), key=lambda night: place_of[night[0]][night[1]]
+            (night for night in nights if night.commit in places),
+            key=lambda night: place_of[night.commit][night.run],
         ):
-            by_commit[night[0]] = night
-    return [by_commit[commit] for commit in sorted(by_commit)]
+            by_commit[night[:2]] = night
+    return [by_commit[key] for key in sorted(by_commit)]
 
 
 def measurements_of_run(connection: sa.Connection, key: RunKey) -> dict[str, tuple[Measurement, ...]]:

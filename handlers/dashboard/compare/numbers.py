@@ -1,0 +1,159 @@
+"""What tests measured at two commits of a target: what differs most, and whether noise explains it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+import sqlalchemy as sa
+from nightjar_formats.measurements import Measurement
+from pydantic import BaseModel, Field
+
+from bot.results.measurements.texts import number_text
+from bot.results.store.measurements.lists import (
+    MeasurementFilter,
+    TestMetric,
+    listed_metrics,
+    measuring_suites,
+    values_at_runs,
+)
+from bot.results.store.measurements.read import series_on_target
+from bot.results.store.tables.names import all_names
+from bot.results.store.tables.points import numbers_of, stored_runs
+from handlers.dashboard.measurements.analysis import analysed, in_newest_unit
+from handlers.dashboard.measurements.series_model import ChangeKind
+from handlers.dashboard.measurements.series_page import kind_of, least_change
+from handlers.results.config import RENAMES
+
+if TYPE_CHECKING:
+    from nightjar_formats.model import TargetKey
+
+    from bot.config.model import RepositoryConfig
+    from bot.results.store.lists.commits_with_results import CommitWithResults
+    from bot.results.store.tables.points import SuiteOnTarget
+
+MOST_SUITES = 4
+MOST_COMPARED = 5_000
+"""The most measurements of a suite that are compared."""
+MOST_JUDGED = 30
+"""So many of the largest differences are compared with the noise of their series."""
+NIGHTS = 120
+"""The newest nights of which the noise is known."""
+
+
+class ComparedNumber(BaseModel, extra="forbid"):
+    """A measurement of a test that differs between the commits."""
+
+    suite: str
+    test: str
+    measurement: str
+    unit: str
+    before: float
+    now: float
+    kind: ChangeKind = Field(description="What the difference means.")
+    low: float | None = Field(description="At the base, values from here ...")
+    high: float | None = Field(description="... to here were expected; null if the nights before say too little.")
+    outside: bool | None = Field(description="Whether noise does not explain the difference; null if that is unknown.")
+
+    @property
+    def words(self) -> str:
+        """Return both values, and by how much they differ."""
+        share = f", {100 * (self.now / self.before - 1):+.1f} %" if self.before > 0 and self.now > 0 else ""
+        return f"{number_text(self.before)} -> {number_text(self.now)} {self.unit}".rstrip() + share
+
+    @property
+    def expected(self) -> str:
+        """Return which values were expected."""
+        if self.low is None or self.high is None:
+            return ""
+        return f"{number_text(self.low)} to {number_text(self.high)}"
+
+
+class _Difference(NamedTuple):
+    suite: SuiteOnTarget
+    metric: TestMetric
+    before: float
+    now: float
+
+    @property
+    def is_exact(self) -> bool:
+        return Measurement("", self.now, self.metric.metric.unit).is_exact
+
+    @property
+    def size(self) -> float:
+        """The difference as a share, the same in both directions."""
+        if min(self.before, self.now) > 0:
+            return abs(math.log(self.now / self.before))
+        return abs(self.now / 2 - self.before / 2) / max(abs(self.now), abs(self.before)) * 4
+
+
+def compared_numbers(
+    connection: sa.Connection,
+    target: TargetKey,
+    base: CommitWithResults,
+    head: CommitWithResults,
+    settings: RepositoryConfig,
+) -> list[ComparedNumber]:
+    """Return the largest differences of a target between two commits: first those that noise does not explain."""
+    suites = [suite for suite in measuring_suites(connection, target.repository) if suite.target == target]
+    differences: list[_Difference] = []
+    for suite in suites[:MOST_SUITES]:
+        metrics = listed_metrics(connection, suite.row, MeasurementFilter(), 0, MOST_COMPARED).metrics
+        places = {sha: suite.place_at(sha) for sha in (base.sha, head.sha)}
+        runs = numbers_of(stored_runs(connection, places.values()))
+        before, now = (
+            values_at_runs(connection, suite, metrics, runs.get(places[sha], ())) for sha in (base.sha, head.sha)
+        )
+        differences += (
+            _Difference(suite, metric, value, now[metric])
+            for metric, value in before.items()
+            if metric in now and now[metric] != value
+        )
+    # What is exact needs no statistics.
+    differences.sort(key=lambda difference: (not difference.is_exact, -difference.size))
+    judged = differences[:MOST_JUDGED]
+    numbers = []
+    for suite in suites[:MOST_SUITES]:
+        numbers += _judged(connection, [row for row in judged if row.suite == suite], base, settings)
+    return sorted(numbers, key=lambda number: number.outside is not True)
+
+
+def _judged(
+    connection: sa.Connection, differences: Iterable[_Difference], base: CommitWithResults, settings: RepositoryConfig
+) -> list[ComparedNumber]:
+    """Return differences of one suite, with the values that its nights up to the base let expect."""
+    rows = list(differences)
+    if not rows:
+        return []
+    suite = rows[0].suite
+    names = all_names(connection, suite.row)
+    noisy = {(row.metric.ordinal, row.metric.metric.name) for row in rows if not row.is_exact}
+    nights_of = series_on_target(connection, suite, noisy, settings.of(RENAMES).aliases, NIGHTS) if noisy else {}
+    numbers = []
+    for row in rows:
+        metric = row.metric.metric
+        nights = [
+            night
+            for night in nights_of.get((row.metric.ordinal, metric.name), ())
+            if (night.committed_at, night.sha) <= (base.committed_at, base.sha)
+        ]
+        least = least_change(settings, suite.target, metric.name, metric.unit)
+        predicted = analysed(in_newest_unit(nights), least).predicted if nights else None
+        low, high = predicted or (None, None)
+        outside = True if row.is_exact else not predicted[0] <= row.now <= predicted[1] if predicted else None
+        numbers.append(
+            ComparedNumber(
+                suite=suite.name,
+                test=names[row.metric.ordinal],
+                measurement=metric.name,
+                unit=metric.unit,
+                before=row.before,
+                now=row.now,
+                kind=kind_of(metric.better, is_rise=row.now > row.before),
+                low=low,
+                high=high,
+                outside=outside,
+            )
+        )
+    return numbers

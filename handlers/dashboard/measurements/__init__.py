@@ -1,0 +1,1 @@
+"""What tests measure: series with their changes, lists, and maps of operators."""

@@ -1,0 +1,324 @@
+"""`/r/{owner}/{repo}/measurements/map`: one measurement of all operators and flows of a suite, at two commits.
+
+A test ID such as `test_conv2d[xnnpack-float32]` names an operator, and in brackets the flow with its parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import sqlalchemy as sa
+from pydantic import BaseModel, Field, StringConstraints
+
+from bot.core.page_paths import measurement_path
+from bot.results.measurements.texts import number_text
+from bot.results.state import CommitSummary
+from bot.results.store.measurements.lists import (
+    MeasurementFilter,
+    listed_metrics,
+    measuring_suites,
+    metric_names,
+    values_at_runs,
+)
+from bot.results.store.tables.commits import summaries_of
+from bot.results.store.tables.names import all_names
+from bot.results.store.tables.points import LinkedPoint, newest_points, numbers_of, stored_runs
+from bot.web.answers import AnswerPart
+from bot.web.csv_tables import CsvTable
+from bot.web.page_filters import counted, short
+from bot.web.page_routes import Page, PageRequest
+from bot.web.problems import Problem
+from handlers.dashboard.measurements import texts
+from handlers.dashboard.measurements.list_page import MOST_NAMES
+from handlers.dashboard.measurements.series_model import ChangeKind, MeasurementName
+from handlers.dashboard.measurements.series_page import kind_of
+from handlers.dashboard.shared import answer_texts
+from handlers.dashboard.shared.answers import Sentence, phrase, sentence
+from handlers.dashboard.shared.content import content_of_results
+from handlers.dashboard.shared.settings import TARGET_PATTERN, configured_targets, settings_and_target
+from handlers.dashboard.shared.wiring import DashboardParts
+from handlers.results.config import LAB_RESULTS
+
+if TYPE_CHECKING:
+    from bot.config.model import RepositoryConfig
+    from bot.results.store.measurements.lists import TestMetric
+    from bot.results.store.tables.points import SuiteOnTarget
+
+NIGHTS = 60
+"""The newest nightly commits that can be compared."""
+MOST_TESTS = 1_000
+MOST_FLOWS = 24
+PREFERRED = ("delegated_nodes", "snr", "max_abs_error")
+"""The map opens with the first of these that the suite measures."""
+
+Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,40}$", to_lower=True, strip_whitespace=True)]
+
+
+class MapQuery(BaseModel, extra="forbid"):
+    """The suite and the measurement to show, and the commits to compare. All are optional."""
+
+    target: Annotated[str, StringConstraints(pattern=TARGET_PATTERN)] | None = Field(
+        default=None, description="The target, as LAB/TARGET; by default the first one with numbers."
+    )
+    suite: Annotated[str, StringConstraints(max_length=200)] | None = Field(
+        default=None, description="The suite; by default the first one of the target that measures something."
+    )
+    measurement: MeasurementName | None = Field(
+        default=None, description="The measurement; by default delegated_nodes, snr or max_abs_error."
+    )
+    base: Commit | None = Field(
+        default=None, description="The earlier nightly commit, 7 digits at least; by default the one before `head`."
+    )
+    head: Commit | None = Field(
+        default=None, description="The later nightly commit, 7 digits at least; by default the newest one."
+    )
+    q: Annotated[str, StringConstraints(max_length=200)] | None = Field(
+        default=None, description="Only tests whose ID contains this text, ignoring case."
+    )
+
+
+class MapCell(BaseModel, extra="forbid"):
+    """The measurement of a test at both commits; null where it has none."""
+
+    test: str
+    flow: str
+    base: float | None
+    head: float | None
+    unit: str
+    kind: ChangeKind | None = Field(description="What the difference means; null if there is none.")
+
+    @property
+    def words(self) -> str:
+        """Return the value, and the earlier one if it differs."""
+        if self.kind is None:
+            return number_text(self.head if self.head is not None else 0.0)
+        values = (number_text(value) if value is not None else texts.ABSENT for value in (self.base, self.head))
+        return texts.DIFFERS.format(values=" -> ".join(values))
+
+
+class MapRow(BaseModel, extra="forbid"):
+    """An operator, and its cells by flow."""
+
+    operator: str
+    cells: list[MapCell]
+
+    @property
+    def by_flow(self) -> Mapping[str, MapCell]:
+        """Return the cells by flow."""
+        return {cell.flow: cell for cell in self.cells}
+
+
+class MapPage(BaseModel, extra="forbid"):
+    """One measurement of the tests of a suite on a target, as operators and flows."""
+
+    answer: list[AnswerPart] = Field(default=[], description="How much differs between the commits, as a sentence.")
+    next_steps: list[list[AnswerPart]] = Field(default=[], description="What a reader can do, each as a sentence.")
+    known_commits: dict[str, CommitSummary] = Field(
+        default={}, description="Titles, authors and pull requests of commits on the page, where they are known."
+    )
+    takes_results: bool = Field(description="Whether app.yaml has `results` for the repository.")
+    targets: list[str] = Field(description="The targets that have numbers, as LAB/TARGET.")
+    target: str | None
+    suites: list[str] = Field(default=[], description="The suites of the target that have numbers.")
+    suite: str | None = None
+    names: list[str] = Field(default=[], description="The names of what the tests of the suite ever measured.")
+    measurement: str | None = None
+    unit: str = ""
+    commits: list[str] = Field(default=[], description="The nightly commits to choose from, newest first.")
+    base: str | None = None
+    head: str | None = None
+    flows: list[str] = Field(default=[], description="The columns.")
+    rows: list[MapRow] = []
+    more: bool = Field(default=False, description="Whether there are more tests or flows, which are left out.")
+
+    @property
+    def changed(self) -> int:
+        """Count the cells that differ."""
+        return sum(cell.kind is not None for row in self.rows for cell in row.cells)
+
+
+def map_page(parts: DashboardParts) -> Page:
+    """Return the page with the map."""
+
+    async def load(request: PageRequest) -> MapPage:
+        name, settings = await settings_and_target(parts, request)
+        page = await request.pages.run(parts.results.store.read, read_map, name, settings, request.query)
+        steps = map_steps(page, f"{parts.github}/{name}")
+        return page.model_copy(update={"answer": map_answer(page, name), "next_steps": steps})
+
+    return Page(
+        path="/r/{owner}/{repo}/measurements/map",
+        api_path="/api/v1/repos/{owner}/{repo}/measurements/map",
+        summary="A measurement of all operators and flows of a suite, at two commits",
+        template="measurement_map.html",
+        model=MapPage,
+        query=MapQuery,
+        load=load,
+        content=content_of_results(parts),
+        table=_table,
+        most_csv_rows=MOST_TESTS,
+    )
+
+
+def _table(page: MapPage) -> CsvTable:
+    rows = (
+        (row.operator, cell.flow, cell.test, page.measurement or "", cell.base, cell.head, cell.unit, cell.kind)
+        for row in page.rows
+        for cell in row.cells
+    )
+    return CsvTable(("operator", "flow", "test", "measurement", "base", "head", "unit", "kind"), rows)
+
+
+def read_map(connection: sa.Connection, repository: str, settings: RepositoryConfig, query: MapQuery) -> MapPage:
+    """Read a map; it blocks. Raises `Problem` 400 for a commit that is not among the newest `NIGHTS`.
+
+    Tests are read under their present names: those that were renamed in between have no earlier value.
+    """
+    suites = measuring_suites(connection, repository)
+    names = {suite.target.full_name for suite in suites}
+    targets = [name for name in configured_targets(settings) if name in names]
+    targets += sorted(names - set(targets))
+    target = query.target or (targets[0] if targets else None)
+    of_target = [suite for suite in suites if suite.target.full_name == target]
+    page = MapPage(takes_results=settings.of(LAB_RESULTS) is not None, targets=targets, target=target)
+    shown = next((suite for suite in of_target if query.suite in (None, suite.name)), None)
+    if shown is None:
+        return page
+    metrics = metric_names(connection, shown.row)
+    measurement = query.measurement or next((name for name in PREFERRED if name in metrics), metrics[0])
+    nights = newest_points(connection, [shown.series], NIGHTS).get(shown.series, [])
+    base, head = _chosen_nights(nights, query)
+    chosen = MeasurementFilter((query.q or "").lower(), measurement)
+    listed = listed_metrics(connection, shown.row, chosen, 0, MOST_TESTS)
+    values = _values(connection, shown, listed.metrics, [night for night in (base, head) if night])
+    rows = _rows(
+        all_names(connection, shown.row),
+        listed.metrics,
+        values[base.sha] if base else None,
+        values[head.sha] if head else {},
+    )
+    flows = list(dict.fromkeys(cell.flow for row in rows for cell in row.cells))
+    kept = set(flows[:MOST_FLOWS])
+    rows = [
+        MapRow(operator=row.operator, cells=[cell for cell in row.cells if cell.flow in kept])
+        for row in rows
+        if kept & row.by_flow.keys()
+    ]
+    return page.model_copy(
+        update={
+            "suites": [suite.name for suite in of_target],
+            "suite": shown.name,
+            "names": metrics[:MOST_NAMES],
+            "measurement": measurement,
+            "unit": rows[0].cells[0].unit if rows else "",
+            "commits": [night.sha for night in reversed(nights)],
+            "base": base.sha if base else None,
+            "head": head.sha if head else None,
+            "flows": flows[:MOST_FLOWS],
+            "rows": rows,
+            "more": listed.total > len(listed.metrics) or len(flows) > MOST_FLOWS,
+            "known_commits": summaries_of(connection, repository, {night.sha for night in nights}),
+        }
+    )
+
+
+def _chosen_nights(nights: Sequence[LinkedPoint], query: MapQuery) -> tuple[LinkedPoint | None, LinkedPoint | None]:
+    """Return the earlier and the later night, of nights that are given oldest first; None if there is none."""
+    head = _night(nights, query.head) if query.head else nights[-1] if nights else None
+    if query.base:
+        return _night(nights, query.base), head
+    older = [night for night in nights if head and (night.committed_at, night.sha) < (head.committed_at, head.sha)]
+    return older[-1] if older else None, head
+
+
+def _night(nights: Sequence[LinkedPoint], digits: str) -> LinkedPoint:
+    for night in nights:
+        if night.sha.startswith(digits):
+            return night
+    newest = ", ".join(short(night.sha) for night in nights[:-6:-1])
+    raise Problem(400, texts.NO_COMMIT.format(sha=digits, nights=NIGHTS, newest=newest or "none"))
+
+
+def _values(
+    connection: sa.Connection, suite: SuiteOnTarget, metrics: Iterable[TestMetric], nights: Iterable[LinkedPoint]
+) -> dict[str, dict[TestMetric, float]]:
+    """Return the values of measurements at nights, by commit."""
+    places = {night.sha: suite.place_at(night.sha) for night in nights}
+    runs = numbers_of(stored_runs(connection, places.values()))
+    return {sha: values_at_runs(connection, suite, metrics, runs.get(place, ())) for sha, place in places.items()}
+
+
+def _rows(
+    names: Sequence[str],
+    metrics: Iterable[TestMetric],
+    base: Mapping[TestMetric, float] | None,
+    head: Mapping[TestMetric, float],
+) -> list[MapRow]:
+    """Return the rows of tests that have a value at one of two commits, in the order of their names."""
+    cells: dict[str, list[MapCell]] = {}
+    for metric in metrics:
+        before, after = (base or {}).get(metric), head.get(metric)
+        if before is None and after is None:
+            continue
+        operator, flow = operator_and_flow(names[metric.ordinal])
+        cells.setdefault(operator, []).append(
+            MapCell(
+                test=names[metric.ordinal],
+                flow=flow,
+                base=before,
+                head=after,
+                unit=metric.metric.unit,
+                kind=_kind(metric, before, after) if base is not None else None,
+            )
+        )
+    return [MapRow(operator=operator, cells=cells[operator]) for operator in sorted(cells)]
+
+
+def _kind(metric: TestMetric, before: float | None, after: float | None) -> ChangeKind | None:
+    if before == after:
+        return None
+    if before is None or after is None:
+        return ChangeKind.NEITHER
+    return kind_of(metric.metric.better, is_rise=after > before)
+
+
+def operator_and_flow(test: str) -> tuple[str, str]:
+    """Return what a test ID says of the operator and of the flow, which is in brackets at its end.
+
+    >>> operator_and_flow("tests/test_ops.py::test_conv2d[xnnpack-float32]")
+    ('tests/test_ops.py::test_conv2d', 'xnnpack-float32')
+    """
+    operator, bracket, flow = test.partition("[")
+    return (operator, flow.removesuffix("]")) if bracket else (test, "")
+
+
+def map_answer(page: MapPage, repository: str) -> Sentence:
+    """Say in how many cells the two commits differ."""
+    if not page.rows or page.head is None or page.target is None:
+        return sentence([phrase(texts.NOTHING_MAPPED if page.targets else texts.NO_MEASUREMENTS)])
+    operators = counted(len(page.rows), "operator")
+    start = texts.MAPPED.format(name=page.measurement, operators=operators, target=page.target)
+    if page.base is None:
+        return sentence([phrase(start)])
+    ends = {"base": short(page.base), "head": short(page.head)}
+    if not page.changed:
+        return sentence([phrase(start + texts.NONE_DIFFERS.format(**ends))])
+    first = next(cell for row in page.rows for cell in row.cells if cell.kind is not None)
+    href = measurement_path(repository, first.test, page.measurement or "", page.target)
+    return sentence(
+        [
+            phrase(
+                start + texts.SOME_DIFFER.format(count=counted(page.changed, "value differs", "values differ"), **ends)
+            )
+        ],
+        [phrase(texts.FIRST), phrase(answer_texts.shortened(first.test), href)],
+    )
+
+
+def map_steps(page: MapPage, github: str) -> list[Sentence]:
+    """Say what a maintainer can do about a difference."""
+    if not page.changed:
+        return []
+    href = f"{github}/compare/{page.base}...{page.head}"
+    return [[phrase(answer_texts.MAINTAINER), phrase(answer_texts.READ_COMMITS, href)]]

@@ -1,0 +1,135 @@
+"""List the stored changes of the series of a target, newest first, each with its newest values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+from markupsafe import Markup
+from nightjar_formats.model import TargetKey
+from pydantic import BaseModel, Field
+
+from bot.results.measurements.texts import number_text
+from bot.results.store.measurements.moved import MoveCursor, MovedSeries, moved_series
+from bot.results.store.measurements.read import series_on_target
+from bot.results.store.tables.names import find_ordinal
+from bot.results.store.tables.points import suites_on_targets
+from bot.web.page_filters import counted
+from handlers.dashboard.measurements import texts
+from handlers.dashboard.measurements.series_model import ChangeKind
+from handlers.dashboard.shared.chart import sparkline
+
+if TYPE_CHECKING:
+    from bot.core.aliases import Aliases
+
+ROWS = 10
+"""Changes on one page."""
+NIGHTS = 60
+"""The newest nights of which a row shows the values."""
+CURSOR = r"^-?[0-9]{1,12}(\.[0-9]{1,9})?,[0-9A-Za-z]{1,64}$"
+"""The place of a change in the list: the time of its confirmation in seconds, and its ID."""
+
+
+class MovedRow(BaseModel, extra="forbid"):
+    """A change of the level of a series, with its newest values."""
+
+    suite: str
+    test: str
+    measurement: str
+    unit: str
+    text: str = Field(description="The change in a line.")
+    kind: ChangeKind
+    since: str = Field(description="The nightly commit with which the new level begins.")
+    since_at: datetime
+    good: str = Field(description="The last nightly commit before it.")
+    confirmed_in: str
+    confirmed_at: datetime
+    before: float
+    after: float
+    low: float
+    high: float
+    ended_in: str = Field(description="The commit with which the level moved back; empty while it lasts.")
+    recent: list[float] = Field(description=f"The values of the newest {NIGHTS} nights, oldest first.")
+
+    @property
+    def line(self) -> Markup:
+        """Draw the values."""
+        return value_line(self.measurement, self.recent)
+
+
+def value_line(name: str, values: list[float]) -> Markup:
+    """Draw values, oldest first, as a line as high as a word."""
+    if not values:
+        return Markup("")
+    label = texts.SPARK.format(
+        name=name,
+        nights=counted(len(values), "nightly commit"),
+        lowest=number_text(min(values)),
+        highest=number_text(max(values)),
+        newest=number_text(values[-1]),
+    )
+    return sparkline(values, label)
+
+
+def read_moved(
+    connection: sa.Connection, target: TargetKey, before: str | None, aliases: Aliases
+) -> tuple[list[MovedRow], str]:
+    """Return changes on a target that are older than a cursor, and the cursor for the next older ones; "" for none."""
+    cursor = None
+    if before is not None:
+        seconds, _, change = before.partition(",")
+        cursor = MoveCursor(float(seconds), change)
+    moved = moved_series(connection, target.repository, target, ROWS + 1, cursor)
+    shown = moved[:ROWS]
+    older = f"{shown[-1].confirmed_at!r},{shown[-1].id}" if len(moved) > ROWS else ""
+    recent = _recent(connection, target, shown, aliases)
+    return [_row(move, recent.get((move.suite, move.test, move.name), [])) for move in shown], older
+
+
+def _recent(
+    connection: sa.Connection, target: TargetKey, moved: Iterable[MovedSeries], aliases: Aliases
+) -> Mapping[tuple[str, str, str], list[float]]:
+    """Return the newest values of the series that moved."""
+    series_of: dict[str, set[tuple[str, str]]] = {}
+    for move in moved:
+        series_of.setdefault(move.suite, set()).add((move.test, move.name))
+    suites = suites_on_targets(connection, target.repository, target.lab, target.target) if series_of else ()
+    recent = {}
+    for suite in suites:
+        ordinals = {
+            (ordinal, name): test
+            for test, name in series_of.get(suite.name, ())
+            if (ordinal := find_ordinal(connection, suite.row, test)) is not None
+        }
+        if ordinals:
+            nights_of = series_on_target(connection, suite, ordinals, aliases, NIGHTS)
+            for key, nights in nights_of.items():
+                recent[suite.name, ordinals[key], key[1]] = [
+                    night.value for night in nights if night.unit == nights[-1].unit
+                ]
+    return recent
+
+
+def _row(move: MovedSeries, recent: list[float]) -> MovedRow:
+    kind = ChangeKind.WORSE if move.is_worse else ChangeKind.BETTER if move.better else ChangeKind.NEITHER
+    return MovedRow(
+        suite=move.suite,
+        test=move.test,
+        measurement=move.name,
+        unit=move.unit,
+        text=move.text,
+        kind=kind,
+        since=move.since,
+        since_at=datetime.fromtimestamp(move.since_at, UTC),
+        good=move.good,
+        confirmed_in=move.confirmed_in,
+        confirmed_at=datetime.fromtimestamp(move.confirmed_at, UTC),
+        before=move.before,
+        after=move.after,
+        low=move.low,
+        high=move.high,
+        ended_in=move.ended_in,
+        recent=recent,
+    )

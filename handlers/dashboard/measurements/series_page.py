@@ -1,0 +1,182 @@
+"""`/r/{owner}/{repo}/measurements/series`: what a test measures, from commit to commit, and when it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+from nightjar_formats.measurements import Better
+from nightjar_formats.model import TargetKey
+
+from bot.results.measurements.changes import LevelChange
+from bot.results.measurements.texts import change_text
+from bot.results.settings.measurements import DEFAULT_LIMITS
+from bot.results.store.grid.grid import lines_of_test
+from bot.results.store.grid.rows import GridRange
+from bot.results.store.measurements import search
+from bot.results.store.measurements.read import MeasuredNight, metrics_of_tests, series_on_target
+from bot.results.store.tables.commits import summaries_of
+from bot.results.store.tables.names import find_ordinal
+from bot.results.store.tables.points import SuiteOnTarget
+from bot.web.csv_tables import CsvTable
+from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard.measurements.analysis import analysed, in_newest_unit, is_exact
+from handlers.dashboard.measurements.series_answer import series_answer, series_steps
+from handlers.dashboard.measurements.series_model import (
+    ChangeKind,
+    SeriesMove,
+    SeriesNight,
+    SeriesOnTarget,
+    SeriesPage,
+    SeriesQuery,
+)
+from handlers.dashboard.shared.content import content_of_results
+from handlers.dashboard.shared.settings import settings_and_target
+from handlers.dashboard.shared.wiring import DashboardParts
+from handlers.results.config import LAB_RESULTS, RENAMES
+
+if TYPE_CHECKING:
+    from bot.config.model import RepositoryConfig
+
+ANALYSED_NIGHTS = search.NIGHTS
+"""The newest nights of a target that are read: as many as the search for changes reads, so that both find the same."""
+NIGHTS_BESIDE_OTHERS = 120
+"""The newest nights that are shown of each of several targets."""
+MOST_TARGETS = 6
+"""The most targets and suites that a page shows side by side."""
+
+
+def series_page(parts: DashboardParts) -> Page:
+    """Return the page of a measurement."""
+
+    async def load(request: PageRequest) -> SeriesPage:
+        name, settings = await settings_and_target(parts, request)
+        page = await request.pages.run(parts.results.store.read, read_series, name, request.query, settings)
+        steps = series_steps(page, name, f"{parts.github}/{name}")
+        return page.model_copy(update={"answer": series_answer(page, name), "next_steps": steps})
+
+    return Page(
+        path="/r/{owner}/{repo}/measurements/series",
+        api_path="/api/v1/repos/{owner}/{repo}/measurements/series",
+        summary="What a test measures on each target: its values by commit, when they changed, and by how much",
+        template="series.html",
+        model=SeriesPage,
+        query=SeriesQuery,
+        load=load,
+        content=content_of_results(parts),
+        table=_table,
+        most_csv_rows=ANALYSED_NIGHTS * MOST_TARGETS,
+    )
+
+
+def _table(page: SeriesPage) -> CsvTable:
+    rows = (
+        (series.name, series.suite, night.sha, night.committed_at, night.value, series.unit)
+        for series in page.targets
+        for night in series.nights
+    )
+    return CsvTable(("target", "suite", "sha", "committed_at", "value", "unit"), rows)
+
+
+def read_series(
+    connection: sa.Connection, repository: str, query: SeriesQuery, settings: RepositoryConfig
+) -> SeriesPage:
+    """Read a measurement of a test on its targets; it blocks. Raises LookupError if no suite has the test."""
+    lab, _, target = (query.target or "").partition("/")
+    lines = lines_of_test(connection, GridRange(repository, lab or None, target or None), query.id)
+    names = metrics_of_tests(connection, {line.row: find_ordinal(connection, line.row, query.id) for line in lines})
+    if not lines:
+        raise LookupError(query.id)
+    with_name = [line for line in lines if query.measurement in names[line.row.id]]
+    shown = with_name[:MOST_TARGETS]
+    series = [read_on_target(connection, line, query, settings) for line in shown]
+    present = [on_target for on_target in series if on_target is not None]
+    if len(with_name) > 1:
+        present = [on_target.model_copy(update=_newest_nights(on_target)) for on_target in present]
+    shas = {night.sha for on_target in present for night in on_target.nights}
+    shas |= {sha for on_target in present for move in on_target.moves for sha in (move.since, move.good)}
+    others = sorted({name for line in lines for name in names[line.row.id]} - {query.measurement})
+    return SeriesPage(
+        id=query.id,
+        measurement=query.measurement,
+        others=others,
+        targets=present,
+        more_targets=list(dict.fromkeys(line.target.full_name for line in with_name[MOST_TARGETS:])),
+        known_commits=summaries_of(connection, repository, shas),
+    )
+
+
+def _newest_nights(series: SeriesOnTarget) -> dict[str, object]:
+    nights = series.nights[:NIGHTS_BESIDE_OTHERS]
+    return {"nights": nights, "moves": [move for move in series.moves if move.since_at >= nights[-1].committed_at]}
+
+
+def read_on_target(
+    connection: sa.Connection, suite: SuiteOnTarget, query: SeriesQuery, settings: RepositoryConfig
+) -> SeriesOnTarget | None:
+    """Read and analyse a measurement on one target; None if the newest nights do not have it."""
+    ordinal = find_ordinal(connection, suite.row, query.id)
+    if ordinal is None:
+        return None
+    key = ordinal, query.measurement
+    all_nights = series_on_target(connection, suite, [key], settings.of(RENAMES).aliases, ANALYSED_NIGHTS).get(key)
+    if not all_nights:
+        return None
+    nights = in_newest_unit(all_nights)
+    newest = nights[-1]
+    analysis = analysed(nights, least_change(settings, suite.target, query.measurement, newest.unit))
+    low, high = analysis.predicted or (None, None)
+    return SeriesOnTarget(
+        lab=suite.target.lab,
+        target=suite.target.target,
+        suite=suite.name,
+        unit=newest.unit,
+        better=newest.better.value,
+        exact=is_exact(newest),
+        level=analysis.level,
+        expected_low=low,
+        expected_high=high,
+        moves=[move_of(change, nights, query.measurement) for change in reversed(analysis.changes)],
+        nights=[
+            SeriesNight(sha=night.sha, committed_at=_moment(night), value=night.value) for night in reversed(nights)
+        ],
+        earlier_unit=len(nights) < len(all_nights),
+    )
+
+
+def least_change(settings: RepositoryConfig, target: TargetKey, name: str, unit: str) -> float:
+    """Return the least change of a measurement that counts on a target, as a share of its level."""
+    results = settings.of(LAB_RESULTS)
+    limits = results.change_limits(target.lab, target.target) if results else DEFAULT_LIMITS
+    return limits.least(name, unit)
+
+
+def move_of(change: LevelChange, nights: Sequence[MeasuredNight], name: str) -> SeriesMove:
+    """Describe a change of a series with these nights."""
+    begin, newest = nights[change.begin], nights[-1]
+    return SeriesMove(
+        since=begin.sha,
+        since_at=_moment(begin),
+        good=nights[change.begin - 1].sha,
+        confirmed_in=nights[change.confirmed].sha,
+        before=change.before,
+        after=change.after,
+        low=change.low,
+        high=change.high,
+        ended_in="" if change.end is None else nights[change.end].sha,
+        kind=kind_of(newest.better, is_rise=change.is_rise),
+        text=change_text(name, newest.unit, change),
+    )
+
+
+def kind_of(better: Better, *, is_rise: bool) -> ChangeKind:
+    """Say what a rise or a fall of a measurement means."""
+    if better is Better.NONE:
+        return ChangeKind.NEITHER
+    return ChangeKind.BETTER if is_rise == (better is Better.HIGHER) else ChangeKind.WORSE
+
+
+def _moment(night: MeasuredNight) -> datetime:
+    return datetime.fromtimestamp(night.committed_at, UTC)

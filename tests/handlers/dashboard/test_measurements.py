@@ -1,0 +1,178 @@
+"""What tests measure: the page of a series, the list of a target, the map, and their twins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from datetime import datetime
+from urllib.parse import quote
+from xml.etree import ElementTree
+
+import pytest
+import pytest_asyncio
+
+from bot.web.answers import AnswerPart, answer_text
+from tests.handlers.dashboard.measured_nights import CONV, LOST, NIGHTS, SLOWER, TARGETS, TITLE, fill_measured
+from tests.handlers.dashboard.site import REPOSITORY, DashboardSite, dashboard_site
+from tests.results.uploads import LAB, sha
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+HERE = f"/r/{REPOSITORY}/measurements"
+API = f"/api/v1/repos/{REPOSITORY}/measurements"
+FIRST, SECOND = (f"{LAB}/{target}" for target in TARGETS)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def measured(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[DashboardSite]:
+    """Return the dashboard of a hundred nights."""
+    async with dashboard_site(tmp_path_factory.mktemp("measured"), filled=fill_measured) as running:
+        yield running
+
+
+def sentence_of(page: dict[str, list[dict[str, str]]]) -> str:
+    return answer_text(AnswerPart(**part) for part in page["answer"])
+
+
+async def test_a_series_says_what_moved_by_how_much_and_since_when(measured: DashboardSite) -> None:
+    query = f"?id={quote(CONV)}&measurement=latency"
+    status, page = await measured.json(f"{API}/series{query}")
+    assert status == 200
+    said = sentence_of(page)
+    numbers = r"41\d -> 46\d ms, \+1\d % \(1\d to 1\d\)"
+    assert re.fullmatch(rf"latency of {re.escape(CONV)} on {FIRST}: {numbers}, since {sha(SLOWER)[:7]}\.", said)
+    slower, steady = page["targets"]
+    assert [move["since"] for move in slower["moves"]] == [sha(SLOWER)]
+    assert slower["moves"][0]["kind"] == "worse"
+    assert slower["moves"][0]["good"] == sha(SLOWER - 1)
+    assert steady["moves"] == []
+    assert steady["expected_low"] < 412 < steady["expected_high"] < 440
+    assert len(slower["nights"]) == NIGHTS
+    assert page["others"] == ["delegated_nodes"]
+    _, _, text = await measured.get(f"{HERE}/series{query}")
+    assert "Lower &lt;conv2d&gt; in two steps" in text
+    assert f"{sha(SLOWER - 1)}...{sha(SLOWER)}" in text
+    charts = [ElementTree.fromstring(svg) for svg in re.findall(r"<svg class=\"chart\".*?</svg>", text, re.DOTALL)]
+    assert [len(chart.findall("circle")) for chart in charts] == [NIGHTS, NIGHTS]
+    first = charts[0]
+    dots = [float(dot.get("cx", "")) for dot in first.findall("circle")]
+    assert dots == sorted(dots)
+    titles = [title.text or "" for title in first.iter("title")]
+    assert any(TITLE in title for title in titles)
+    assert f"from {min(night['value'] for night in slower['nights']):.0f} ms" in first.get("aria-label", "")
+    assert len(first.findall("line[@class='level']")) == 2
+    assert len(first.findall("line[@class='mark bad']")) == 1
+    assert len(first.findall("rect")) == 1
+    labels = [label.text or "" for label in first.findall("text")]
+    assert "ms" in labels
+    assert any(re.fullmatch(r"2026-\d\d-\d\d", label) for label in labels)
+    assert sum(label.isdigit() for label in labels) >= 3
+
+
+async def test_a_count_changes_as_a_fact(measured: DashboardSite) -> None:
+    query = f"?id={quote(CONV)}&measurement=delegated_nodes&target={FIRST}"
+    _, page = await measured.json(f"{API}/series{query}")
+    said = f"delegated_nodes of {CONV} on {FIRST}: 12 -> 11 nodes, since {sha(LOST)[:7]}."
+    assert sentence_of(page) == said
+    assert page["targets"][0]["exact"]
+    _, _, csv = await measured.get(f"{API}/series{query}&format=csv")
+    lines = csv.splitlines()
+    assert lines[0] == "target,suite,sha,committed_at,value,unit"
+    assert len(lines) == NIGHTS + 1
+    assert lines[1].startswith(f"{FIRST},operators,{sha(NIGHTS)},")
+
+
+async def test_what_a_test_does_not_measure_is_said(measured: DashboardSite) -> None:
+    status, _, text = await measured.get(f"{HERE}/series?id={quote(CONV)}&measurement=size")
+    assert status == 200
+    assert "No nightly commit has this measurement" in text
+    assert "measurement=latency" in text
+    status, _, _ = await measured.get(f"{HERE}/series?id=no_test&measurement=latency")
+    assert status == 404
+
+
+async def test_the_list_of_a_target_has_the_newest_value_of_all_it_measures(measured: DashboardSite) -> None:
+    _, page = await measured.json(API)
+    assert (page["target"], page["suite"], page["targets"]) == (SECOND, "operators", [SECOND, FIRST])
+    assert sentence_of(page) == f"7 measurements of operators on {SECOND}."
+    assert page["moved"] == []
+    _, page = await measured.json(f"{API}?target={FIRST}&measurement=delegated_nodes&q=CONV")
+    said = rf"delegated_nodes of {re.escape(CONV)}: 12 -> 11 nodes, since {sha(LOST)[:7]}; 1 measurement of .*"
+    assert re.fullmatch(said, sentence_of(page))
+    assert [(row["measurement"], row["since"], row["kind"]) for row in page["moved"]] == [
+        ("delegated_nodes", sha(LOST), "worse"),
+        ("latency", sha(SLOWER), "worse"),
+    ]
+    assert page["moved"][0]["recent"] == [12.0] * 50 + [11.0] * 10
+    first, second = page["moved"]
+    moment = datetime.fromisoformat(second["confirmed_at"]).timestamp()
+    _, page = await measured.json(f"{API}?target={FIRST}&before={moment},0")
+    assert page["moved"] == []
+    _, page = await measured.json(f"{API}?target={FIRST}&before={moment + 1},0")
+    assert page["moved"] == [second] != [first]
+    _, page = await measured.json(f"{API}?target={FIRST}&measurement=delegated_nodes&q=CONV")
+    (row,) = page["rows"]
+    assert (row["test"], row["value"], row["unit"], row["sha"]) == (CONV, 11.0, "nodes", sha(NIGHTS))
+    assert row["recent"] == [12.0] * 20 + [11.0] * 10
+    assert page["names"] == ["delegated_nodes", "latency", "snr"]
+    _, _, text = await measured.get(f"{HERE}?target={FIRST}")
+    assert f"/series?id={quote(CONV)}&amp;measurement=latency&amp;target={quote(FIRST, safe='')}" in text
+    assert "from 11 to 12, newest 11" in text
+    _, _, text = await measured.get(f"{HERE}?target={FIRST}&q=no+such+test")
+    assert "No measurement matches" in text
+    _, _, csv = await measured.get(f"{API}?target={FIRST}&format=csv")
+    assert len(csv.splitlines()) == 8
+
+
+async def test_the_map_compares_operators_and_flows_at_two_commits(measured: DashboardSite) -> None:
+    query = f"?target={FIRST}&base={sha(LOST - 1)}&head={sha(LOST)}"
+    _, page = await measured.json(f"{API}/map{query}")
+    assert (page["measurement"], page["flows"]) == ("delegated_nodes", ["xnnpack"])
+    cells = {
+        row["operator"]: [(cell["base"], cell["head"], cell["kind"]) for cell in row["cells"]] for row in page["rows"]
+    }
+    assert cells == {"test_conv2d": [(12.0, 11.0, "worse")], "test_softmax": [(3.0, 3.0, None)]}
+    said = f"delegated_nodes of 2 operators on {FIRST}: 1 value differs between"
+    assert sentence_of(page).startswith(said)
+    _, _, text = await measured.get(f"{HERE}/map{query}")
+    assert "12 -&gt; 11" in text
+    assert f"{sha(LOST - 1)}...{sha(LOST)}" in text
+    _, page = await measured.json(f"{API}/map?target={FIRST}&measurement=snr")
+    assert (page["head"], page["base"], page["flows"]) == (sha(NIGHTS), sha(NIGHTS - 1), ["0", "1", "2", "3"])
+    _, _, csv = await measured.get(f"{API}/map{query}&format=csv")
+    assert csv.splitlines()[1:] == [
+        f"test_conv2d,xnnpack,{CONV},delegated_nodes,12.0,11.0,nodes,worse",
+        "test_softmax,xnnpack,test_softmax[xnnpack],delegated_nodes,3.0,3.0,nodes,",
+    ]
+    status, problem = await measured.json(f"{API}/map?target={FIRST}&head={'f' * 7}")
+    assert (status, "not among the newest 60" in problem["detail"]) == (400, True)
+
+
+async def test_other_pages_have_the_numbers_and_lead_to_their_series(measured: DashboardSite) -> None:
+    here = f"/api/v1/repos/{REPOSITORY}"
+    query = f"?target={FIRST}&base={sha(SLOWER - 1)}&head={sha(LOST)}"
+    _, page = await measured.json(f"{here}/compare{query}")
+    numbers = [(number["test"], number["measurement"], number["outside"]) for number in page["numbers"]]
+    assert numbers[:2] == [(CONV, "delegated_nodes", True), (CONV, "latency", True)]
+    assert {outside for *_, outside in numbers[2:]} <= {False}
+    latency = page["numbers"][1]
+    assert latency["low"] < latency["before"] < latency["high"] < latency["now"]
+    _, _, text = await measured.get(f"/r/{REPOSITORY}/compare{query}")
+    assert "12 -&gt; 11 nodes, -8.3 %" in text
+    assert f"/measurements/series?id={quote(CONV)}&amp;measurement=latency" in text
+    run = f"/runs/{FIRST}/{sha(NIGHTS)}/1"
+    _, page = await measured.json(f"{here}{run}")
+    assert len(page["numbers"]) == 7
+    assert not page["more_numbers"]
+    history = f"/tests?id={quote(CONV)}"
+    _, page = await measured.json(f"{here}{history}")
+    assert [
+        (target["target"], number["measurement"], number["value"], number["unit"])
+        for target in page["targets"]
+        for number in target["numbers"]
+        if number["measurement"] == "delegated_nodes"
+    ] == [("adreno", "delegated_nodes", 11.0, "nodes"), ("hexagon-v73", "delegated_nodes", 12.0, "nodes")]
+    for path in (run, history):
+        _, _, text = await measured.get(f"/r/{REPOSITORY}{path}")
+        assert "11 nodes" in text
+        assert f"/measurements/series?id={quote(CONV)}&amp;measurement=latency" in text
