@@ -20,8 +20,8 @@ from bot.core.docs import replace_block, table
 from bot.results.culprit.posterior import SearchRun, entropy
 from bot.results.culprit.priors import CommitTraits, prior_of
 from bot.results.culprit.questions import Question
-from bot.results.culprit.rates import LEAST_ODDS_RATIO, LEAST_RISE, Counts
-from bot.results.culprit.search import CERTAIN, Outcome, SearchRange, Verdict, search_step
+from bot.results.culprit.rates import LEAST_ODDS_RATIO, LEAST_RISE, FailureCounts
+from bot.results.culprit.search import CERTAIN, SearchOutcome, SearchRange, SearchVerdict, search_step
 
 PAGE = Path(__file__).parents[2] / "docs" / "signal.md"
 BLOCK = "searches"
@@ -75,7 +75,7 @@ class PlantedCase:
     now: float | None = None
     broken: int | None = None
     not_built: frozenset[int] = frozenset()
-    histories: dict[str, Counts] = field(default_factory=dict)
+    histories: dict[str, FailureCounts] = field(default_factory=dict)
 
     @property
     def is_within_reach(self) -> bool:
@@ -343,12 +343,12 @@ KINDS: Mapping[str, Callable[[Random], PlantedCase]] = {
 }
 
 
-def searched(case: PlantedCase) -> tuple[Verdict, int]:
+def searched(case: PlantedCase) -> tuple[SearchVerdict, int]:
     """Search the culprit of a case; return the verdict and how many runs were asked."""
     for series, rates in case.rates.items():
         size = case.rng.choice(HISTORY)
         failures = sum(case.rng.random() < rates[0] for _ in range(size))
-        case.histories[series] = Counts(failures, size - failures)
+        case.histories[series] = FailureCounts(failures, size - failures)
     of_range = SearchRange(case.prior, case.histories, case.series_of)
     idle = [case.targets[device % len(case.targets)] for device in range(case.idle)]
     runs, unknown, asked = list[SearchRun](), set[int](), 0
@@ -367,7 +367,7 @@ def searched(case: PlantedCase) -> tuple[Verdict, int]:
 def _answers(case: PlantedCase, question: Question, run: int) -> Iterator[SearchRun]:
     for series in case.series_of[question.target]:
         failed = case.fails(question.commit, series, run)
-        yield SearchRun(question.commit, series, Counts(int(failed), int(not failed)))
+        yield SearchRun(question.commit, series, FailureCounts(int(failed), int(not failed)))
 
 
 def bisected(case: PlantedCase, repeats: int) -> tuple[int | None, int]:
@@ -399,10 +399,10 @@ def measured(kind: str, seeds: Iterable[int], *, compared: bool = True) -> KindS
     for seed in seeds:
         case = KINDS[kind](Random(f"{kind} {seed}"))
         verdict, asked = searched(case)
-        name = verdict.first if verdict.outcome is Outcome.CULPRIT else None
+        name = verdict.first if verdict.outcome is SearchOutcome.CULPRIT else None
         score.search.count(name, asked, case)
         score.over += asked > case.budget
-        is_recognized = verdict.outcome in (Outcome.ENVIRONMENT, Outcome.NOT_REPEATED)
+        is_recognized = verdict.outcome in (SearchOutcome.ENVIRONMENT, SearchOutcome.NOT_REPEATED)
         if case.now is not None and case.is_within_reach:
             score.search.within_reach += 1
             score.search.recognized += is_recognized

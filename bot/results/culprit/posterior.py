@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from bot.results.culprit.rates import Counts, StepFit, level_fits, log_marginal, step_fit
+from bot.results.culprit.rates import FailureCounts, StepFit, level_fits, log_marginal, step_fit
 
 COMMITS, ENVIRONMENT, NOT_REPEATED = 0.75, 0.15, 0.1
 """Before any run: that a commit broke the tests, that something else did, and that the failure does not repeat."""
@@ -40,11 +40,11 @@ class SearchRun:
 
     commit: int
     series: str
-    counts: Counts
+    counts: FailureCounts
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class RangeSegment:
     """Commits after `first`, up to `last`, which runs do not tell apart; `probability` is that of all of them.
 
     `fits` has the fit of each series, if the culprit is one of them.
@@ -59,20 +59,22 @@ class Segment:
 class Posterior:
     """The probabilities of all hypotheses after some runs."""
 
-    def __init__(self, prior: Sequence[float], histories: Mapping[str, Counts], runs: Iterable[SearchRun]) -> None:
+    def __init__(
+        self, prior: Sequence[float], histories: Mapping[str, FailureCounts], runs: Iterable[SearchRun]
+    ) -> None:
         """Take the prior of commits 1 to n, the runs of each series before the range, and runs as they ended."""
         self.runs = [run for run in runs if run.counts.total]
         self.commits = len(prior)
         self.prior = prior
         self.sums = [0.0, *accumulate(prior)]
         """The prior of commits up to each position."""
-        self.counts: dict[str, dict[int, Counts]] = {series: {} for series in histories}
+        self.counts: dict[str, dict[int, FailureCounts]] = {series: {} for series in histories}
         for run in self.runs:
             of_commit = self.counts[run.series]
-            of_commit[run.commit] = of_commit.get(run.commit, Counts()) + run.counts
+            of_commit[run.commit] = of_commit.get(run.commit, FailureCounts()) + run.counts
         self.tested = sorted({run.commit for run in self.runs})
         self._histories = histories
-        self._totals = {series: sum(counts.values(), Counts()) for series, counts in self.counts.items()}
+        self._totals = {series: sum(counts.values(), FailureCounts()) for series, counts in self.counts.items()}
         self._solve()
 
     def _solve(self) -> None:
@@ -83,10 +85,10 @@ class Posterior:
         if bounds[-1] < self.commits:
             bounds.append(self.commits)
         lines, fits = [], []
-        before = defaultdict[str, Counts](Counts)
+        before = defaultdict[str, FailureCounts](FailureCounts)
         for first, last in pairwise(bounds):
             for series, of_commit in self.counts.items():
-                before[series] += of_commit.get(first, Counts())
+                before[series] += of_commit.get(first, FailureCounts())
             segment_fits = {
                 series: step_fit(self._histories[series], before[series], total - before[series])
                 for series, total in self._totals.items()
@@ -106,7 +108,7 @@ class Posterior:
         self._log_total = log_sum(logs)
         *shares, self.environment, self.not_repeated = (math.exp(value - self._log_total) for value in logs)
         self.segments = [
-            Segment(first, last, share, segment_fits)
+            RangeSegment(first, last, share, segment_fits)
             for (first, last), share, segment_fits in zip(pairwise(bounds), shares, fits, strict=True)
         ]
 
@@ -133,7 +135,9 @@ class Posterior:
         """
         segments = self.segments
         prefix = {
-            series: [*accumulate((self._counts_up_to(series, segment) for segment in segments), initial=Counts())]
+            series: [
+                *accumulate((self._counts_up_to(series, segment) for segment in segments), initial=FailureCounts())
+            ]
             for series in self.counts
         }
         shares = [self.sums[segment.last] - self.sums[segment.first] for segment in segments]
@@ -159,13 +163,13 @@ class Posterior:
         culprit = log_sum(with_it)
         return math.exp(culprit - log_sum([culprit, against]))
 
-    def _counts_up_to(self, series: str, segment: Segment) -> Counts:
+    def _counts_up_to(self, series: str, segment: RangeSegment) -> FailureCounts:
         """Return the counts at the commit before a segment."""
-        return self.counts[series].get(segment.first, Counts())
+        return self.counts[series].get(segment.first, FailureCounts())
 
-    def runs_at(self, commit: int) -> Counts:
+    def runs_at(self, commit: int) -> FailureCounts:
         """Return the counts of all series at a commit."""
-        return sum((of_commit.get(commit, Counts()) for of_commit in self.counts.values()), Counts())
+        return sum((of_commit.get(commit, FailureCounts()) for of_commit in self.counts.values()), FailureCounts())
 
 
 def log_sum(logs: Sequence[float]) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from bot.results.culprit.posterior import Posterior, Segment, entropy
+from bot.results.culprit.posterior import Posterior, RangeSegment, entropy
 
 LEAST_INFORMATION = 1e-5
 """Bits of a question that is still worth a run."""
@@ -146,7 +146,7 @@ def _places(posterior: Posterior, unknown: Collection[int]) -> tuple[list[int], 
     return commits, [places[commit] for commit in commits]
 
 
-def _borders(posterior: Posterior, segment: Segment) -> set[int]:
+def _borders(posterior: Posterior, segment: RangeSegment) -> set[int]:
     sums, borders = posterior.sums, set[int]()
     begin, end = sums[segment.first], sums[segment.last]
     for part in range(1, _PARTS):
@@ -156,7 +156,7 @@ def _borders(posterior: Posterior, segment: Segment) -> set[int]:
     return {commit for commit in borders if segment.first < commit < segment.last}
 
 
-def _nearest(commit: int, segment: Segment, unknown: Collection[int]) -> int | None:
+def _nearest(commit: int, segment: RangeSegment, unknown: Collection[int]) -> int | None:
     """Return the commit inside a segment that can be tested and is nearest to one."""
     for distance in range(segment.last - segment.first):
         for other in (commit - distance, commit + distance):
@@ -165,9 +165,9 @@ def _nearest(commit: int, segment: Segment, unknown: Collection[int]) -> int | N
     return None
 
 
-def _parts(posterior: Posterior, places: Sequence[int]) -> tuple[list[float], list[Segment]]:
+def _parts(posterior: Posterior, places: Sequence[int]) -> tuple[list[float], list[RangeSegment]]:
     """Split the range at all places; return the probability of each part, and the segment it belongs to."""
-    sums, weights, segments = posterior.sums, list[float](), list[Segment]()
+    sums, weights, segments = posterior.sums, list[float](), list[RangeSegment]()
     remaining = iter(posterior.segments)
     segment = next(remaining, posterior.segments[0])
     for first, last in pairwise([0, *places, posterior.commits]):

@@ -24,17 +24,17 @@ _EDGES = (0.0, *((low + high) / 2 for low, high in pairwise(RATES)), 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class FailureCounts:
     """How often a test failed and passed."""
 
     failures: int = 0
     passes: int = 0
 
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(self.failures + other.failures, self.passes + other.passes)
+    def __add__(self, other: FailureCounts) -> FailureCounts:
+        return FailureCounts(self.failures + other.failures, self.passes + other.passes)
 
-    def __sub__(self, other: Counts) -> Counts:
-        return Counts(self.failures - other.failures, self.passes - other.passes)
+    def __sub__(self, other: FailureCounts) -> FailureCounts:
+        return FailureCounts(self.failures - other.failures, self.passes - other.passes)
 
     @property
     def total(self) -> int:
@@ -51,7 +51,7 @@ class StepFit:
     after: float
 
 
-def step_fit(history: Counts, before: Counts, after: Counts) -> StepFit:
+def step_fit(history: FailureCounts, before: FailureCounts, after: FailureCounts) -> StepFit:
     """Return how well a step from a low to a higher rate explains the runs before it and after it."""
     low_top, low = _weights(_before_prior(_limited(history)), before)
     high_top, high = _weights(_AFTER_PRIOR, after)
@@ -67,12 +67,12 @@ def step_fit(history: Counts, before: Counts, after: Counts) -> StepFit:
     return StepFit(low_top + high_top + math.log(total), before_sum / total, after_sum / total)
 
 
-def level_fits(history: Counts, counts: Counts) -> tuple[tuple[float, float], tuple[float, float]]:
+def level_fits(history: FailureCounts, counts: FailureCounts) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return how well one rate explains all runs, and its mean: that of a new environment, and that of the history."""
     return _level_fit(_AFTER_PRIOR, counts), _level_fit(_before_prior(_limited(history)), counts)
 
 
-def log_marginal(counts: Counts, history: Counts | None = None) -> float:
+def log_marginal(counts: FailureCounts, history: FailureCounts | None = None) -> float:
     """Return the logarithm of the probability of runs of one unknown rate, after a history or without one."""
     begin, end = _ANY
     if history is not None:
@@ -81,14 +81,14 @@ def log_marginal(counts: Counts, history: Counts | None = None) -> float:
     return _log_beta(begin + counts.failures, end + counts.passes) - _log_beta(begin, end)
 
 
-def _level_fit(log_prior: Sequence[float], counts: Counts) -> tuple[float, float]:
+def _level_fit(log_prior: Sequence[float], counts: FailureCounts) -> tuple[float, float]:
     top, weights = _weights(log_prior, counts)
     total = sum(weights)
     return top + math.log(total), sum(weight * rate for weight, rate in zip(weights, RATES, strict=True)) / total
 
 
 @lru_cache(maxsize=20_000)
-def _weights(log_prior: tuple[float, ...], counts: Counts) -> tuple[float, tuple[float, ...]]:
+def _weights(log_prior: tuple[float, ...], counts: FailureCounts) -> tuple[float, tuple[float, ...]]:
     """Return the logarithm of the largest weight of a rate, and all weights divided by it."""
     failures, passes = counts.failures, counts.passes
     logs = [prior + failures * fail + passes * passed for prior, (fail, passed) in zip(log_prior, _LOGS, strict=True)]
@@ -96,13 +96,13 @@ def _weights(log_prior: tuple[float, ...], counts: Counts) -> tuple[float, tuple
     return top, tuple(math.exp(value - top) for value in logs)
 
 
-def _limited(history: Counts) -> Counts:
+def _limited(history: FailureCounts) -> FailureCounts:
     share = min(1.0, _MOST_HISTORY / history.total) if history.total else 1.0
-    return Counts(round(history.failures * share), round(history.passes * share))
+    return FailureCounts(round(history.failures * share), round(history.passes * share))
 
 
 @lru_cache(maxsize=200)
-def _before_prior(history: Counts) -> tuple[float, ...]:
+def _before_prior(history: FailureCounts) -> tuple[float, ...]:
     begin, end = _BEFORE[0] + history.failures, _BEFORE[1] + history.passes
     return _normalized(
         [

@@ -8,7 +8,7 @@ from enum import Enum
 
 from bot.results.culprit.posterior import Posterior, SearchRun
 from bot.results.culprit.questions import Question, QuestionPlanner
-from bot.results.culprit.rates import Counts
+from bot.results.culprit.rates import FailureCounts
 
 CERTAIN = 0.99
 """The probability at which a search names a commit, or says that no commit is the cause."""
@@ -16,7 +16,7 @@ LEAST_RUNS = 2
 """A name rests on so many failed runs at the culprit, and on as many runs without a failure at the commit before."""
 
 
-class Outcome(Enum):
+class SearchOutcome(Enum):
     """How a search ended. Only `CULPRIT` names a commit, and only `ENVIRONMENT` blames a lab."""
 
     CULPRIT = "culprit"
@@ -27,10 +27,10 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SearchVerdict:
     """The end of a search: commits from `first` to `last` have this probability together. Both are 0 for no commit."""
 
-    outcome: Outcome
+    outcome: SearchOutcome
     probability: float
     first: int = 0
     last: int = 0
@@ -46,7 +46,7 @@ class SearchRange:
     """
 
     prior: Sequence[float]
-    histories: Mapping[str, Counts]
+    histories: Mapping[str, FailureCounts]
     series_of: Mapping[str, Sequence[str]]
     failed_at_end: int = 1
     passed_at_begin: int = 1
@@ -58,7 +58,7 @@ class SearchStep:
 
     posterior: Posterior
     questions: Sequence[Question] = ()
-    verdict: Verdict | None = None
+    verdict: SearchVerdict | None = None
 
 
 def search_step(
@@ -94,13 +94,13 @@ def search_step(
         elif (question := planner.ask(target)) is not None:
             asked.append(question)
     if not asked and not waiting and idle:
-        return SearchStep(posterior, verdict=_range_left(posterior, Outcome.RANGE))
+        return SearchStep(posterior, verdict=_range_left(posterior, SearchOutcome.RANGE))
     return _within_budget(posterior, asked, waiting, budget)
 
 
 def _within_budget(posterior: Posterior, asked: list[Question], waiting: Sequence[Question], budget: int) -> SearchStep:
     if budget <= 0 and not waiting:
-        return SearchStep(posterior, verdict=_range_left(posterior, Outcome.BUDGET))
+        return SearchStep(posterior, verdict=_range_left(posterior, SearchOutcome.BUDGET))
     return SearchStep(posterior, asked[: max(0, budget)])
 
 
@@ -110,12 +110,12 @@ def _untested_ends(posterior: Posterior, waiting: Sequence[Question]) -> list[in
     return [commit for commit in (posterior.commits, 0) if commit not in known]
 
 
-def _verdict(of_range: SearchRange, posterior: Posterior) -> tuple[Verdict | None, list[int]]:
+def _verdict(of_range: SearchRange, posterior: Posterior) -> tuple[SearchVerdict | None, list[int]]:
     """Return the end of the search if it is reached, and which commits must be tested before."""
     nothing = posterior.environment + posterior.not_repeated
     if nothing >= CERTAIN:
         is_new = posterior.environment > posterior.not_repeated
-        return Verdict(Outcome.ENVIRONMENT if is_new else Outcome.NOT_REPEATED, nothing), []
+        return SearchVerdict(SearchOutcome.ENVIRONMENT if is_new else SearchOutcome.NOT_REPEATED, nothing), []
     position = max(range(len(posterior.segments)), key=lambda number: posterior.segments[number].probability)
     segment = posterior.segments[position]
     if segment.probability < CERTAIN or segment.last - segment.first > 1:
@@ -127,7 +127,7 @@ def _verdict(of_range: SearchRange, posterior: Posterior) -> tuple[Verdict | Non
     if probability < CERTAIN:
         sides = sorted((segment.first, segment.last), key=lambda commit: posterior.runs_at(commit).total)
         return None, sides
-    return Verdict(Outcome.CULPRIT, probability, segment.last, segment.last), []
+    return SearchVerdict(SearchOutcome.CULPRIT, probability, segment.last, segment.last), []
 
 
 def _missing_runs(of_range: SearchRange, posterior: Posterior, culprit: int) -> list[int]:
@@ -147,7 +147,7 @@ def _missing_runs(of_range: SearchRange, posterior: Posterior, culprit: int) -> 
     return needed
 
 
-def _range_left(posterior: Posterior, outcome: Outcome) -> Verdict:
+def _range_left(posterior: Posterior, outcome: SearchOutcome) -> SearchVerdict:
     """Return the shortest run of neighboring segments around the likeliest one that is certain, or all of them."""
     segments = posterior.segments
     low = high = max(range(len(segments)), key=lambda number: segments[number].probability)
@@ -159,4 +159,4 @@ def _range_left(posterior: Posterior, outcome: Outcome) -> Verdict:
             low, total = low - 1, total + left
         else:
             high, total = high + 1, total + right
-    return Verdict(outcome, total, segments[low].first + 1, segments[high].last)
+    return SearchVerdict(outcome, total, segments[low].first + 1, segments[high].last)

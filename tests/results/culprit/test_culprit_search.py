@@ -9,11 +9,11 @@ import pytest
 from bot.results.culprit.posterior import Posterior, SearchRun
 from bot.results.culprit.priors import CommitTraits, prior_of
 from bot.results.culprit.questions import MOST_REPEATS, Question, repeats_of
-from bot.results.culprit.rates import Counts
-from bot.results.culprit.search import CERTAIN, Outcome, SearchRange, SearchStep, search_step
+from bot.results.culprit.rates import FailureCounts
+from bot.results.culprit.search import CERTAIN, SearchOutcome, SearchRange, SearchStep, search_step
 
 PHONE, BOARD = "example-lab/phone", "example-lab/board"
-HISTORY = Counts(0, 100)
+HISTORY = FailureCounts(0, 100)
 BUDGET = 100
 
 
@@ -23,7 +23,7 @@ def of_range(commits: int, *targets: str) -> SearchRange:
 
 
 def run_of(commit: int, *, failed: bool, series: str = PHONE) -> SearchRun:
-    return SearchRun(commit, series, Counts(int(failed), int(not failed)))
+    return SearchRun(commit, series, FailureCounts(int(failed), int(not failed)))
 
 
 def search(
@@ -54,7 +54,7 @@ def search(
 def test_a_steady_failure_is_named_after_both_ends_were_repeated(commits: int, culprit: int) -> None:
     step, tested = search(commits, lambda commit, _: commit >= culprit)
     assert step.verdict is not None
-    assert (step.verdict.outcome, step.verdict.first, step.verdict.last) == (Outcome.CULPRIT, culprit, culprit)
+    assert (step.verdict.outcome, step.verdict.first, step.verdict.last) == (SearchOutcome.CULPRIT, culprit, culprit)
     assert step.verdict.probability >= CERTAIN
     assert tested[:2] == [commits, 0]
     assert sorted(set(tested)) == sorted({*tested, culprit - 1, culprit, 0, commits})
@@ -64,14 +64,16 @@ def test_a_steady_failure_is_named_after_both_ends_were_repeated(commits: int, c
 @pytest.mark.parametrize(
     ("fails", "outcome"),
     [
-        (lambda _commit, _run: True, Outcome.ENVIRONMENT),
-        (lambda _commit, _run: False, Outcome.NOT_REPEATED),
-        (lambda _commit, run: run % 2 == 0, Outcome.ENVIRONMENT),
-        (lambda commit, run: commit >= 30 or run > 6, Outcome.ENVIRONMENT),
+        (lambda _commit, _run: True, SearchOutcome.ENVIRONMENT),
+        (lambda _commit, _run: False, SearchOutcome.NOT_REPEATED),
+        (lambda _commit, run: run % 2 == 0, SearchOutcome.ENVIRONMENT),
+        (lambda commit, run: commit >= 30 or run > 6, SearchOutcome.ENVIRONMENT),
     ],
     ids=["the good end fails", "the bad end passes", "answers alternate", "the lab breaks"],
 )
-def test_a_lab_that_contradicts_itself_blames_no_commit(fails: Callable[[int, int], bool], outcome: Outcome) -> None:
+def test_a_lab_that_contradicts_itself_blames_no_commit(
+    fails: Callable[[int, int], bool], outcome: SearchOutcome
+) -> None:
     step, _ = search(64, fails)
     assert step.verdict is not None
     assert (step.verdict.outcome, step.verdict.first) == (outcome, 0)
@@ -81,17 +83,17 @@ def test_commits_without_results_are_never_bad_and_leave_a_range() -> None:
     not_built = {5, 6, 7}
     step, tested = search(20, lambda commit, _: commit >= 6, not_built=not_built)
     assert step.verdict is not None
-    assert (step.verdict.outcome, step.verdict.first, step.verdict.last) == (Outcome.RANGE, 5, 8)
+    assert (step.verdict.outcome, step.verdict.first, step.verdict.last) == (SearchOutcome.RANGE, 5, 8)
     assert [tested.count(commit) for commit in not_built] <= [1, 1, 1]
     step, _ = search(20, lambda commit, _: commit >= 9, not_built=not_built)
     assert step.verdict is not None
-    assert (step.verdict.outcome, step.verdict.first) == (Outcome.CULPRIT, 9)
+    assert (step.verdict.outcome, step.verdict.first) == (SearchOutcome.CULPRIT, 9)
 
 
 def test_a_search_ends_with_its_budget_and_says_what_is_left() -> None:
     step, tested = search(1_000, lambda commit, _: commit >= 700, budget=6)
     assert step.verdict is not None
-    assert (step.verdict.outcome, len(tested)) == (Outcome.BUDGET, 6)
+    assert (step.verdict.outcome, len(tested)) == (SearchOutcome.BUDGET, 6)
     assert step.verdict.first <= 700 <= step.verdict.last
     assert sum(step.posterior.probabilities()) + step.posterior.environment + step.posterior.not_repeated == (
         pytest.approx(1)
@@ -104,7 +106,7 @@ def test_docs_and_reverted_commits_are_unlikely_but_evidence_decides() -> None:
     assert prior[2] == prior[3] > 40 * prior[0] == pytest.approx(40 * prior[1])
     step, _ = search(4, lambda commit, _: commit >= 2, prior=prior)
     assert step.verdict is not None
-    assert (step.verdict.outcome, step.verdict.first) == (Outcome.CULPRIT, 2)
+    assert (step.verdict.outcome, step.verdict.first) == (SearchOutcome.CULPRIT, 2)
 
 
 def test_idle_devices_ask_different_commits_and_answers_on_their_way_are_not_asked_again() -> None:
@@ -135,6 +137,6 @@ def test_the_order_of_late_results_does_not_change_the_posterior() -> None:
 
 def test_rare_failures_are_repeated_within_a_job() -> None:
     steady = Posterior([0.5, 0.5], {PHONE: HISTORY}, [run_of(2, failed=True)] * 5)
-    rare = Posterior([0.5, 0.5], {PHONE: HISTORY}, [SearchRun(2, PHONE, Counts(2, 38))])
+    rare = Posterior([0.5, 0.5], {PHONE: HISTORY}, [SearchRun(2, PHONE, FailureCounts(2, 38))])
     assert repeats_of(steady, [PHONE]) <= 3
     assert repeats_of(rare, [PHONE]) == MOST_REPEATS
