@@ -68,7 +68,7 @@ class UpsertSection:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Answer on a pull request with a separate comment, once for each intent.
+    """Answer on a pull request with a separate comment, once for each intent or subject.
 
     `since` (ISO 8601) is the time of the comment that is answered: no older comment can be the answer. `text` has at
     most `REPLY_LIMIT` characters.
@@ -80,6 +80,8 @@ class Reply:
     number: int
     text: str
     since: str
+    subject: str = ""
+    """What the answer is about, if several deliveries write one answer: the last one counts."""
 
     @property
     def effect_key(self) -> str:
@@ -91,7 +93,7 @@ class Reply:
 
         Twins are deleted.
         """
-        digest = hashlib.sha256(f"{context.repository.id}:{context.intent}".encode()).hexdigest()[:24]
+        digest = hashlib.sha256(f"{context.repository.id}:{self.subject or context.intent}".encode()).hexdigest()[:24]
         marker = f"<!-- nightjar:answer:{digest} -->"
         body = f"{marker}\n{self.text}"
         answers = await marked_comments(context, self.number, marker, since=self.since)

@@ -18,6 +18,8 @@ class RunState(StrEnum):
     INCOMPLETE = "incomplete"
     """Its files never arrived."""
     REFUSED = "refused"
+    FEW_TESTS = "few tests"
+    """A run of a few tests, whose outcome is stored with its job."""
 
 
 @dataclass(frozen=True, slots=True)

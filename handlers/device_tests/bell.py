@@ -27,6 +27,8 @@ class ClaimKind:
     lab: str
     targets: frozenset[str]
     repositories: frozenset[str]
+    is_able: bool = False
+    """Whether it may get jobs that are not a pull request's."""
 
 
 class JobBell:

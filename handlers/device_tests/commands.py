@@ -7,7 +7,8 @@ person without the write role waits until somebody approves exactly that commit;
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.commands.dialogue import WRITERS, CommandAnswer, CommandFunction, CommandRequest
@@ -24,6 +25,7 @@ from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd, JobOr
 from handlers.device_tests.requesting import JobRequest, TargetAnswer, answer_request
 from handlers.device_tests.store import JOBS
 from handlers.device_tests.targets import (
+    NamedTargets,
     RequestTarget,
     named_targets,
     nearest_targets,
@@ -37,6 +39,7 @@ from handlers.results.config import LAB_RESULTS
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
     from bot.plan.handler import Context
+    from handlers.device_tests.degraded.rule import DegradedTarget
 
 KEY = "results"
 ALL = "all"
@@ -116,7 +119,6 @@ async def test_on(request: CommandRequest, command: Command) -> CommandAnswer:
     requested = accepting if command.choice == ALL else named.targets
     degraded = await degraded_targets(context.records, context.repository.id)
     targets = without_degraded(requested, degraded)
-    able = {target.full_name for target in targets}
     role = await role_of(context.github, context.repository.full_name, request.by)
     # A person who may write approves their own request, if they saw the head.
     approval_needed = role not in WRITERS or not await saw_head(request)
@@ -131,30 +133,45 @@ async def test_on(request: CommandRequest, command: Command) -> CommandAnswer:
     store, repository_id = context.part(JOBS), context.repository.id
     answers = [await answer_request(store, repository_id, job_request, target) for target in targets]
     effects = [answer.effect for answer in answers if answer.effect]
-    problems = [_budget_text(answer) for answer in answers if answer.budget]
-    problems += _unknown_names(named.unknown, accepting)
-    problems += map(_nightly_name, named.nightly)
-    problems += [
-        refusal(target.full_name, degraded[target.full_name]) for target in requested if target.full_name not in able
-    ]
-    lines = [_open_text(request, answer.open_job) for answer in answers if answer.open_job]
+    problems = [budget_text(answer) for answer in answers if answer.budget]
+    problems += target_problems(replace(named, targets=tuple(requested)), accepting, degraded, targets)
+    lines = [open_text(request, answer.open_job) for answer in answers if answer.open_job]
     if effects and approval_needed:
-        lines.append(_approval_text(request, effects))
+        lines.append(approval_text(request, effects))
     return CommandAnswer(tuple(effects), "\n".join([*lines, *problems]), done=not problems)
 
 
-def _open_text(request: CommandRequest, job: DeviceJob) -> str:
+def target_problems(
+    named: NamedTargets,
+    accepting: Sequence[RequestTarget],
+    degraded: Mapping[str, DegradedTarget],
+    able: Sequence[RequestTarget],
+) -> list[str]:
+    """Return why some named targets get no request; `able` are those that do, and `accepting` all that ever may."""
+    able_names = {target.full_name for target in able}
+    refused = [target for target in named.targets if target.full_name not in able_names]
+    return [
+        *_unknown_names(named.unknown, accepting),
+        *map(_nightly_name, named.nightly),
+        *(refusal(target.full_name, degraded[target.full_name]) for target in refused),
+    ]
+
+
+def open_text(request: CommandRequest, job: DeviceJob) -> str:
+    """Say that a test is requested already."""
     text = texts.ALREADY_WAITING if job.state is DeviceJobState.WAITING else texts.ALREADY_OPEN
     return text.format(
         name=code(job.about.full_name), sha=code(job.sha[:7]), command=_approve_command(request, job.sha)
     )
 
 
-def _budget_text(answer: TargetAnswer) -> str:
+def budget_text(answer: TargetAnswer) -> str:
+    """Say that the budget of a target is used up."""
     return texts.BUDGET_USED.format(name=code(answer.target.full_name), budget=answer.budget)
 
 
-def _approval_text(request: CommandRequest, effects: Sequence[SubmitDeviceJob]) -> str:
+def approval_text(request: CommandRequest, effects: Sequence[SubmitDeviceJob]) -> str:
+    """Say who may approve requested tests, and how."""
     sha = request.pull.head_sha
     names = ", ".join(code(f"{effect.lab}/{effect.on}") for effect in effects)
     return texts.WAITS_FOR_APPROVAL.format(names=names, sha=code(sha[:7]), command=_approve_command(request, sha))
@@ -188,7 +205,7 @@ async def test_status(request: CommandRequest, command: Command) -> CommandAnswe
     """List the tests of the head on devices."""
     jobs = await request.context.part(JOBS).of_pull(request.context.repository.id, request.pull.number)
     # The newest job of each target for this head. Jobs are in the order of requests, so later ones win.
-    newest = {job.about.full_name: job for job in jobs if job.sha == request.pull.head_sha}
+    newest = {job.about.full_name: job for job in jobs if job.sha == request.pull.head_sha and not job.purpose}
     sha = code(request.pull.head_sha[:7])
     if not newest:
         return CommandAnswer(say=texts.NO_TESTS.format(sha=sha))

@@ -7,13 +7,22 @@ from typing import ClassVar
 
 from nightjar_formats.model import TargetKey, escaped_target
 
-from bot.core.events import Repository, check_lock
+from bot.core.events import Repository, check_lock, pull_lock
 from bot.engine.internal import Announce, InternalEvent, announce
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
 from bot.results.service import RESULTS
 from handlers.device_tests import texts
-from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd, JobOrigin, ShownStep, Someone
+from handlers.device_tests.model import (
+    DeviceJob,
+    DeviceJobState,
+    FewTests,
+    JobEnd,
+    JobOrigin,
+    ShownStep,
+    Someone,
+    few_tests_id,
+)
 from handlers.device_tests.store import JOBS, job_id_of
 
 
@@ -38,25 +47,74 @@ def _lock(repository: int, check: DeviceCheck) -> str:
     return check_lock(repository, TargetKey("", check.lab, check.target).check_name)
 
 
+@dataclass(frozen=True, slots=True)
+class FewTestsEnded:
+    """A job for a few tests has ended, with or without an outcome; `JobStore.find` has it.
+
+    `purpose` says whose it is. `time` distinguishes later tries; empty for the first.
+    """
+
+    lab: str
+    target: str
+    job: str
+    purpose: str
+    pull_request: int
+    time: str = ""
+
+
+def _few_tests_guid(_: int, ended: FewTestsEnded) -> str:
+    guid = f"few-tests:{ended.job}"
+    return f"{guid}:{ended.time}" if ended.time else guid
+
+
+def _few_tests_lock(repository: int, ended: FewTestsEnded) -> str:
+    # What answers a request on a pull request writes there; other purposes order their own jobs.
+    if ended.pull_request:
+        return pull_lock(repository, ended.pull_request)
+    return f"few-tests:{repository}:{ended.purpose}"
+
+
+FEW_TESTS_ENDED = InternalEvent(
+    "nightjar.few-tests-ended",
+    FewTestsEnded,
+    guid=_few_tests_guid,
+    lock=_few_tests_lock,
+    number=lambda ended: ended.pull_request or None,
+)
+"""Handled by the feature that the purpose names. It must plan `NoteShownStep`, or the event is announced again."""
+
 DEVICE_CHECK = InternalEvent("nightjar.device-job", DeviceCheck, guid=_guid, lock=_lock)
 
 
 async def announce_step(accept: Announce, job: DeviceJob, time: str = "") -> bool:
-    """Announce that the check run of a job must be written, if it is outdated; return whether that is new."""
+    """Announce that the check run of a job must be written, if it is outdated; return whether that is new.
+
+    A job for a few tests has no check run: its end is announced.
+    """
     if job.shown >= job.to_show:
         return False
     repository = Repository(job.repository_id, job.repository, None)
+    if job.purpose:
+        return await announce(accept, FEW_TESTS_ENDED, repository, _ended_event(job, time))
     check = DeviceCheck(job.lab, job.target, job.id, int(job.to_show), time)
     return await announce(accept, DEVICE_CHECK, repository, check)
 
 
+def _ended_event(job: DeviceJob, time: str = "") -> FewTestsEnded:
+    return FewTestsEnded(job.lab, job.target, job.id, job.purpose, job.pull_request, time)
+
+
 def step_guid(job: DeviceJob) -> str:
     """Return the GUID under which the step of a job is announced first."""
+    if job.purpose:
+        return _few_tests_guid(job.repository_id, _ended_event(job))
     return _guid(job.repository_id, DeviceCheck(job.lab, job.target, job.id, int(job.to_show)))
 
 
 def step_guids(job: DeviceJob) -> list[str]:
     """Return the GUIDs under which the steps of a job are announced first."""
+    if job.purpose:
+        return [step_guid(job)]
     return [_guid(job.repository_id, DeviceCheck(job.lab, job.target, job.id, int(step))) for step in ShownStep if step]
 
 
@@ -64,8 +122,9 @@ def step_guids(job: DeviceJob) -> list[str]:
 class SubmitDeviceJob:
     """Ask a lab to test a head on a target (`on`). `at` is the time of the request, in seconds since 1970.
 
-    Nothing new happens if the head has an open job for the target. `refused` is the `JobEnd` of a request that ends
-    at once, empty for any other.
+    Nothing new happens if the head has an open job for the target and purpose. `refused` is the `JobEnd` of a request
+    that ends at once, empty for any other. A job with a `purpose` runs only `tests`, each `repeat` times, and at
+    `base_sha` too unless that is empty.
     """
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
@@ -82,17 +141,24 @@ class SubmitDeviceJob:
     at: float
     approval_needed: bool
     refused: str = ""
+    purpose: str = ""
+    tests: tuple[str, ...] = ()
+    repeat: int = 1
+    base_sha: str = ""
 
     @property
     def effect_key(self) -> str:
-        """The pull request and the lab's target."""
-        return submit_target(self.number, self.lab, self.on)
+        """The pull request and the lab's target, and the purpose if there is one."""
+        target = submit_target(self.number, self.lab, self.on)
+        return f"{target}:{self.purpose}" if self.purpose else target
 
     async def apply(self, context: EffectContext) -> Applied:
         """Store the job, once for each plan."""
         target = context.part(RESULTS).canonical(TargetKey(context.repository.full_name, self.lab, self.on))
+        # The ID is derived from the ID of the plan, so a plan that is repeated after a crash finds its job.
+        job_id = job_id_of(context.intent, filter(None, (target.full_name, self.sha, self.purpose)))
         job = DeviceJob(
-            id=job_id_of(context.intent, (target.full_name, self.sha)),
+            id=few_tests_id(job_id) if self.purpose else job_id,
             repository_id=context.repository.id,
             repository=target.repository,
             pull_request=self.number,
@@ -106,8 +172,9 @@ class SubmitDeviceJob:
             requested_at=self.at,
             state=DeviceJobState.WAITING,
             expires_at=0.0,
+            purpose=self.purpose,
+            few_tests=FewTests(self.tests, self.repeat, self.base_sha),
         )
-        # The ID is derived from the ID of the plan, so a plan that is repeated after a crash finds its job.
         stored, new = await context.part(JOBS).submit(
             job, approval_needed=self.approval_needed, refused=JobEnd(self.refused)
         )

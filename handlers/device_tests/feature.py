@@ -8,6 +8,7 @@ from bot.feature import Feature, RecurringWork, Services
 from bot.plan.handler import joined
 from bot.results.service import RESULTS
 from handlers.device_tests import check_runs, commands, pushes
+from handlers.device_tests.commit_jobs import SubmitCommitJob
 from handlers.device_tests.degraded import reporting
 from handlers.device_tests.degraded.records import DEGRADED, JUDGED
 from handlers.device_tests.degraded.reporting import TARGET_CHANGED
@@ -15,12 +16,15 @@ from handlers.device_tests.degraded.sweep import DEGRADED_SWEEP, DegradedSweep
 from handlers.device_tests.degraded.sweep import TICK as DEGRADED_TICK
 from handlers.device_tests.effects import (
     DEVICE_CHECK,
+    FEW_TESTS_ENDED,
     ApproveDeviceJobs,
     CancelDeviceJobs,
     NoteShownStep,
     SubmitDeviceJob,
 )
 from handlers.device_tests.gauges import JobGauges
+from handlers.device_tests.reproduce import handler
+from handlers.device_tests.reproduce.command import REPRODUCE, reproduce
 from handlers.device_tests.store import JOBS, JobStore
 from handlers.device_tests.sweep import SWEEP, JobSweep
 from handlers.device_tests.sweep import TICK as JOBS_TICK
@@ -51,11 +55,11 @@ def timers(services: Services) -> Sequence[RecurringWork]:
 
 FEATURE = Feature(
     name="device_tests",
-    events=(DEVICE_CHECK, TARGET_CHANGED),
+    events=(DEVICE_CHECK, FEW_TESTS_ENDED, TARGET_CHANGED),
     records=(DEGRADED, JUDGED),
-    router=joined([pushes.router, check_runs.router, reporting.router]),
-    commands=commands.COMMANDS,
-    effects=(SubmitDeviceJob, CancelDeviceJobs, ApproveDeviceJobs, NoteShownStep),
+    router=joined([pushes.router, check_runs.router, reporting.router, handler.router]),
+    commands=(*commands.COMMANDS, (REPRODUCE, reproduce)),
+    effects=(SubmitDeviceJob, SubmitCommitJob, CancelDeviceJobs, ApproveDeviceJobs, NoteShownStep),
     provide=provide,
     timers=timers,
     metrics=JobGauges,
@@ -63,5 +67,6 @@ FEATURE = Feature(
         "device-jobs": "Requested hardware tests",
         "device-job-steps": "Check run of requested hardware tests",
         "degraded-targets": "Degraded targets",
+        "reproduced": "Reproduced failures",
     },
 )

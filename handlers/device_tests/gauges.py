@@ -10,7 +10,6 @@ from nightjar_formats.model import TargetKey
 from prometheus_client import CollectorRegistry, Gauge
 
 from handlers.device_tests.measured import MeasuredTarget, measure_jobs
-from handlers.device_tests.model import DeviceJobState
 from handlers.device_tests.targets import request_targets
 from handlers.results.config import LAB_RESULTS
 
@@ -28,7 +27,7 @@ class JobGauges:
         gauge = partial(Gauge, registry=registry)
         self._jobs = gauge(
             "nightjar_device_jobs",
-            "Open jobs for devices: waiting (for approval), queued, leased.",
+            "Open jobs for devices: waiting (for approval), queued, idle (of the bot), leased.",
             [*LABELS, "state"],
         )
         self._oldest = gauge(
@@ -64,8 +63,8 @@ class JobGauges:
 
     def _set(self, target: TargetKey, measured: MeasuredTarget) -> None:
         labels = (target.repository, target.lab, target.target)
-        for state in (DeviceJobState.WAITING, DeviceJobState.QUEUED, DeviceJobState.LEASED):
-            self._jobs.labels(*labels, state.value).set(measured.states[state])
+        for state, jobs in measured.states.items():
+            self._jobs.labels(*labels, state.value).set(jobs)
         self._oldest.labels(*labels).set(measured.oldest)
         self._repeated.labels(*labels).set(measured.repeated)
         self._unanswered.labels(*labels).set(measured.unanswered)

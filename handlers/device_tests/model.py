@@ -1,14 +1,16 @@
-"""A job for a device: one target of a lab must test one head of a pull request. Pure.
+"""A job for a device: one target of a lab must test one commit, usually the head of a pull request. Pure.
 
 A job is a value, and each thing that can happen to it is a function in `transitions`. `store` saves it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
 from nightjar_formats.model import TargetKey
+from nightjar_formats.runs.few_tests import FEW_TESTS
 
 LEASE_SECONDS = 180.0
 """Seconds without a heartbeat after which a job is handed out again. Agents send a heartbeat every minute."""
@@ -16,6 +18,10 @@ MOST_ATTEMPTS = 3
 """The most times that a job is handed out."""
 QUEUE_SECONDS = 86_400.0
 """Seconds after which a job that waits for a device ends without results."""
+MOST_TESTS = 100
+"""The most tests that a job may name."""
+MOST_REPEATS = 50
+"""The most times that a job runs its tests at each commit."""
 APPROVAL_SECONDS = 7 * 86_400.0
 """Seconds after which a job that waits for an approval ends."""
 
@@ -27,6 +33,8 @@ class DeviceJobState(StrEnum):
     """Somebody must approve this commit first. No lab sees the job, and it has no check run."""
     QUEUED = "queued"
     """A lab may claim it."""
+    IDLE = "idle"
+    """The bot requested it: a lab may claim it if no person's job is queued for the target."""
     LEASED = "leased"
     """A lab has it. Until `lease_expires_at`, no other caller gets it."""
     DONE = "done"
@@ -37,7 +45,7 @@ class DeviceJobState(StrEnum):
     """A person or a push cancelled it; `end` says why."""
 
 
-OPEN = frozenset({DeviceJobState.WAITING, DeviceJobState.QUEUED, DeviceJobState.LEASED})
+OPEN = frozenset({DeviceJobState.WAITING, DeviceJobState.QUEUED, DeviceJobState.IDLE, DeviceJobState.LEASED})
 """The states of a job that has not ended."""
 
 
@@ -80,6 +88,8 @@ class JobOrigin(StrEnum):
     LABEL = "label"
     PUSH = "push"
     """A push, to a target that tests every push, or one whose requests last (`sticky`)."""
+    BOT = "bot"
+    """The bot itself, for a commit of a branch that labs test."""
 
 
 class ShownStep(IntEnum):
@@ -100,14 +110,31 @@ class Someone:
 
 
 NOBODY = Someone(0, "")
+"""The person of a job that the bot requested, and of an approval that was not needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class FewTests:
+    """The tests that a job names: their IDs, and how often each runs. None: the whole suite, once.
+
+    With `base_sha`, an agent that can do so runs the tests at that commit as well, in turn with the job's own commit.
+    """
+
+    tests: tuple[str, ...] = ()
+    repeat: int = 1
+    base_sha: str = ""
+
+
+WHOLE_SUITE = FewTests()
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceJob:
-    """A test of one head of a pull request on one target. Moments are seconds since 1970, 0.0 for never.
+    """A test of one commit on one target. Moments are seconds since 1970, 0.0 for never.
 
-    `repository` is the name in app.yaml. `expires_at` is when the sweep changes the job: see `transitions.expire`.
-    `attempt` counts from 1 when the job is handed out; each attempt has its own `run_id`.
+    `repository` is the name in app.yaml. `pull_request` is 0 if the commit is not tested as a head. `expires_at` is
+    when the sweep changes the job: see `transitions.expire`. `attempt` counts from 1 when the job is handed out; each
+    attempt has its own `run_id`.
     """
 
     id: str
@@ -146,6 +173,14 @@ class DeviceJob:
     log_url: str = ""
     note: str = ""
     """The lab's text about its progress, or about its failure. Data from outside, never Markdown."""
+    purpose: str = ""
+    """What a job for a few tests is for, as in `reproduce:…`; empty for the whole suite.
+
+    One commit has at most one open job of a person for a target and a purpose.
+    """
+    few_tests: FewTests = WHOLE_SUITE
+    outcome: str = ""
+    """What a few tests did (`FewTestsOutcome`), as JSON; empty for none yet, and for the whole suite."""
     end: JobEnd = JobEnd.NONE
     ended_at: float = 0.0
     shown: ShownStep = ShownStep.NOTHING
@@ -164,6 +199,11 @@ class DeviceJob:
         return self.state in OPEN
 
     @property
+    def is_bots(self) -> bool:
+        """Whether the bot requested the job, so that it gives way to the jobs of people."""
+        return self.requested_by.id == NOBODY.id
+
+    @property
     def was_handed_out(self) -> bool:
         """Whether a lab had the job. Only such a job can have results."""
         return self.attempt > 0
@@ -176,7 +216,11 @@ class DeviceJob:
         request was refused. The job of a push gets its check run when the test runs. A test runs once its lab has sent
         a heartbeat, which usually has the link to the log. If the device of a running job is lost, the check run still
         says that it runs, which saves a write. After results have arrived, the check run shows them.
+
+        A job for a few tests has no check run. Its only step is its end, which is announced in the same way.
         """
+        if self.purpose:
+            return self.shown if self.is_open else ShownStep.ENDED
         if self.state is DeviceJobState.WAITING or self.arrived:
             return self.shown
         if self.state in (DeviceJobState.QUEUED, DeviceJobState.LEASED):
@@ -197,6 +241,16 @@ class DeviceJob:
     def has_all_suites(self) -> bool:
         """Whether results of all its suites have arrived; if it names one suite or none, any results count."""
         return bool(self.arrived) and (len(self.suites) < 2 or set(self.suites) <= set(self.arrived))
+
+
+def few_tests_id(digest: str) -> str:
+    """Return the ID of a job for a few tests. Its runs are recognized by their names, also when the job is deleted."""
+    return f"{FEW_TESTS}{digest}"
+
+
+def cut_tests(tests: Iterable[str]) -> tuple[str, ...]:
+    """Return the tests that a job may name: each once, at most `MOST_TESTS`."""
+    return tuple(dict.fromkeys(tests))[:MOST_TESTS]
 
 
 def run_id_of(job_id: str, attempt: int) -> str:

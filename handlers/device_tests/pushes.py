@@ -104,7 +104,7 @@ async def _targets_of_push(
 
 def lasting_requests(jobs: Iterable[DeviceJob]) -> list[str]:
     """Return the targets whose newest request was not cancelled, as LAB/TARGET; `jobs` are oldest first."""
-    newest = {job.about.full_name: job for job in jobs}
+    newest = {job.about.full_name: job for job in jobs if not job.purpose}
     return [name for name, job in newest.items() if not _is_cancelled(job)]
 
 

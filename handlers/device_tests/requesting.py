@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from handlers.device_tests.effects import SubmitDeviceJob
-from handlers.device_tests.model import JobEnd, JobOrigin
+from handlers.device_tests.model import WHOLE_SUITE, FewTests, JobEnd, JobOrigin
 from handlers.device_tests.targets import RequestTarget, over_budget
 
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ class JobRequest:
     requested_by: Someone
     requested_at: float
     approval_needed: bool
+    purpose: str = ""
+    few_tests: FewTests = WHOLE_SUITE
+    suites: tuple[str, ...] | None = None
+    """The suites to run; None for those that the target names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +50,11 @@ async def answer_request(
     """Return the result of a request for a target. A repeated request uses no budget."""
     # This comes before the budget: a repeated request costs nothing.
     for job in await store.of_pull(repository_id, request.number):
-        is_same = (job.sha, job.lab, job.target) == (request.sha, target.lab, target.name)
+        requested = (request.sha, target.lab, target.name, request.purpose)
+        is_same = (job.sha, job.lab, job.target, job.purpose) == requested
         if is_same and job.is_open:
             return TargetAnswer(target, open_job=job)
-    since = _day_of(request.requested_at)
+    since = day_of(request.requested_at)
     used = await store.requests(repository_id, target.lab, target.name, request.requested_by.id, since)
     if budget := over_budget(target.settings, used):
         by_label = request.origin is JobOrigin.LABEL
@@ -65,7 +70,7 @@ def requested_job(request: JobRequest, target: RequestTarget, *, refused: JobEnd
         sha=request.sha,
         lab=target.lab,
         on=target.name,
-        suites=target.settings.suites,
+        suites=target.settings.suites if request.suites is None else request.suites,
         tier=target.settings.tier,
         origin=request.origin.value,
         by_id=request.requested_by.id,
@@ -73,9 +78,13 @@ def requested_job(request: JobRequest, target: RequestTarget, *, refused: JobEnd
         at=request.requested_at,
         approval_needed=request.approval_needed,
         refused=refused.value,
+        purpose=request.purpose,
+        tests=request.few_tests.tests,
+        repeat=request.few_tests.repeat,
+        base_sha=request.few_tests.base_sha,
     )
 
 
-def _day_of(moment: float) -> float:
+def day_of(moment: float) -> float:
     """Return when the day (UTC) of a moment began."""
     return datetime.fromtimestamp(moment, UTC).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from bot.results.few_tests import FewTestsOutcome, job_of_run
+from bot.results.ingest.ingester import RequestedFewTests
 from bot.results.state import Run, RunState
 from handlers.device_tests.degraded.targets import degraded_targets
 from handlers.device_tests.degraded.texts import degraded_notice
+from handlers.device_tests.effects import announce_step
 from handlers.device_tests.store import JobStore, UnknownJob
 from handlers.device_tests.transitions import NotHandedOut
 
 if TYPE_CHECKING:
-    from nightjar_formats.model import TargetKey
+    from nightjar_formats.model import RunKey, TargetKey
 
     from bot.core.events import Repository
+    from bot.engine.internal import Announce
     from bot.engine.records import Records
     from bot.results.service import ResultsService
 
@@ -25,8 +29,9 @@ RefusedResults = Callable[[str, str, str], None]
 class JobResults:
     """The `RequestedTests` of one process; `refused` is called for results that complete no job."""
 
-    def __init__(self, store: JobStore, results: ResultsService, refused: RefusedResults) -> None:
+    def __init__(self, store: JobStore, results: ResultsService, refused: RefusedResults, accept: Announce) -> None:
         self._store = store
+        self._accept = accept
         self._results = results
         self._refused = refused
 
@@ -37,12 +42,29 @@ class JobResults:
     async def requested_at(self, repository_id: int, pull_request: int, sha: str) -> list[float]:
         """Return when tests of a head were requested, in seconds since 1970."""
         jobs = await self._store.of_pull(repository_id, pull_request)
-        return [job.requested_at for job in jobs if job.sha == sha]
+        return [job.requested_at for job in jobs if job.sha == sha and not job.purpose]
 
     async def degraded_notice(self, records: Records, repository_id: int, target: TargetKey, tier: int) -> str:
         """Return what check runs of a target of this tier say while it is degraded, empty otherwise."""
         degraded = await degraded_targets(records, repository_id)
         return degraded_notice(degraded.get(target.full_name), tier)
+
+    async def few_tests_of(self, run: RunKey, repository: Repository) -> RequestedFewTests | None:
+        """Return the job of a run of a few tests; None if the lab has no such job for this target and commit."""
+        target = self._results.canonical(run.about)
+        try:
+            job = await self._store.find(run.lab, job_of_run(run.run_id))
+        except UnknownJob:
+            return None
+        if (job.repository_id, job.about, job.sha) != (repository.id, target, run.sha) or not job.was_handed_out:
+            self._refused(run.lab, job.id, f"of {target.full_name} {run.sha}")
+            return None
+
+        async def complete(outcome: FewTestsOutcome, suite: str) -> None:
+            done = await self._store.complete_few_tests(job.lab, job.id, suite, outcome)
+            await announce_step(self._accept, done)
+
+        return RequestedFewTests(job.few_tests.tests, complete)
 
     async def complete(self, run: Run, repository: Repository, *, reread: bool) -> None:
         """Note that the results of a job arrived, at any time. A manifest that names another job changes nothing.

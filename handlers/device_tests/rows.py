@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, LiteralString
 
 from nightjar_formats.strict_json import read_json
 
-from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd, JobOrigin, ShownStep, Someone
+from handlers.device_tests.model import DeviceJob, DeviceJobState, FewTests, JobEnd, JobOrigin, ShownStep, Someone
 
 _UNCHANGED: tuple[LiteralString, ...] = (
     "id",
@@ -37,6 +38,8 @@ _UNCHANGED: tuple[LiteralString, ...] = (
     "run_id",
     "log_url",
     "note",
+    "purpose",
+    "outcome",
     "ended_at",
     "version",
 )
@@ -50,6 +53,7 @@ _CONVERTED: tuple[LiteralString, ...] = (
     "approved_by_id",
     "approved_by",
     "arrived",
+    "few_tests",
     "ended_for",
     "shown",
     "to_show",
@@ -76,6 +80,17 @@ UPDATE nightjar_device_jobs SET {_ASSIGNMENTS} WHERE id = %(id)s AND version = %
 RETURNING id
 """  # noqa: S608  # constants
 BY_ID: LiteralString = _SELECT + " WHERE id = %(id)s"
+# The row of the same ID comes first. Each commit has few jobs, which the index `nightjar_device_jobs_commit` finds.
+SAME_JOB: LiteralString = f"""
+SELECT {_NAMES} FROM (
+    SELECT {_NAMES}, 0 AS place FROM nightjar_device_jobs WHERE id = %(id)s
+    UNION ALL
+    SELECT {_NAMES}, 1 FROM nightjar_device_jobs
+     WHERE sha = %(sha)s AND lab = %(lab)s AND target = %(target)s AND repository_id = %(repository_id)s
+       AND pull_request = %(pull_request)s AND purpose = %(purpose)s AND state IN ('waiting', 'queued', 'leased')
+       AND requested_by_id <> 0) AS same
+ ORDER BY place LIMIT 1
+"""  # noqa: S608  # constants
 OF_PULL: LiteralString = (
     _SELECT + " WHERE repository_id = %(repository_id)s AND pull_request = %(number)s ORDER BY requested_at, id"
 )
@@ -123,6 +138,9 @@ SELECT queue.target, queue.repository, -1 AS slot,
 UNION ALL
 SELECT target, '', slot, 0.0 FROM nightjar_device_jobs
  WHERE lab = %(lab)s AND target = ANY(%(targets)s) AND slot >= 0
+UNION ALL
+SELECT target, repository, -2, 0.0 FROM nightjar_device_jobs
+ WHERE lab = %(lab)s AND target = ANY(%(targets)s) AND state = 'idle'
 """  # noqa: S608  # constants
 NEXT_OF_QUEUES: LiteralString = f"""
 {_QUEUES}, person (target, repository, id) AS (
@@ -160,6 +178,16 @@ NEXT_OF_QUEUES: LiteralString = f"""
      ORDER BY CASE WHEN ordered.served_at > %(since)s THEN ordered.served_at ELSE 0.0 END,
               ordered.pull_queued_at, ordered.pull_request, ordered.requested_at DESC, ordered.id LIMIT 1)
 """  # noqa: S608  # constants
+# The bot requests few jobs a day, so the oldest is found among all that wait for these targets.
+NEXT_IDLE: LiteralString = (
+    _SELECT
+    + " WHERE lab = %(lab)s AND target = ANY(%(targets)s) AND state = 'idle'"
+    + " AND repository || ' ' || target = ANY(%(queues)s) ORDER BY requested_at, id LIMIT 1"
+)
+IS_WANTED: LiteralString = """
+SELECT EXISTS (SELECT 1 FROM nightjar_device_jobs
+                WHERE lab = %(lab)s AND target = %(target)s AND state = 'queued') AS wanted
+"""
 QUEUED_TARGETS: LiteralString = f"{_QUEUED_TARGETS}) SELECT name FROM queued_target WHERE name IS NOT NULL"  # noqa: S608
 # The queued jobs of a target are counted in the index `nightjar_device_jobs_queue`, which has all of these columns.
 JOBS_BEFORE: LiteralString = """
@@ -208,6 +236,7 @@ SELECT EXISTS (SELECT 1 FROM nightjar_device_jobs WHERE expires_at > 0) AS has_o
 TESTED_PULL: LiteralString = """
 SELECT pull_request FROM nightjar_device_jobs
  WHERE sha = %(sha)s AND lab = %(lab)s AND target = %(target)s AND repository_id = %(repository_id)s AND attempt > 0
+   AND pull_request > 0
  ORDER BY requested_at DESC LIMIT 1
 """
 UNSHOWN: LiteralString = _SELECT + " WHERE shown < to_show ORDER BY requested_at DESC LIMIT %(most)s"
@@ -218,15 +247,17 @@ SELECT +repository_id AS repository_id, +requested_by_id AS requested_by_id, max
   FROM nightjar_device_jobs
  WHERE lab = %(lab)s AND leased_at > %(since)s GROUP BY +repository_id, +requested_by_id
 """
-# Requests that were refused at once use no budget.
+# Requests that were refused at once use no budget. The jobs of the bot (person 0) have a budget of their own.
 REQUESTS: LiteralString = """
-SELECT count(*) AS everybody, count(*) FILTER (WHERE requested_by_id = %(person)s) AS person FROM nightjar_device_jobs
+SELECT count(*) FILTER (WHERE requested_by_id <> 0) AS everybody,
+       count(*) FILTER (WHERE requested_by_id = %(person)s) AS person FROM nightjar_device_jobs
  WHERE lab = %(lab)s AND target = %(target)s AND repository_id = %(repository_id)s AND requested_at >= %(since)s
    AND ended_for NOT IN ('degraded', 'over budget')
 """
 DURATIONS: LiteralString = """
 SELECT ended_at - leased_at AS seconds FROM nightjar_device_jobs
- WHERE lab = %(lab)s AND target = %(target)s AND state = 'done' ORDER BY ended_at DESC LIMIT 20
+ WHERE lab = %(lab)s AND target = %(target)s AND state = 'done' AND purpose = ''
+ ORDER BY ended_at DESC LIMIT 20
 """
 REMOVE_OLD: LiteralString = "DELETE FROM nightjar_device_jobs WHERE ended_at > 0 AND ended_at < %(before)s RETURNING id"
 
@@ -245,6 +276,7 @@ def row_of_job(job: DeviceJob) -> dict[str, object]:
         "approved_by_id": job.approved_by.id,
         "approved_by": job.approved_by.login,
         "arrived": json.dumps(job.arrived),
+        "few_tests": json.dumps(asdict(job.few_tests)),
         "ended_for": job.end.value,
         "shown": int(job.shown),
         "to_show": int(job.to_show),
@@ -264,6 +296,11 @@ def job_of_row(row: Mapping[str, Any]) -> DeviceJob:
         state=DeviceJobState(row["state"]),
         approved_by=Someone(row["approved_by_id"], row["approved_by"]),
         arrived=tuple(read_json(row["arrived"])),
+        few_tests=_few_tests(read_json(row["few_tests"])),
         end=JobEnd(row["ended_for"]),
         shown=ShownStep(row["shown"]),
     )
+
+
+def _few_tests(stored: Mapping[str, Any]) -> FewTests:
+    return FewTests(tuple(stored.get("tests", ())), int(stored.get("repeat", 1)), str(stored.get("base_sha", "")))

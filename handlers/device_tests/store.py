@@ -20,6 +20,7 @@ from procrastinate.connector import BaseAsyncConnector
 from procrastinate.exceptions import ConnectorException, UniqueViolation
 
 from bot.core.parts import PartKey
+from bot.results.few_tests import FewTestsOutcome
 from handlers.device_tests import texts, transitions
 from handlers.device_tests.bell import JobBell
 from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd, ShownStep, Someone
@@ -36,8 +37,10 @@ from handlers.device_tests.rows import (
     BY_ID,
     DURATIONS,
     INSERT,
+    IS_WANTED,
     JOBS_BEFORE,
     NEEDS_SWEEP,
+    NEXT_IDLE,
     NEXT_OF_QUEUES,
     OF_LAB,
     OF_PULL,
@@ -51,6 +54,7 @@ from handlers.device_tests.rows import (
     REMOVE_OLD,
     REPLACE,
     REQUESTS,
+    SAME_JOB,
     SERVED,
     TESTED_PULL,
     UNSHOWN,
@@ -64,6 +68,8 @@ ONE_DAY = 86_400.0
 STORED_SECONDS = 90 * ONE_DAY
 """Seconds for which ended jobs are stored: for budgets, average durations, and people who ask."""
 BATCH = 100
+QUEUED_SLOT, IDLE_SLOT = -1, -2
+"""The slots of rows of `QUEUES` that stand for queued jobs, and for jobs of the bot."""
 LEASE_BYTES = 32
 """256 random bits, which nobody can guess."""
 
@@ -126,22 +132,25 @@ class JobStore:
             if await self._connector.execute_query_all_async(INSERT, **row_of_job(new)):
                 self._ring(new)
                 return new, True
-            for stored in await self.of_pull(new.repository_id, new.pull_request):
-                is_same_test = (stored.sha, stored.about) == (new.sha, new.about)
-                if stored.id == new.id or (is_same_test and stored.is_open):
-                    return stored, False
+            values = {"repository_id": new.repository_id, "pull_request": new.pull_request, "purpose": new.purpose}
+            values |= {"id": new.id, "sha": new.sha, "lab": new.lab, "target": new.target}
+            for row in await self._connector.execute_query_all_async(SAME_JOB, **values):
+                return job_of_row(row), False
             # The open job that refused the row has ended since then.
         raise ConnectorException(texts.CONTENDED)
 
-    async def claim(self, lab: str, targets: Collection[str], limits_of: LimitsOf) -> ClaimedJob | None:
+    async def claim(
+        self, lab: str, targets: Collection[str], limits_of: LimitsOf, *, is_able: bool = False
+    ) -> ClaimedJob | None:
         """Hand out one job of a lab for one of these targets, or None.
 
         Each job is handed out to one caller, however many replicas ask at once. `limits_of` says what app.yaml allows.
+        `is_able`: the agent knows jobs that are not a pull request's, so that it may get those of the bot.
         """
         # Each round reads the jobs again: another replica has just handed out the picked job or its device.
         for _ in range(TRIES):
             moment = self._clock()
-            picked = await self._pick(lab, targets, limits_of)
+            picked = await self._pick(lab, targets, limits_of, is_able=is_able)
             if picked is None:
                 return None
             lease = secrets.token_urlsafe(LEASE_BYTES)
@@ -153,7 +162,9 @@ class JobStore:
                 continue  # another replica gave the device to another job at this moment
         raise ConnectorException(texts.CONTENDED)
 
-    async def _pick(self, lab: str, targets: Collection[str], limits_of: LimitsOf) -> PickedJob | None:
+    async def _pick(
+        self, lab: str, targets: Collection[str], limits_of: LimitsOf, *, is_able: bool
+    ) -> PickedJob | None:
         """Choose the next job of a lab for one of these targets; None if there is none, or no device is free."""
         since, names = self._clock() - ONE_DAY, list(targets)
         rows: list[dict[str, Any]] = await self._connector.execute_query_all_async(QUEUES, lab=lab, targets=names)
@@ -161,16 +172,23 @@ class JobStore:
         for row in rows:
             if row["slot"] >= 0:
                 used[row["target"]].add(row["slot"])
-        waiting = [
-            QueueOfRepository(TargetKey(row["repository"], lab, row["target"]), _within(row["served_at"], since))
-            for row in rows
-            if row["slot"] < 0
-        ]
+        waiting, idle = (
+            [
+                QueueOfRepository(TargetKey(row["repository"], lab, row["target"]), _within(row["served_at"], since))
+                for row in rows
+                if row["slot"] == slot
+            ]
+            for slot in (QUEUED_SLOT, IDLE_SLOT)
+        )
+        statement = NEXT_OF_QUEUES
         free = {queue.name: device for queue, device in next_queues(waiting, limits_of, used)}
+        if not free and is_able:
+            statement = NEXT_IDLE
+            free = {queue.name: device for queue, device in next_queues(idle, limits_of, used)}
         if not free:
             return None
         jobs = await self._connector.execute_query_all_async(
-            NEXT_OF_QUEUES, lab=lab, targets=names, queues=list(free), since=since
+            statement, lab=lab, targets=names, queues=list(free), since=since
         )
         if not jobs:
             return None  # another replica has just handed out the last one
@@ -181,11 +199,23 @@ class JobStore:
     async def heartbeat(
         self, lab: str, job_id: str, lease: str, *, log_url: str | None = None, note: str = ""
     ) -> DeviceJob:
-        """Extend a lease. Raises `UnknownJob` or `LeaseLost`."""
+        """Extend a lease. Raises `UnknownJob` or `LeaseLost`.
+
+        A job that the bot requested is queued again instead if a person's job waits for the target.
+        """
         digest, moment = lease_digest(lease), self._clock()
+        job = await self.find(lab, job_id)
+        if job.is_bots and await self._is_wanted(job):
+            await self._change(lab, job_id, lambda job: transitions.give_way(job, digest, moment))
+            raise transitions.LeaseLost
         return await self._change(
             lab, job_id, lambda job: transitions.heartbeat(job, digest, moment, log_url=log_url, note=note)
         )
+
+    async def _is_wanted(self, job: DeviceJob) -> bool:
+        """Return whether a person's job waits for the target of a job."""
+        (row,) = await self._connector.execute_query_all_async(IS_WANTED, lab=job.lab, target=job.target)
+        return bool(row["wanted"])
 
     async def fail(self, lab: str, job_id: str, lease: str, reason: str) -> DeviceJob:
         """Return a job to the queue that its lab cannot do. Raises `UnknownJob` or `LeaseLost`."""
@@ -199,6 +229,11 @@ class JobStore:
         """
         moment = self._clock()
         return await self._change(lab, job_id, lambda job: transitions.complete(job, suite, moment))
+
+    async def complete_few_tests(self, lab: str, job_id: str, suite: str, outcome: FewTestsOutcome) -> DeviceJob:
+        """Note what the few tests of a job did in a suite. Raises `UnknownJob` or `NotHandedOut`."""
+        moment = self._clock()
+        return await self._change(lab, job_id, lambda job: transitions.complete_few_tests(job, suite, outcome, moment))
 
     async def approve(self, job: DeviceJob, sha: str, approver: Someone) -> DeviceJob:
         """Let labs see a job, if it is of this commit."""
@@ -371,7 +406,12 @@ def job_id_of(intent: str, names: Iterable[str]) -> str:
 
     `intent` identifies the effect; `names` has the target and the head.
     """
-    return hashlib.sha256("\0".join([intent, *names]).encode()).hexdigest()[:24]
+    return digest_of(intent, *names)
+
+
+def digest_of(*words: str) -> str:
+    """Return a digest of 96 bits, for IDs that are derived from what they stand for."""
+    return hashlib.sha256("\0".join(words).encode()).hexdigest()[:24]
 
 
 JOBS = PartKey[JobStore]("device-jobs")

@@ -98,6 +98,7 @@ ENDS = {
 
 # The audit log
 SUBMITTED = "requested {target} on {sha}: {state}"
+WITH_REASON = "{text} ({reason})"
 ALREADY_SUBMITTED = "{target} is already requested on {sha}: {state}"
 CANCELLED_JOBS = "cancelled {count} jobs: {end}"
 APPROVED_JOBS = "{by} approved {sha}: {names}"

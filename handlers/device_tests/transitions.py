@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bot.results.few_tests import FewTestsOutcome
 from handlers.device_tests.model import (
     APPROVAL_SECONDS,
     LEASE_SECONDS,
@@ -60,7 +61,7 @@ def hand_out(job: DeviceJob, lease: str, slot: int, timeout: float, moment: floa
 
     Raises ValueError for a job that is not queued: the caller must check that.
     """
-    if job.state is not DeviceJobState.QUEUED:
+    if job.state not in (DeviceJobState.QUEUED, DeviceJobState.IDLE):
         raise ValueError(f"a job that is {job.state} cannot be handed out")
     attempt, deadline = job.attempt + 1, moment + timeout
     expires = min(moment + LEASE_SECONDS, deadline)
@@ -101,6 +102,15 @@ def heartbeat(job: DeviceJob, lease: str, moment: float, *, log_url: str | None 
     )
 
 
+def give_way(job: DeviceJob, lease: str, moment: float) -> DeviceJob:
+    """Take a job that the bot requested from its lab, because a person asked for the device. Raises `LeaseLost`.
+
+    This is no failure, so it happens any number of times.
+    """
+    _check_lease(job, lease)
+    return _given_back(job, moment)
+
+
 def fail(job: DeviceJob, lease: str, reason: str, moment: float) -> DeviceJob:
     """Return a job that its lab cannot do to the queue; after the last attempt, it ends without results.
 
@@ -132,6 +142,19 @@ def complete(job: DeviceJob, suite: str, moment: float) -> DeviceJob:
     return replace(done, ended_at=job.ended_at or moment)
 
 
+def complete_few_tests(job: DeviceJob, suite: str, outcome: FewTestsOutcome, moment: float) -> DeviceJob:
+    """Note what a few tests did in a suite, as `complete` does for a whole suite. Raises `NotHandedOut`.
+
+    Only the first run of each suite counts: a second one repeats it after an interrupted upload.
+    """
+    completed = complete(job, suite, moment)
+    if completed == job:
+        return job
+    # An end that was announced without results is announced again with them.
+    together = FewTestsOutcome.load(job.outcome).plus(outcome)
+    return replace(completed, outcome=together.dump(), shown=ShownStep.NOTHING)
+
+
 def cancel(job: DeviceJob, end: JobEnd, moment: float) -> DeviceJob:
     """Cancel a job. A lab that has it loses its lease."""
     return _ended(job, DeviceJobState.CANCELLED, end, moment) if job.is_open else job
@@ -139,7 +162,11 @@ def cancel(job: DeviceJob, end: JobEnd, moment: float) -> DeviceJob:
 
 def cancel_if_waiting(job: DeviceJob, end: JobEnd, moment: float) -> DeviceJob:
     """End a job that no lab has yet; a running test continues."""
-    return cancel(job, end, moment) if job.state in (DeviceJobState.WAITING, DeviceJobState.QUEUED) else job
+    return (
+        cancel(job, end, moment)
+        if job.state in (DeviceJobState.WAITING, DeviceJobState.QUEUED, DeviceJobState.IDLE)
+        else job
+    )
 
 
 def remove_target(job: DeviceJob, moment: float) -> DeviceJob:
@@ -154,7 +181,7 @@ def expire(job: DeviceJob, moment: float) -> DeviceJob:
     match job.state:
         case DeviceJobState.WAITING:
             return _ended(job, DeviceJobState.CANCELLED, JobEnd.NOT_APPROVED, moment)
-        case DeviceJobState.QUEUED:
+        case DeviceJobState.QUEUED | DeviceJobState.IDLE:
             return _ended(job, DeviceJobState.ENDED, JobEnd.NO_DEVICE, moment)
         case DeviceJobState.LEASED if moment >= job.deadline and job.lease_expires_at >= job.deadline:
             # The lab sent heartbeats to the end, so another attempt would take too long as well.
@@ -178,14 +205,17 @@ def _check_lease(job: DeviceJob, lease: str) -> None:
 
 def _queued(job: DeviceJob, moment: float) -> DeviceJob:
     # A job that is queued again keeps its place in the queue, but may wait for another day.
-    return replace(
-        job, state=DeviceJobState.QUEUED, queued_at=job.queued_at or moment, expires_at=moment + QUEUE_SECONDS
-    )
+    state = DeviceJobState.IDLE if job.is_bots else DeviceJobState.QUEUED
+    return replace(job, state=state, queued_at=job.queued_at or moment, expires_at=moment + QUEUE_SECONDS)
 
 
 def _try_again(job: DeviceJob, end: JobEnd, moment: float) -> DeviceJob:
     if job.attempt >= MOST_ATTEMPTS:
         return _ended(job, DeviceJobState.ENDED, end, moment)
+    return _given_back(job, moment)
+
+
+def _given_back(job: DeviceJob, moment: float) -> DeviceJob:
     return _queued(replace(job, lease="", lease_expires_at=0.0, deadline=0.0, slot=NO_SLOT), moment)
 
 

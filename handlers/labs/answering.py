@@ -146,7 +146,10 @@ def _fault(location: tuple[int | str, ...], message: str) -> str:
 
 
 def json_answer(model: BaseModel, status: int = 200) -> web.Response:
-    """Return an answer that no cache may store, as it may contain a lease, which lets its reader act for a job."""
+    """Return an answer that no cache may store, as it may contain a lease, which lets its reader act for a job.
+
+    Fields at their defaults are left out.
+    """
     headers = {"Cache-Control": "no-store"}
-    body = model.model_dump_json().encode()
+    body = model.model_dump_json(exclude_defaults=True).encode()
     return web.Response(status=status, body=body, content_type="application/json", headers=headers)

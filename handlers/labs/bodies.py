@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from nightjar_formats.limits import MAX_ARTIFACTS, MAX_FILE_BYTES, MAX_FILES
 from nightjar_formats.model import FILE_NAME, FULL_SHA, REPOSITORY_NAME, RUN_NAME, TARGET_NAME
@@ -16,6 +16,8 @@ TargetName = Annotated[str, StringConstraints(pattern=f"^{TARGET_NAME}$")]
 RepositoryName = Annotated[str, StringConstraints(pattern=f"^{REPOSITORY_NAME}$")]
 Sha = Annotated[str, StringConstraints(pattern=f"^{FULL_SHA}$")]
 PullNumber = Annotated[int, Field(ge=1, lt=2**31)]
+Ability = Literal["tests", "repeat", "sides"]
+"""What a lab's command can do: run only named tests, run each several times, run in two checkouts in turn."""
 Lease = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
@@ -28,6 +30,15 @@ class ClaimBody(BaseModel):
         min_length=1, max_length=MOST_TARGETS, description="The targets with a free device."
     )
     wait: int = Field(default=0, ge=0, le=LONGEST_WAIT, description="How many seconds to wait for a job.")
+    can: list[Ability] | None = Field(
+        default=None,
+        max_length=10,
+        description=(
+            "What the lab's command can do: `tests`, run only the tests that the job names; `repeat`, run each several "
+            "times; `sides`, run at the job's commit and at its base in turn. Without `can`, the lab gets no jobs that "
+            "are not a pull request's."
+        ),
+    )
 
 
 class HeartbeatBody(BaseModel):
@@ -77,7 +88,7 @@ class HandedOutJob(BaseModel, extra="forbid"):
     )
     repository: str
     sha: str
-    pull_request: int
+    pull_request: int | None = Field(description="Null: a commit of a branch, which the bot or a person asked about.")
     target: str
     suites: list[str] = Field(description="The suites to run; empty: the lab decides.")
     attempt: int
@@ -88,6 +99,13 @@ class HandedOutJob(BaseModel, extra="forbid"):
     requested_by: str
     approved_by: str | None = Field(description="Who approved this commit; null if nobody had to.")
     upload: PresignedUpload | None = Field(description="Null: the lab uploads with its own credentials.")
+    tests: list[str] = Field(
+        default=[], description="The IDs of the tests to run; empty: all. The results of others are not read."
+    )
+    repeat: int = Field(default=1, description="How often each of `tests` runs, at each of the two commits.")
+    base_sha: str | None = Field(
+        default=None, description="Run the tests at this commit too, in turn; only if the claim said `sides`."
+    )
 
 
 class DeclaredFile(BaseModel):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import structlog
@@ -13,7 +13,7 @@ from nightjar_formats.model import RunKey
 from bot.aws.bucket import Bucket
 from bot.core.errors import TryAgain, UserError
 from bot.core.utc import iso_utc
-from handlers.labs.bodies import HandedOutJob, PresignedUpload
+from handlers.labs.bodies import Ability, HandedOutJob, PresignedUpload
 from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from handlers.device_tests.model import DeviceJob
     from handlers.device_tests.store import ClaimedJob
 
+THE_BOT = "nightjar"
+"""Who requested a job that no person requested."""
 UPLOAD_SECONDS = 900.0
 """Seconds after a job's deadline in which its results may still be uploaded."""
 
@@ -43,8 +45,8 @@ class ClaimReplies:
         self._bucket_for = bucket_for
         self._clock = clock
 
-    async def describe(self, claimed: ClaimedJob) -> HandedOutJob:
-        """Return the answer to a claim."""
+    async def describe(self, claimed: ClaimedJob, can: Sequence[Ability] | None) -> HandedOutJob:
+        """Return the answer to a claim of a lab whose command `can` do so much; None: the claim does not say."""
         job = claimed.job
         config = self._config.repository(job.repository)
         assert config is not None, "a job of a repository that app.yaml does not have is not handed out"
@@ -57,7 +59,7 @@ class ClaimReplies:
             lease_expires_at=iso_utc(job.lease_expires_at),
             repository=job.repository,
             sha=job.sha,
-            pull_request=job.pull_request,
+            pull_request=job.pull_request or None,
             target=job.target,
             suites=list(job.suites),
             attempt=job.attempt,
@@ -65,9 +67,12 @@ class ClaimReplies:
             prefix=prefix,
             clone_url=f"{self._github_url}/{job.repository}.git",
             deadline=iso_utc(job.deadline),
-            requested_by=job.requested_by.login,
+            requested_by=job.requested_by.login or THE_BOT,
             approved_by=job.approved_by.login or None,
             upload=await self._upload_permission(results, job, prefix),
+            tests=list(job.few_tests.tests),
+            repeat=job.few_tests.repeat,
+            base_sha=job.few_tests.base_sha or None if "sides" in (can or ()) else None,
         )
 
     async def _upload_permission(self, results: Results, job: DeviceJob, folder: str) -> PresignedUpload | None:

@@ -35,26 +35,29 @@ class JobClaims:
         self,
         caller: LabCaller,
         targets: Collection[str],
+        can: Collection[str] | None,
         wait: float,
         has_left: Callable[[], bool],
         stopping: asyncio.Event,
     ) -> ClaimedJob | None:
         """Return a job, after `wait` seconds at most; None if there is none, or the client has left.
 
-        A caller gets only jobs of repositories in which it may act for the lab.
+        A caller gets only jobs of repositories in which it may act for the lab. `can` is what its command can do; None
+        for an agent that knows only jobs of pull requests.
         """
 
         def limits_of(target: TargetKey) -> TargetLimits | None:
             return self._limits_of(target) if target.repository in caller.repositories else None
 
-        kind = ClaimKind(caller.lab, frozenset(targets), caller.repositories)
+        is_able = can is not None
+        kind = ClaimKind(caller.lab, frozenset(targets), caller.repositories, is_able)
         deadline = asyncio.get_running_loop().time() + wait
         with self._bell.listen(kind) as rung:
             while not has_left():
                 # The bell is cleared before the query, so that a job which is queued meanwhile rings it again.
                 rung.clear()
                 try:
-                    claimed = await self._store.claim(caller.lab, targets, limits_of)
+                    claimed = await self._store.claim(caller.lab, targets, limits_of, is_able=is_able)
                 except BaseException:
                     self._bell.ring_next(kind)  # this claim could not take the job that it was woken for
                     raise

@@ -50,7 +50,9 @@ async def provide(services: Services) -> None:
     services.parts[ISSUER_KEYS] = IssuerKeys(services.part(READER))
     services.parts[LAB_WEBHOOKS] = LabWebhooks(config, store, services.announce)
     # Here, and not in `device_tests`: results that complete no job are counted with the calls of labs.
-    services.parts[REQUESTED_TESTS] = JobResults(store, services.part(RESULTS), calls.results_refused)
+    services.parts[REQUESTED_TESTS] = JobResults(
+        store, services.part(RESULTS), calls.results_refused, services.announce
+    )
 
 
 def routes(services: Services) -> Sequence[Operation]:

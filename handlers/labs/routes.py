@@ -116,7 +116,7 @@ class LabRoutes:
         def has_left() -> bool:
             return request.transport is None or request.transport.is_closing()
 
-        claimed = await self._claims.claim(caller, body.targets, body.wait, has_left, request.app[STOPPING])
+        claimed = await self._claims.claim(caller, body.targets, body.can, body.wait, has_left, request.app[STOPPING])
         if claimed is None:
             return web.Response(status=204), "nothing"
         job = claimed.job
@@ -127,13 +127,13 @@ class LabRoutes:
             target=job.target,
             attempt=job.attempt,
             repository=job.repository,
-            pull_request=job.pull_request,
+            pull_request=job.pull_request or None,
             sha=job.sha,
             requested_by=job.requested_by.login,
             approved_by=job.approved_by.login,
             to=caller.name,
         )
-        return json_answer(await self._replies.describe(claimed)), "handed out"
+        return json_answer(await self._replies.describe(claimed, body.can)), "handed out"
 
     async def _heartbeat(self, request: web.Request, caller: LabCaller) -> tuple[web.Response, str]:
         body, job_id = await read_body(self._bodies, request, HeartbeatBody), await self._job_id(request, caller)

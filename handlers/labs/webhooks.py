@@ -219,7 +219,7 @@ def webhook_body(job: DeviceJob, attempt: int) -> bytes:
         "attempt": attempt,
         "repository": job.repository,
         "sha": job.sha,
-        "pull_request": job.pull_request,
+        "pull_request": job.pull_request or None,
         "suites": list(job.suites),
         "requested_by": job.requested_by.login,
         "approved_by": job.approved_by.login or None,

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nightjar_formats.model import MANIFEST, RunKey
+from nightjar_formats.runs.few_tests import is_few_tests
 from nightjar_formats.runs.manifest import run_key
 
 from bot.aws.bucket import Arrival, Source
@@ -129,6 +130,9 @@ class IngestService:
         pull_request = await self._requested_tests().pull_request_of(
             repository.id, replace(key.about, repository=canonical_name), key.sha
         )
+        few_tests = None
+        if is_few_tests(key.run_id):
+            few_tests = await self._requested_tests().few_tests_of(key, repository)
         return IngestRequest(
             source or self._results.source_for(arrival.bucket),
             arrival,
@@ -139,6 +143,7 @@ class IngestService:
             github,
             repository.id,
             pull_request,
+            few_tests,
         )
 
 

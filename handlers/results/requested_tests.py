@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from nightjar_formats.model import TargetKey
+from nightjar_formats.model import RunKey, TargetKey
 
 from bot.core.parts import PartKey
 
 if TYPE_CHECKING:
     from bot.core.events import Repository
     from bot.engine.records import Records
+    from bot.results.ingest.ingester import RequestedFewTests
     from bot.results.state import Run
 
 
@@ -26,6 +27,10 @@ class RequestedTests(Protocol):
 
     async def requested_at(self, repository_id: int, pull_request: int, sha: str) -> list[float]:
         """Return when tests of a head were requested, in seconds since 1970."""
+        ...
+
+    async def few_tests_of(self, run: RunKey, repository: Repository) -> RequestedFewTests | None:
+        """Return the job of a run of a few tests; None if the lab has no such job for this target and commit."""
         ...
 
     async def complete(self, run: Run, repository: Repository, *, reread: bool) -> None:

@@ -13,15 +13,16 @@ import random
 import shutil
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
 from nightjar_formats.errors import TryAgain, UserError
-from nightjar_formats.limits import MAX_FILE_BYTES
+from nightjar_formats.limits import MAX_FILE_BYTES, MAX_FILES
 from nightjar_formats.model import MANIFEST, Claims, RunKey
+from nightjar_formats.runs.few_tests import BASE, HEAD, turn_file_name, turns_of
 from nightjar_formats.runs.manifest import run_key
 from nightjar_formats.runs.upload import PackedRun, pack
 from nightjar_lab import texts
@@ -43,6 +44,10 @@ ONCE_SECONDS = 120.0
 """Seconds that an agent with `--once` waits for a bot that does not answer."""
 MOST_LINES = 10
 """The most lines of a command's output that are logged if a job fails."""
+MOST_TURNS = 4
+"""The most starts of a command at each commit, if it can repeat the tests itself."""
+SPARE_TURNS = 1.5
+"""Another turn begins if there is time for so many of the longest one."""
 TEST_SUITE = "tests"
 """The suite of a job that does not name one."""
 
@@ -65,7 +70,8 @@ class JobFailed(Exception):
 class AgentSettings:
     """The settings of an agent. Times are in seconds; `clone_url` is the lab's own mirror of the repository.
 
-    `folder` has no links. `passed` are variables that the command gets besides the usual ones.
+    `folder` has no links. `passed` are variables that the command gets besides the usual ones. `can` is
+    what the command can do, of `api.ABILITIES`.
     """
 
     targets: tuple[str, ...]
@@ -78,6 +84,7 @@ class AgentSettings:
     least_free: int = 1 << 30
     environment: tuple[tuple[str, str], ...] = ()
     passed: tuple[str, ...] = ()
+    can: tuple[str, ...] = ()
 
 
 class Agent:
@@ -125,7 +132,7 @@ class Agent:
         while not self._stopping.is_set():
             try:
                 self._check_space()
-                return self._bot.claim(self._settings.targets, 0 if once else WAIT)
+                return self._bot.claim(self._settings.targets, 0 if once else WAIT, self._settings.can)
             except BotUnavailable as error:
                 wait = error.retry_in or next_pause * random.uniform(0.5, 1.5)  # noqa: S311  # no secret
                 reason = texts.NOT_ASKED.format(url=self._bot.url, reason=error)
@@ -221,8 +228,9 @@ class Agent:
         try:
             free = shutil.disk_usage(self._settings.folder).free
             if free < self._settings.least_free:
-                for repository in (self._settings.folder / "cache").glob("*.git"):
-                    remove(repository)
+                for pattern in ("*.git", f"{BASE}/*.git"):
+                    for repository in (self._settings.folder / "cache").glob(pattern):
+                        remove(repository)
                 free = shutil.disk_usage(self._settings.folder).free
         except OSError as error:
             raise _NoSpace(texts.DISK.format(reason=reason_of(error))) from None
@@ -278,13 +286,20 @@ class _JobRun:
         job, settings = self._job, self._settings
         job.check(settings.targets, settings.clone_url)
         self._create_folders()
-        source = self._folder / "source"
-        url, cache = settings.clone_url or job.clone_url, settings.folder / "cache"
-        check_out(url, job.sha, cache, source, seconds=self._until - time.monotonic(), stopped=self._over)
+        checkouts = {HEAD: self._check_out(job.sha, self._folder / "source", settings.folder / "cache")}
+        if job.base_sha:
+            checkouts[BASE] = self._check_out(job.base_sha, self._folder / "base", settings.folder / "cache" / BASE)
         suites = job.suites or (TEST_SUITE,)
         for number, suite in enumerate(suites):
-            self._test(source, suite, number)
+            self._test(checkouts, suite, number)
         return list(suites)
+
+    def _check_out(self, sha: str, into: Path, cache: Path) -> Path:
+        """Check out a commit of the job into a new folder, and return the folder."""
+        url = self._settings.clone_url or self._job.clone_url
+        cache.mkdir(exist_ok=True)
+        check_out(url, sha, cache, into, seconds=self._until - time.monotonic(), stopped=self._over)
+        return into
 
     def _create_folders(self) -> None:
         """Create the folders of the job. Raises OSError if one of them, or a link, appears meanwhile."""
@@ -295,45 +310,27 @@ class _JobRun:
         # Like /tmp, because the command may run its test as another user.
         self._temporary.chmod(0o1777)
 
-    def _test(self, source: Path, suite: str, number: int) -> None:
+    def _test(self, checkouts: Mapping[str, Path], suite: str, number: int) -> None:
+        """Run a suite, in turn at each commit if there are two, and upload its results as one run."""
         job, settings = self._job, self._settings
         # The bot named the run of the first suite; each further suite gets a run of its own beside it.
         run_id = job.run_id if number == 0 else f"{job.run_id}-{number + 1}"
         folder = f"{job.prefix.rstrip('/').rpartition('/')[0]}/{run_id}/"
-        results, artifacts = (self._folder / f"{part}-{number}" for part in ("results", "files"))
-        results.mkdir()
-        artifacts.mkdir()
         variables = {
             "NIGHTJAR_JOB": job.id,
             "NIGHTJAR_REPOSITORY": job.repository,
             "NIGHTJAR_SHA": job.sha,
-            "NIGHTJAR_PULL_REQUEST": str(job.pull_request),
+            "NIGHTJAR_PULL_REQUEST": str(job.pull_request or ""),
             "NIGHTJAR_TARGET": job.target,
             "NIGHTJAR_SUITE": suite,
             "NIGHTJAR_ATTEMPT": str(job.attempt),
             "NIGHTJAR_RUN_ID": run_id,
-            "NIGHTJAR_RESULTS": str(results),
-            "NIGHTJAR_FILES": str(artifacts),
         }
         started = iso_time(time.time())
-        self._command = command = RunningCommand(
-            settings.command,
-            source,
-            clean_environment({**variables, "TMPDIR": str(self._temporary)}, settings.passed),
-            self._folder / f"log-{number}.txt",
-        )
-        seconds_left = max(0.0, self._until - time.monotonic())
-        limit = min(seconds_left, settings.timeout) if settings.timeout else seconds_left
-        status = command.wait(limit, self._over)
-        if status is None:
-            raise JobFailed(texts.STOPPED if self._over.is_set() else texts.TOO_LONG.format(seconds=limit))
-        if self._heart.saw_full_disk():
-            raise JobFailed(texts.DISK_WAS_FULL.format(status=status))
-        for folder_of_test in (results, artifacts):
-            if os.path.realpath(folder_of_test) != str(folder_of_test):
-                raise JobFailed(texts.FOLDER_REPLACED.format(folder=folder_of_test))
-        most_bytes = min(MAX_FILE_BYTES, int((job.upload or {}).get("max_bytes", MAX_FILE_BYTES)))
-        files = result_files(results, most_bytes, log.warning, artifacts)
+        if job.tests:
+            files, status = self._run_turns(checkouts, variables, number)
+        else:
+            files, status = self._run_command(checkouts[HEAD], variables, str(number))
         if all(file.is_artifact for file in files):
             raise JobFailed(texts.NO_RESULTS.format(status=status))
         if self._over.is_set():
@@ -362,6 +359,64 @@ class _JobRun:
             send_permitted(job.upload, packed_run, files)
         else:
             self._through_bot(packed_run, files)
+
+    def _run_turns(
+        self, checkouts: Mapping[str, Path], variables: Mapping[str, str], number: int
+    ) -> tuple[list[ResultFile], int]:
+        """Run the tests of the job in turns; return the files of all turns, and the worst status of the command.
+
+        It ends early if there is no time for another turn, or no room for its files, so that the rest still counts.
+        """
+        job, files, worst, longest = self._job, list[ResultFile](), 0, 0.0
+        turns = turns_of(
+            job.repeat, MOST_TURNS, has_base=BASE in checkouts, repeats_itself="repeat" in self._settings.can
+        )
+        for turn_number, turn in enumerate(turns, 1):
+            began = time.monotonic()
+            if self._until - began < SPARE_TURNS * longest:
+                break
+            label = f"{number}-{turn_number}"
+            # Each turn has a new file: an earlier turn, which ran a stranger's code, may have made a link of its name.
+            listed_tests = self._folder / f"tests-{label}.txt"
+            with listed_tests.open("x", encoding="utf-8") as list_file:
+                list_file.writelines(f"{test}\n" for test in job.tests)
+            sides = {"NIGHTJAR_SIDE": turn.side} if BASE in checkouts else {}
+            sha = job.base_sha if turn.side == BASE else job.sha
+            values = {"NIGHTJAR_SHA": sha, "NIGHTJAR_TESTS": str(listed_tests), "NIGHTJAR_REPEAT": str(turn.repeat)}
+            turn_files, status = self._run_command(checkouts[turn.side], {**variables, **sides, **values}, label)
+            worst, longest = max(worst, status), max(longest, time.monotonic() - began)
+            reports = [file for file in turn_files if not file.is_artifact]
+            if len(files) + len(reports) > MAX_FILES:
+                break
+            for report_number, file in enumerate(reports, 1):
+                files.append(replace(file, name=turn_file_name(turn.side, turn_number, report_number, file.name)))
+        return files, worst
+
+    def _run_command(self, source: Path, variables: Mapping[str, str], label: str) -> tuple[list[ResultFile], int]:
+        """Run the lab's command in a checkout; return its files and its status. `label` is new for each start."""
+        settings = self._settings
+        results, artifacts = (self._folder / f"{part}-{label}" for part in ("results", "files"))
+        results.mkdir()
+        artifacts.mkdir()
+        folders = {"NIGHTJAR_RESULTS": str(results), "NIGHTJAR_FILES": str(artifacts), "TMPDIR": str(self._temporary)}
+        self._command = command = RunningCommand(
+            settings.command,
+            source,
+            clean_environment({**variables, **folders}, settings.passed),
+            self._folder / f"log-{label}.txt",
+        )
+        seconds_left = max(0.0, self._until - time.monotonic())
+        limit = min(seconds_left, settings.timeout) if settings.timeout else seconds_left
+        status = command.wait(limit, self._over)
+        if status is None:
+            raise JobFailed(texts.STOPPED if self._over.is_set() else texts.TOO_LONG.format(seconds=limit))
+        if self._heart.saw_full_disk():
+            raise JobFailed(texts.DISK_WAS_FULL.format(status=status))
+        for folder_of_test in (results, artifacts):
+            if os.path.realpath(folder_of_test) != str(folder_of_test):
+                raise JobFailed(texts.FOLDER_REPLACED.format(folder=folder_of_test))
+        most_bytes = min(MAX_FILE_BYTES, int((self._job.upload or {}).get("max_bytes", MAX_FILE_BYTES)))
+        return result_files(results, most_bytes, log.warning, artifacts), status
 
     def _through_bot(self, packed_run: PackedRun, files: Sequence[ResultFile]) -> None:
         store = BotStore(self._bot, packed_run)

@@ -34,6 +34,8 @@ TOKEN_SECONDS = 120.0
 LONGEST_RETRY = 3600.0
 """The most seconds of a Retry-After that the kit follows."""
 MOST_ADDRESS = 200
+ABILITIES = ("tests", "repeat", "sides")
+"""What a lab's command may be able to do: run named tests alone, run each several times, run in two checkouts."""
 NOT_MODIFIED = 304
 FINAL = frozenset({400, 401, 403, 404, 413, 422, 507})
 """Statuses that a retry of the same call would get again."""
@@ -127,9 +129,13 @@ class BotClient:
         self._base = f"{self.url}/api/v1/labs/{quote(lab, safe='')}"
         self._token = token
 
-    def claim(self, targets: Sequence[str], wait: int) -> BotAnswer | None:
-        """Return the answer with a claimed job, None if there is no job. Raises `BotUnavailable` and `BotRefused`."""
-        answer = self._call("claims", {"targets": list(targets), "wait": wait}, TIMEOUT + wait)
+    def claim(self, targets: Sequence[str], wait: int, can: Sequence[str] = ()) -> BotAnswer | None:
+        """Return the answer with a claimed job, None if there is no job. Raises `BotUnavailable` and `BotRefused`.
+
+        `can` is what the lab's command can do, of `ABILITIES`.
+        """
+        body = {"targets": list(targets), "wait": wait, "can": list(can)}
+        answer = self._call("claims", body, TIMEOUT + wait)
         return answer if answer.status == 200 else None
 
     def heartbeat(self, job: str, lease: str, note: str, log_url: str | None) -> float:

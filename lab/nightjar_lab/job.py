@@ -11,6 +11,8 @@ from nightjar_formats.model import FULL_SHA, RUN_NAME
 from nightjar_lab.api import BotAnswer, seconds_until
 
 # Each of them is one class of characters with a bound: they cannot backtrack.
+MOST_REPEATS = 100
+"""The most times that the agent runs the tests of a job at each commit."""
 SHA = re.compile(FULL_SHA)  # noqa: TID251
 NAME = re.compile(RUN_NAME)  # noqa: TID251
 FOLDER = re.compile(r"[A-Za-z0-9._%/-]{1,900}/")  # noqa: TID251
@@ -24,7 +26,11 @@ class UnusableJob(Exception):
 
 @dataclass(frozen=True)
 class LabJob:
-    """One job: the test may take `seconds`, and the permission to upload lasts `upload_seconds`."""
+    """One job: the test may take `seconds`. `pull_request` is None for a commit of a branch.
+
+    `tests` are the IDs of the only tests to run, each `repeat` times at each commit; empty for all tests, once.
+    `base_sha` is the commit to which they are compared, or empty.
+    """
 
     id: str
     lease: str
@@ -32,7 +38,7 @@ class LabJob:
     seconds: float
     repository: str
     sha: str
-    pull_request: int
+    pull_request: int | None
     target: str
     suites: tuple[str, ...]
     attempt: int
@@ -41,6 +47,9 @@ class LabJob:
     clone_url: str
     requester: str
     upload: Mapping[str, Any] | None
+    tests: tuple[str, ...] = ()
+    repeat: int = 1
+    base_sha: str = ""
 
     @staticmethod
     def of(answer: BotAnswer) -> LabJob:
@@ -57,7 +66,7 @@ class LabJob:
                 seconds=seconds_until(body["deadline"], answer.bot_time),
                 repository=str(body["repository"]),
                 sha=str(body["sha"]),
-                pull_request=int(body["pull_request"]),
+                pull_request=None if body["pull_request"] is None else int(body["pull_request"]),
                 target=str(body["target"]),
                 suites=tuple(map(str, body["suites"])),
                 attempt=int(body["attempt"]),
@@ -66,6 +75,9 @@ class LabJob:
                 clone_url=str(body["clone_url"]),
                 requester=requester or str(body["requested_by"]),
                 upload=body.get("upload"),
+                tests=tuple(map(str, body.get("tests") or ())),
+                repeat=max(1, min(MOST_REPEATS, int(body.get("repeat") or 1))),
+                base_sha=str(body.get("base_sha") or ""),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise UnusableJob(f"{type(error).__name__} {error}") from None
@@ -74,6 +86,7 @@ class LabJob:
         """Raise `UnusableJob` for a job with unsafe or unknown values; `clone_url` is the lab's own mirror."""
         for field_name, text, form in (
             ("sha", self.sha, SHA),
+            ("base_sha", self.base_sha or self.sha, SHA),
             ("run_id", self.run_id, NAME),
             ("prefix", self.prefix, FOLDER),
         ):

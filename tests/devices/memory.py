@@ -80,7 +80,9 @@ class MemoryStore(JobStore):
         """Return the jobs of a target that have not ended."""
         return [job for job in self._open.values() if job.about == target]
 
-    async def _pick(self, lab: str, targets: Collection[str], limits_of: LimitsOf) -> PickedJob | None:
+    async def _pick(
+        self, lab: str, targets: Collection[str], limits_of: LimitsOf, *, is_able: bool
+    ) -> PickedJob | None:
         return pick_job(await self.of_lab(lab), targets, limits_of, await self.served(lab))
 
     async def expire(self) -> list[DeviceJob]:

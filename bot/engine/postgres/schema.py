@@ -236,6 +236,18 @@ would make all commits of the server wait for each other. A job is parked while 
 (docs/decisions/parked-jobs.md).
 """
 
+FEW_TESTS = """
+ALTER TABLE nightjar_device_jobs ADD COLUMN purpose text NOT NULL DEFAULT '';
+ALTER TABLE nightjar_device_jobs ADD COLUMN few_tests text NOT NULL DEFAULT '{}';
+ALTER TABLE nightjar_device_jobs ADD COLUMN outcome text NOT NULL DEFAULT '';
+DROP INDEX nightjar_device_jobs_once;
+CREATE UNIQUE INDEX nightjar_device_jobs_once
+    ON nightjar_device_jobs (repository_id, pull_request, sha, lab, target, purpose)
+    WHERE state IN ('waiting', 'queued', 'leased') AND requested_by_id <> 0;
+CREATE INDEX nightjar_device_jobs_idle ON nightjar_device_jobs (lab, target, requested_at) WHERE state = 'idle';
+"""
+"""Jobs for a few tests. Those that the bot requested (person 0) are told apart by their IDs alone."""
+
 VERSIONS = (
     WAKE + FORGET_WORKER + LIVE_LOCKS + OURS,
     BY_LOCK,
@@ -246,6 +258,7 @@ VERSIONS = (
     PLANNED_AT_ONCE,
     DEVICE_QUEUE,
     ANNOUNCED,
+    FEW_TESTS,
 )
 """The steps that bring our part of the schema from each version to the next. A released step never changes."""
 

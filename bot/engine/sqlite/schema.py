@@ -263,6 +263,18 @@ END;
 """
 """A job is parked while another of its lock goes first (docs/decisions/parked-jobs.md)."""
 
+FEW_TESTS = """
+ALTER TABLE nightjar_device_jobs ADD COLUMN purpose TEXT NOT NULL DEFAULT '';
+ALTER TABLE nightjar_device_jobs ADD COLUMN few_tests TEXT NOT NULL DEFAULT '{}';
+ALTER TABLE nightjar_device_jobs ADD COLUMN outcome TEXT NOT NULL DEFAULT '';
+DROP INDEX nightjar_device_jobs_once;
+CREATE UNIQUE INDEX nightjar_device_jobs_once
+    ON nightjar_device_jobs (repository_id, pull_request, sha, lab, target, purpose)
+    WHERE state IN ('waiting', 'queued', 'leased') AND requested_by_id <> 0;
+CREATE INDEX nightjar_device_jobs_idle ON nightjar_device_jobs (lab, target, requested_at) WHERE state = 'idle';
+"""
+"""Jobs for a few tests. Those that the bot requested (person 0) are told apart by their IDs alone."""
+
 VERSIONS = (
     TABLES + INDICES + EVENT_TRIGGERS + OURS,
     BY_LOCK,
@@ -273,6 +285,7 @@ VERSIONS = (
     PLANNED_AT_ONCE,
     DEVICE_QUEUE,
     PARKED,
+    FEW_TESTS,
 )
 """The steps that bring the schema from each version to the next; the first makes it. A released step never changes."""
 

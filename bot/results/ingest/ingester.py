@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -20,6 +20,7 @@ import structlog
 from nightjar_formats.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES
 from nightjar_formats.model import RunKey
 from nightjar_formats.refused import Refused, TooMuch
+from nightjar_formats.runs.few_tests import FEW_TESTS, is_few_tests
 from nightjar_formats.runs.manifest import ArtifactEntry, FileEntry, Manifest, read_manifest
 from nightjar_formats.runs.texts import FILE_MISSING, FILE_OF_OTHER_CONTENT, FILE_OF_OTHER_SIZE, FILE_TOO_LARGE
 
@@ -30,8 +31,10 @@ from bot.core.untrusted.limits import OverLimit
 from bot.core.untrusted.pool import Pool
 from bot.core.untrusted.queue import Owner
 from bot.results.compare.searching import write_in_thread
+from bot.results.few_tests import FewTestsOutcome, job_of_run
 from bot.results.ingest import texts
 from bot.results.ingest.admission import Admissions, check_case, check_quota, lab_of
+from bot.results.ingest.attempts import read_attempts
 from bot.results.ingest.files import FileLists
 from bot.results.ingest.parse import parse_run
 from bot.results.state import Admission, Run, RunState
@@ -49,8 +52,20 @@ HEADS_AT_ONCE = 16
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
+_Content = tuple[Owner, Sequence[tuple[str, str | None]], frozenset[str], list[BinaryIO]]
+"""Whose run it is, the names and formats of its files, the files of the repository, and the open files."""
+
+
 class Incomplete(Exception):
     """Files are missing, or are not those that the manifest describes; the text is for the lab."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedFewTests:
+    """The only tests of a run that count, and what stores their outcome and the run's suite with the job."""
+
+    tests: tuple[str, ...]
+    complete: Callable[[FewTestsOutcome, str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +86,8 @@ class IngestRequest:
     repository_id: int
     tested_pull: int | None = None
     """The pull request for which we asked the lab to test this commit: its run counts even if the head has moved."""
+    few_tests: RequestedFewTests | None = None
+    """The job of a run of a few tests; None for any other run."""
 
     def file_key(self, name: str) -> str:
         """Return the key of a file in the manifest's folder."""
@@ -112,6 +129,7 @@ class RunIngester:
             check_case(request.key, request.repository, request.config.prefix)
             with _adding_remedy(texts.ONCE_NAMED):
                 lab_of(request.key, request.config)
+            _check_job(request)
             manifest_file = await request.source.read_small(request.arrival.key, MAX_MANIFEST_BYTES)
             with _adding_remedy(texts.ONCE_CORRECTED):
                 manifest = read_manifest(manifest_file.body, request.key)
@@ -186,6 +204,8 @@ class RunIngester:
                 files = await self._fetch_all(request, manifest.files, folder)
                 listed = await self._files.of(request.github, request.key.repository, request.key.sha)
                 limits = self._pool.limits.run
+                if request.few_tests is not None:
+                    return await self._complete_few_tests(request.few_tests, run, (owner, names, listed, files))
                 columns, repaired = await self._pool.run(owner, limits, parse_run, names, listed, files=files)
         except Incomplete as error:
             return await self._store_waiting(run, str(error), seconds(request.config.deadline), manifest.artifacts)
@@ -208,6 +228,23 @@ class RunIngester:
             )
         log.info("run stored", run=run.key.folder, suite=manifest.claims.suite, tests=len(columns))
         return run
+
+    async def _complete_few_tests(self, requested: RequestedFewTests, run: Run, content: _Content) -> Run:
+        """Store the outcome of a few tests with their job, then the run, without results. Raises `Refused`."""
+        owner, names, listed, files = content
+        assert run.claims is not None, "the manifest was read"
+        seconds_taken = _seconds_between(run.claims.started_at, run.claims.finished_at)
+        stored = replace(run, state=RunState.FEW_TESTS)
+        try:
+            outcome = await self._pool.run(
+                owner, self._pool.limits.run, read_attempts, names, listed, requested.tests, seconds_taken, files=files
+            )
+        except (OverLimit, Refused) as error:
+            # Another attempt would have the same files, so the job ends without any evidence.
+            outcome, stored = FewTestsOutcome(seconds=seconds_taken), replace(run, reason=str(error))
+        # The job comes first: if the process dies in between, the run is read again.
+        await requested.complete(outcome, run.claims.suite)
+        return await self._store_failure(stored)
 
     async def _fetch_all(
         self, request: IngestRequest, entries: Sequence[FileEntry], folder: ExitStack
@@ -248,7 +285,14 @@ class RunIngester:
         return await self._store_failure(replace(run, state=RunState.INCOMPLETE, reason=reason), artifacts)
 
     async def _store_failure(self, run: Run, artifacts: Sequence[ArtifactEntry] = ()) -> Run:
-        """Store a run without results: its state, the reason for the lab, and the artifacts, which may say more."""
+        """Store a run without results: its state, the reason for the lab, and the artifacts, which may say more.
+
+        A run of a few tests is stored without its suite and its admission, so that no reader takes it for a run of the
+        commit, whatever became of it.
+        """
+        if is_few_tests(run.key.run_id):
+            state = RunState.REFUSED if run.state is RunState.INCOMPLETE else run.state
+            run, artifacts = replace(run, state=state, claims=None, admission=None), ()
         await write_in_thread(partial(self._store.put_state, run, artifacts=artifacts), self._pool, _owner_of(run.key))
         log.info("run not stored", run=run.key.folder, state=run.state.value, reason=run.reason)
         return run
@@ -267,8 +311,22 @@ def _adding_remedy(remedy: str) -> Generator[None]:
         raise Refused(f"{error}; {remedy}") from error
 
 
+def _check_job(request: IngestRequest) -> None:
+    """Raise `Refused` for a run of a few tests that no job asked for."""
+    if request.few_tests is None and is_few_tests(request.key.run_id):
+        raise Refused(texts.NO_SUCH_JOB.format(prefix=FEW_TESTS, job=job_of_run(request.key.run_id)))
+
+
 def _is_settled(run: Run, version: str) -> bool:
-    return run.state is RunState.STORED or (run.state is RunState.REFUSED and run.version == version)
+    is_stored = run.state in (RunState.STORED, RunState.FEW_TESTS)
+    return is_stored or (run.state is RunState.REFUSED and run.version == version)
+
+
+def _seconds_between(started_at: str, finished_at: str) -> float:
+    """Return the seconds between two times of a manifest; 0.0 if one is missing."""
+    if not started_at or not finished_at:
+        return 0.0
+    return max(0.0, (datetime.fromisoformat(finished_at) - datetime.fromisoformat(started_at)).total_seconds())
 
 
 async def _check_arrived(request: IngestRequest, entries: Sequence[FileEntry]) -> None:

@@ -15,6 +15,9 @@ NOT_TO_BE_TESTED = (
     "{sha} is neither on {branches} nor the head of a pull request; for a fork's pull request, set pull_request in "
     "the manifest"
 )
+NO_SUCH_JOB = (
+    "names that begin with {prefix} are for runs of the bot's jobs, and the lab has no job {job} for this commit"
+)
 TOO_MANY_RUNS = (
     "the lab has uploaded {runs} runs today (UTC), the limit in app.yaml (runs_per_day); upload this one "
     "tomorrow, under another run ID"

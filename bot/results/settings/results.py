@@ -111,6 +111,11 @@ class Lab(Keys):
         description="Commands for suites that `reproduce` does not fit, such as backend suites, by the suite's name.",
         examples=[{"onnx-node": "nightjar-lab suite repro --flow {target} --suite onnx-node {test}"}],
     )
+    searches: bool = Field(
+        default=True,
+        description="Whether the bot may run tests on idle devices itself, to find the change that broke a test.",
+        examples=[False],
+    )
     runs_per_day: WholeNumber = Field(
         default=1000,
         description="Runs that the bot accepts from the lab per day (UTC). It refuses more.",

@@ -53,6 +53,14 @@ def _not_too_long(duration: str) -> str:
 TestLength = Annotated[Duration, AfterValidator(_not_too_long)]
 
 
+class SearchSettings(Keys):
+    """Tests that the bot runs itself, at commits of the branch that the lab tests, to find what broke a test."""
+
+    budget: Budget = Field(
+        default="20/day", description="How many runs of a few tests the bot may use per day (UTC).", examples=["20/day"]
+    )
+
+
 class TargetSettings(Keys):
     """A target of a lab: when it tests pull requests, and how much of that."""
 
@@ -107,6 +115,11 @@ class TargetSettings(Keys):
         examples=[True],
     )
 
+    searches: SearchSettings = Field(
+        default=SearchSettings(),
+        description="How many tests the bot may run there itself, when no person waits for the target.",
+        examples=[{"budget": "20/day"}],
+    )
     repair_within: Duration = Field(
         default="1d",
         description=(

@@ -15,6 +15,7 @@ import click
 from nightjar_formats.terminal import escape_controls
 from nightjar_lab import texts as agent_texts
 from nightjar_lab.agent import Agent, AgentSettings, CannotStart
+from nightjar_lab.api import ABILITIES
 from nightjar_lab.cli import texts
 from nightjar_lab.cli.bot import bot_client, token_command_option, words_of
 from nightjar_lab.cli.errors import BadSettings, CommandFailed, needed
@@ -70,6 +71,13 @@ class AgentFormatter(logging.Formatter):
     metavar="MB",
     help="Claim no job with less free disk space than this.",
 )
+@click.option(
+    "--can",
+    type=click.Choice(ABILITIES),
+    multiple=True,
+    help="What COMMAND can do: run only the tests of NIGHTJAR_TESTS; run each NIGHTJAR_REPEAT times; run in two "
+    "checkouts in turn. May be repeated.",
+)
 @click.option("--once", is_flag=True, help="Do one job, or none, and end; status 1 if it fails.")
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 def agent(
@@ -85,6 +93,7 @@ def agent(
     pairs: tuple[str, ...],
     passed: tuple[str, ...],
     least_free: int,
+    can: tuple[str, ...],
     once: bool,
     command: tuple[str, ...],
 ) -> None:
@@ -113,6 +122,7 @@ def agent(
         least_free=least_free * MB,
         environment=tuple((key, value) for key, _, value in (pair.partition("=") for pair in pairs)),
         passed=passed,
+        can=tuple(dict.fromkeys(can)),
     )
     if shutil.which("git") is None:
         raise CommandFailed(agent_texts.NO_GIT)

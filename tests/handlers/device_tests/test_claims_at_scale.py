@@ -66,7 +66,7 @@ async def test_the_database_finds_the_same_job_as_sorting_the_queue(database: Da
                     pull_request=chance.randrange(4),
                     sha=f"{chance.randrange(3):040x}",
                     target=chance.choice(TARGETS),
-                    requested_by=Someone(chance.randrange(3), "hubot"),
+                    requested_by=Someone(1 + chance.randrange(3), "hubot"),
                     requested_at=moment,
                 )
                 await store.submit(job, approval_needed=False)
@@ -139,7 +139,7 @@ async def test_a_claim_reads_as_few_rows_of_a_long_queue_as_of_a_short_one(datab
 
 
 def _queued(number: int, people: int) -> DeviceJob:
-    person = Someone(number % people, "hubot")
+    person = Someone(1 + number % people, "hubot")
     return queued(f"job-{number}", pull_request=number, requested_by=person, requested_at=NOW + number)
 
 

@@ -9,7 +9,7 @@ from nightjar_formats.model import TargetKey
 
 from bot.engine.database import Database
 from handlers.device_tests.measured import WINDOW, MeasuredTarget, measure_jobs
-from handlers.device_tests.model import LEASE_SECONDS, QUEUE_SECONDS, DeviceJobState
+from handlers.device_tests.model import LEASE_SECONDS, OPEN, QUEUE_SECONDS, DeviceJobState
 from handlers.device_tests.store import JobStore
 from tests.handlers.device_tests.cases import HOUR, NOW, limits, new_job
 from tests.postgres import PostgresServer  # noqa: F401  (its fixtures)
@@ -60,7 +60,11 @@ async def test_open_jobs_are_counted_by_state_with_the_age_of_the_oldest_queued_
     measured.now += 90
     await measured.submit("third")
     target = await measured.read()
-    assert target.states == {DeviceJobState.WAITING: 1, DeviceJobState.QUEUED: 2, DeviceJobState.LEASED: 1}
+    assert target.states == dict.fromkeys(OPEN, 0) | {
+        DeviceJobState.WAITING: 1,
+        DeviceJobState.QUEUED: 2,
+        DeviceJobState.LEASED: 1,
+    }
     assert (target.oldest, target.claim) == (90.0, 60.0)
     assert (target.repeated, target.unanswered) == (0, 0)
 

@@ -1,0 +1,128 @@
+"""`@ci reproduce TEST on TARGET x20`: request runs of one test at the head and at its base, in turn on one device.
+
+Approval, budgets and pushes are as for `@ci test on`: a device runs the head's code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from nightjar_formats.model import TargetKey
+
+from bot.commands.dialogue import WRITERS, CommandAnswer, CommandRequest
+from bot.commands.grammar import Arguments, Command, CommandSpec
+from bot.commands.seen_head import saw_head
+from bot.core.patterns import Pattern
+from bot.github.commits.refs import merge_base
+from bot.github.repositories.permissions import role_of
+from bot.github.text.markdown import code
+from bot.results.service import RESULTS
+from bot.results.store.history.timelines import has_test, suites_of_target
+from handlers.device_tests.commands import (
+    KEY,
+    approval_text,
+    budget_text,
+    open_text,
+    takes_requests,
+    target_problems,
+)
+from handlers.device_tests.degraded.targets import degraded_targets
+from handlers.device_tests.model import MOST_REPEATS, FewTests, JobOrigin, Someone
+from handlers.device_tests.reproduce import texts
+from handlers.device_tests.requesting import JobRequest, answer_request
+from handlers.device_tests.store import JOBS, digest_of
+from handlers.device_tests.targets import named_targets, request_targets, without_degraded
+from handlers.device_tests.texts import NO_TARGETS, TEST_CLOSED
+from handlers.results.config import LAB_RESULTS
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+REPRODUCE_PURPOSE = "reproduce:"
+"""The beginning of the purpose of a job that reproduces a failure; the digest of the test follows."""
+REPEATS = 10
+"""How often a test runs at each commit, unless the command says so."""
+_COUNT = Pattern(r"[x\x{d7}](\p{Nd}{1,6})", ignore_case=True)
+_ON = "on"
+
+REPRODUCE = CommandSpec(
+    name="reproduce",
+    summary=texts.REPRODUCE_SUMMARY,
+    example="reproduce tests/test_ops.py::test_add on hexagon-v73 x20",
+    feature=KEY,
+    fixed=True,
+    arguments=Arguments(names="TEST on TARGET [xN]"),
+    offered=takes_requests,
+)
+
+
+def purpose_of(test: str) -> str:
+    """Return the purpose of the jobs that reproduce the failures of a test."""
+    return f"{REPRODUCE_PURPOSE}{digest_of(test)}"
+
+
+async def reproduce(request: CommandRequest, command: Command) -> CommandAnswer:
+    """Request runs of a test on a target."""
+    pull, context = request.pull, request.context
+    results, usage = context.config.of(LAB_RESULTS), code(f"{request.mention} {REPRODUCE.example}")
+    accepting = request_targets(results)
+    if results is None or not accepting:
+        return CommandAnswer(say=NO_TARGETS, done=False)
+    if not pull.is_open:
+        return CommandAnswer(say=TEST_CLOSED, done=False)
+    words, repeat = command.names, REPEATS
+    if len(words) == 4 and (count := _COUNT.fullmatch(words[3])):
+        repeat, words = int(count[1]), words[:3]
+    if len(words) != 3 or words[1].casefold() != _ON:
+        return CommandAnswer(say=texts.USAGE.format(command=usage), done=False)
+    if not 1 <= repeat <= MOST_REPEATS:
+        written = code(command.names[-1])
+        return CommandAnswer(say=texts.BAD_COUNT.format(most=MOST_REPEATS, written=written), done=False)
+    test, name = words[0], words[2]
+    named = await asyncio.to_thread(named_targets, results, [name])
+    degraded = await degraded_targets(context.records, context.repository.id)
+    targets = without_degraded(named.targets, degraded)
+    if problems := target_problems(named, accepting, degraded, targets):
+        return CommandAnswer(say="\n".join(problems), done=False)
+    if len(targets) > 1:
+        names = ", ".join(code(target.full_name) for target in targets)
+        return CommandAnswer(say=texts.ONE_TARGET.format(name=code(name), names=names), done=False)
+    target = targets[0]
+    about = context.part(RESULTS).canonical(TargetKey(context.repository.full_name, target.lab, target.name))
+    base = await merge_base(context.github, context.repository.full_name, pull.base_ref, pull.head_sha)
+    role = await role_of(context.github, context.repository.full_name, request.by)
+    job_request = JobRequest(
+        number=pull.number,
+        sha=pull.head_sha,
+        origin=JobOrigin.COMMAND,
+        requested_by=Someone(request.by.id, request.by.login),
+        requested_at=context.delivery.received_at,
+        approval_needed=role not in WRITERS or not await saw_head(request),
+        purpose=purpose_of(test),
+        few_tests=FewTests((test,), repeat, base or ""),
+        suites=await context.part(RESULTS).read(_suites_with, about, test) or None,
+    )
+    answer = await answer_request(context.part(JOBS), context.repository.id, job_request, target)
+    if answer.effect is None:
+        text = open_text(request, answer.open_job) if answer.open_job else budget_text(answer)
+        return CommandAnswer(say=text, done=bool(answer.open_job))
+    requested = texts.REQUESTED if base else texts.REQUESTED_ALONE
+    lines = [
+        requested.format(
+            name=code(target.full_name),
+            test=code(test),
+            count=repeat,
+            sha=code(pull.head_sha[:7]),
+            base=code((base or "")[:7]),
+        )
+    ]
+    if job_request.approval_needed:
+        lines.append(approval_text(request, [answer.effect]))
+    return CommandAnswer((answer.effect,), "\n".join(lines))
+
+
+def _suites_with(connection: sa.Connection, target: TargetKey, test: str) -> tuple[str, ...]:
+    """Return the suites of a target that have had a test; none for a test that the pull request adds."""
+    suites = suites_of_target(connection, target)
+    return tuple(suite for suite in suites if has_test(connection, target, suite, test))
