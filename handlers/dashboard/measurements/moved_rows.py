@@ -11,8 +11,9 @@ from markupsafe import Markup
 from nightjar_formats.model import TargetKey
 from pydantic import BaseModel, Field
 
+from bot.results.measurements.moved import MoveCursor, MovedSeries
 from bot.results.measurements.texts import number_text
-from bot.results.store.measurements.moved import MoveCursor, MovedSeries, moved_series
+from bot.results.store.measurements.moved import moved_series
 from bot.results.store.measurements.read import series_on_target
 from bot.results.store.tables.names import find_ordinal
 from bot.results.store.tables.points import suites_on_targets
