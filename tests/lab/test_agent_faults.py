@@ -17,6 +17,7 @@ from nightjar_lab.api import BotUnavailable, token_of_command
 from nightjar_lab.command import clean_environment
 from nightjar_lab.worktree import check_out
 
+from sandbox.processes import Program
 from tests.bucket import World
 from tests.conversations.device_lab import LAB, TARGET
 from tests.lab.agent_rack import Rack, ended, git, lab_rack
@@ -152,7 +153,7 @@ async def test_the_output_of_the_upload_command_is_not_shown(rack: Rack) -> None
     assert (status, "status 5" in output, "credentials" in output) == (1, True, False), output
 
 
-async def line_after_the_first(agent: asyncio.subprocess.Process) -> str:
+async def line_after_the_first(agent: Program) -> str:
     assert agent.stderr is not None
     await asyncio.wait_for(agent.stderr.readline(), 30)
     return (await asyncio.wait_for(agent.stderr.readline(), 30)).decode()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import signal
-from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Literal
@@ -15,6 +14,7 @@ from typing import Literal
 import pytest
 
 from handlers.device_tests.model import LEASE_SECONDS, DeviceJobState
+from sandbox.processes import Program
 from tests.bucket import World, point_to
 from tests.conversations.device_lab import LAB, TARGET
 from tests.lab.agent_rack import Rack, ended, lab_rack
@@ -40,7 +40,7 @@ async def rack(tmp_path: Path, aws_world: World, opened: Gate) -> AsyncIterator[
         yield opened_rack
 
 
-async def kill(agent: Process) -> None:
+async def kill(agent: Program) -> None:
     agent.send_signal(signal.SIGKILL)
     await agent.wait()
 
