@@ -21,8 +21,8 @@ TRACED_OF := $(patsubst %,tests/%.py,$(addprefix engine/test_,encoding jobs port
                $(addprefix github/test_,check_runs limits limits_reported mentions pages sticky) \
                $(addprefix results/test_,compare identity manifest renames report report_annotations report_runs report_safe \
                                           report_summary))
-UNTRACED  := $(addprefix tests/,app/doctor app/setup app/test_gauges.py app/test_idle_requests.py app/test_redelivery.py \
-               app/test_serve.py aws browser ci cli \
+UNTRACED  := $(addprefix tests/,app/doctor app/setup $(addprefix app/test_,gauges.py idle.py idle_requests.py preload.py \
+                                          redelivery.py reload.py serve.py surface.py) aws browser ci cli \
                conversations core/untrusted deploy devices effects handlers/dashboard handlers/operate lab sandbox signal \
                timers web news/test_effects.py news/test_render.py) $(wildcard tests/test_*.py) \
              $(sort $(wildcard $(addprefix tests/handlers/,test_*conversation.py */test_*conversation.py */test_effects.py)) \
@@ -31,9 +31,10 @@ UNTRACED  := $(addprefix tests/,app/doctor app/setup app/test_gauges.py app/test
              $(filter-out $(TRACED_OF),$(wildcard $(addprefix tests/,engine/test_*.py github/test_*.py results/test_*.py))) \
              tests/results/formats
 # What is in one folder stands together: pytest 9.1 loses the fixtures of a folder that it comes back to.
-# A worker collects all tests of its session, of which it runs a part, so each session is one process, but three: the
-# tests of robustness and of the engine (in `others`) mostly wait, and the conversations take longest. All run beside each
-# other, so that no core waits for the last of one kind; tests to run alone come after them, from their own files.
+# A worker costs 10 to 15 s of CPU time before its first test: it imports the bot, collects all tests of its session, of
+# which it runs a part, and starts what they share. So each session is one process, but three: the tests of robustness
+# and of the engine (in `others`) mostly wait, and the conversations take longest. All run beside each other, so that no
+# core waits for the last of one kind; tests to run alone come after them, from their own files.
 PAGES    := $(addprefix tests/,browser handlers/dashboard handlers/operate sandbox signal web)
 OTHERS   := $(filter-out tests/conversations tests/lab $(PAGES),$(UNTRACED))
 ALONE     = $(shell grep -rl --include="*.py" "mark.alone" tests)
@@ -112,7 +113,7 @@ pages: $(VENV)/.ready
 	$(PYTEST) -n 0 $(ARGS) $(PAGES)
 
 others: $(VENV)/.ready
-	$(PYTEST) -n 4 $(ARGS) $(OTHERS)
+	$(PYTEST) -n 2 $(ARGS) $(OTHERS)
 
 traced: $(VENV)/.ready
 	$(PYTEST) -n 0 $(ARGS) --cov --cov-report= tests $(patsubst %,--ignore=%,tests/robustness $(UNTRACED))

@@ -126,7 +126,8 @@ def _merged_files(files: Sequence[tuple[str, bytes]]) -> tuple[Value, list[Confi
     for next_root in roots[1:]:
         root = _joined(root, next_root, faults)
     inherited = _inherited(root)
-    sizes = {id(value): value.size() for values in inherited.values() for value in values}
+    distinct = {id(value): value for values in inherited.values() for value in values}  # thousands of times the same
+    sizes = {number: value.size() for number, value in distinct.items()}
     size += sum(sizes[id(value)] for values in inherited.values() for value in values)
     if size > MAX_MERGED_VALUES:
         fault = ConfigFault(root.file, root.line, root.column, "", TOO_MANY_VALUES.format(most=MAX_MERGED_VALUES))

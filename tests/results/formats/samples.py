@@ -81,6 +81,10 @@ BAD_TOKENS = [b"\0", b"\xff", b'"', b"\\", b"\\ud800", b"{", b"[", b"]", b"}", b
               b"NaN", b"-Infinity", b"null", b"1e999", b"1e99999999999999999999", b"9" * 5000]  # fmt: skip
 
 
+MOST_SECONDS = 20.0
+"""Of processor time, a hundred times what reading a hostile file takes: only a fault reaches it, on any machine."""
+
+
 class Cost(NamedTuple):
     """The cost of reading a file in a separate process: seconds of processor time, and megabytes at the peak."""
 

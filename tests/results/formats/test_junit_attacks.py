@@ -1,4 +1,4 @@
-"""A hostile report costs little: it is refused within a second and 100 MB, or read in proportion to its size."""
+"""A hostile report costs little: it is refused before much of it is read, and no report takes 100 MB of memory."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ REFUSED = {
     "a million different elements": ("TooMuch", "more than 1,000 different names"),
     "a million different attributes": ("TooMuch", "more than 1,000 different names"),
 }
+MOST_READ = 4 * MB
+"""Bytes that a reader takes from a report which it refuses."""
 READ = set(REPORTS) - set(REFUSED)
 CUT = {"100 MB of text in one failure", "100 MB of text on one line", "100 MB of CDATA in one failure"}
-
-pytestmark = pytest.mark.alone
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -49,7 +49,7 @@ def test_a_hostile_report_is_refused_at_once(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(READ))
-def test_a_hostile_report_is_read_in_proportion_to_its_size(name: str) -> None:
+def test_a_hostile_report_is_read_in_bounded_memory(name: str) -> None:
     stated = attacked(name)
     assert stated["refused"] == ""
     assert stated["cases"] >= 1
@@ -58,11 +58,11 @@ def test_a_hostile_report_is_read_in_proportion_to_its_size(name: str) -> None:
 
 
 def attacked(name: str) -> dict[str, Any]:
-    """Read the report in a new process, and check its cost; `seconds` are of processor time."""
+    """Read the report in a new process, and check its cost."""
     command = [sys.executable, "-m", "tests.results.formats.junit_attacks", name]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     stated: dict[str, Any] = json.loads(ran.stdout)
-    # A report read to its end may use 100 MB: its cost may only grow with its size.
-    assert stated["seconds"] < (1 if stated["refused"] else 3)
+    # What is read to its end takes linear time: test_format_work.py.
+    assert not stated["refused"] or stated["read"] <= MOST_READ
     assert stated["grown"] < 100 * MB
     return stated
