@@ -37,6 +37,13 @@ MOST_TESTS = 1_000
 """The most tests that are listed, first the ones with the most proof."""
 # All pairs of status bytes, so that a statement can count flips by the columns of `changes`.
 FLIPS = [(old, new) for old in range(STATUS_BYTES) for new in range(STATUS_BYTES) if is_flip(old, new)]
+CEASED = [
+    (old, new)
+    for old in range(STATUS_BYTES)
+    for new in range(STATUS_BYTES)
+    if is_flaky(old) and not is_flaky(new) and not is_flip(old, new)
+]
+"""A test ceased to be flaky: the only change of one that was flaky in the first run of its suite, and never again."""
 LEAST_FLIPS = 3
 """A test without proof is listed if it changed this often between good and bad. A failure that was fixed has two."""
 MOST_PROOFS = 5
@@ -99,16 +106,24 @@ def _joined(ordinals: sa.ColumnElement[int]) -> sa.ColumnElement[str]:
 
 # One row per series: to group by tests too, SQLite would sort all flips, which takes twice as long as the rest.
 _CHANGES, _POINTS = schema.changes, schema.points
+_PAIR = sa.tuple_(_CHANGES.c.before, _CHANGES.c.after)
 _FLIPPED = (
     sa.select(_POINTS.c.series_id)
-    .add_columns(_joined(_CHANGES.c.ordinal), _joined(sa.case((_CHANGES.c.after >= FLAKY, _CHANGES.c.ordinal))))
+    .add_columns(
+        _joined(sa.case((_PAIR.not_in(CEASED), _CHANGES.c.ordinal))),
+        _joined(sa.case((_CHANGES.c.after >= FLAKY, _CHANGES.c.ordinal))),
+        _joined(sa.case((_PAIR.in_(CEASED), _CHANGES.c.ordinal))),
+    )
     .select_from(_POINTS.join(_CHANGES, _CHANGES.c.point_id == _POINTS.c.id))
     .where(_POINTS.c.series_id.in_(sa.bindparam("numbers", expanding=True)))
     .where(_POINTS.c.committed_at >= sa.bindparam("since"))
-    .where(sa.tuple_(_CHANGES.c.before, _CHANGES.c.after).in_(FLIPS))
+    .where(_PAIR.in_([*FLIPS, *CEASED]))
     .group_by(_POINTS.c.series_id)
 )
-"""The tests of each series that changed between good and bad, and those that became flaky: once for each change."""
+"""The tests of each series that changed between good and bad, those that became flaky, and those that ceased to be.
+
+Each is there once for each change.
+"""
 
 _FlakyCounts = dict[tuple[int, int], tuple[int, int]]
 """By series and ordinal of a test: how often it became flaky, and how often it changed between good and bad."""
@@ -140,12 +155,13 @@ def _candidates(
     ranked: list[tuple[int, int, int, int]] = []
     numbers = sorted(suites)
     for chunk in schema.in_chunks(numbers):
-        for series, flipped, to_flaky in connection.execute(_FLIPPED, {"numbers": chunk, "since": since}):
-            # NULL if none of these tests became flaky.
-            proofs = Counter((to_flaky or "").split(SEPARATOR))
-            for ordinal, flips in Counter(flipped.split(SEPARATOR)).items():
-                if flips >= LEAST_FLIPS or ordinal in proofs:
-                    ranked.append((proofs[ordinal], flips, series, int(ordinal)))
+        for series, *changed in connection.execute(_FLIPPED, {"numbers": chunk, "since": since}):
+            # NULL if no test has such a change.
+            flips, proofs, ceased = (Counter(ordinals.split(SEPARATOR) if ordinals else ()) for ordinals in changed)
+            for ordinal in flips | ceased:
+                if flips[ordinal] >= LEAST_FLIPS or ordinal in proofs or ordinal in ceased:
+                    proved = max(proofs[ordinal], int(ordinal in ceased))
+                    ranked.append((proved, flips[ordinal], series, int(ordinal)))
     if len(ranked) > MOST_TESTS:
         ranked = nlargest(MOST_TESTS, ranked)
     counts = {(series, ordinal): (proved, flips) for proved, flips, series, ordinal in ranked}
