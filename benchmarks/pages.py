@@ -186,8 +186,10 @@ async def _sql_of(path: Path, pages: list[MeasuredPage]) -> dict[str, tuple[floa
     sql_by_page = {}
     try:
         folder = Path(tempfile.mkdtemp(prefix="nightjar-bench-"))
+        # The site stores a repository with an ID of its own, so it gets a copy.
+        shutil.copyfile(path, folder / "copy.db")
         async with dashboard_site(
-            folder, config=_config(), public={REPOSITORY}, filled=lambda _: None, database=f"sqlite:///{path}",
+            folder, config=_config(), public={REPOSITORY}, filled=lambda _: None, database=f"sqlite:///{folder}/copy.db",
             clock=time.time,
         ) as site:  # fmt: skip
             for page in pages:

@@ -157,11 +157,11 @@ def _candidates(
     for chunk in schema.in_chunks(numbers):
         for series, *changed in connection.execute(_FLIPPED, {"numbers": chunk, "since": since}):
             # NULL if no test has such a change.
-            flips, proofs, ceased = (Counter(ordinals.split(SEPARATOR) if ordinals else ()) for ordinals in changed)
-            for ordinal in flips | ceased:
-                if flips[ordinal] >= LEAST_FLIPS or ordinal in proofs or ordinal in ceased:
-                    proved = max(proofs[ordinal], int(ordinal in ceased))
-                    ranked.append((proved, flips[ordinal], series, int(ordinal)))
+            turned, proofs, ceased = (Counter(ordinals.split(SEPARATOR) if ordinals else ()) for ordinals in changed)
+            for ordinal in turned | ceased:
+                if turned[ordinal] >= LEAST_FLIPS or ordinal in proofs or ordinal in ceased:
+                    rank = max(proofs[ordinal], int(ordinal in ceased))
+                    ranked.append((rank, turned[ordinal], series, int(ordinal)))
     if len(ranked) > MOST_TESTS:
         ranked = nlargest(MOST_TESTS, ranked)
     counts = {(series, ordinal): (proved, flips) for proved, flips, series, ordinal in ranked}
