@@ -109,21 +109,32 @@ _CHANGES, _POINTS = schema.changes, schema.points
 _PAIR = sa.tuple_(_CHANGES.c.before, _CHANGES.c.after)
 _FLIPPED = (
     sa.select(_POINTS.c.series_id)
-    .add_columns(
-        _joined(sa.case((_PAIR.not_in(CEASED), _CHANGES.c.ordinal))),
-        _joined(sa.case((_CHANGES.c.after >= FLAKY, _CHANGES.c.ordinal))),
-        _joined(sa.case((_PAIR.in_(CEASED), _CHANGES.c.ordinal))),
-    )
+    .add_columns(_joined(_CHANGES.c.ordinal), _joined(sa.case((_CHANGES.c.after >= FLAKY, _CHANGES.c.ordinal))))
     .select_from(_POINTS.join(_CHANGES, _CHANGES.c.point_id == _POINTS.c.id))
     .where(_POINTS.c.series_id.in_(sa.bindparam("numbers", expanding=True)))
     .where(_POINTS.c.committed_at >= sa.bindparam("since"))
-    .where(_PAIR.in_([*FLIPS, *CEASED]))
+    .where(_PAIR.in_(FLIPS))
     .group_by(_POINTS.c.series_id)
 )
-"""The tests of each series that changed between good and bad, those that became flaky, and those that ceased to be.
-
-Each is there once for each change.
-"""
+"""The tests of each series that changed between good and bad, and those that became flaky: once for each change."""
+_FIRST = (
+    sa.select(sa.func.min(_POINTS.c.committed_at))
+    .where(_POINTS.c.series_id == schema.series.c.id, _POINTS.c.linked)
+    .correlate(schema.series)
+    .scalar_subquery()
+)
+_CEASED = (
+    sa.select(_CHANGES.c.series_id, _CHANGES.c.ordinal)
+    .where(
+        _CHANGES.c.series_id.in_(
+            sa.select(schema.series.c.id).where(
+                schema.series.c.id.in_(sa.bindparam("numbers", expanding=True)), sa.bindparam("since") <= _FIRST
+            )
+        ),
+        _PAIR.in_(CEASED),
+    )
+    .distinct()
+)
 
 _FlakyCounts = dict[tuple[int, int], tuple[int, int]]
 """By series and ordinal of a test: how often it became flaky, and how often it changed between good and bad."""
@@ -155,22 +166,31 @@ def _candidates(
     ranked: list[tuple[int, int, int, int]] = []
     numbers = sorted(suites)
     for chunk in schema.in_chunks(numbers):
-        for series, *changed in connection.execute(_FLIPPED, {"numbers": chunk, "since": since}):
-            # NULL if no test has such a change.
-            turned, proofs, ceased = (Counter(ordinals.split(SEPARATOR) if ordinals else ()) for ordinals in changed)
-            for ordinal in turned | ceased:
-                if turned[ordinal] >= LEAST_FLIPS or ordinal in proofs or ordinal in ceased:
-                    rank = max(proofs[ordinal], int(ordinal in ceased))
-                    ranked.append((rank, turned[ordinal], series, int(ordinal)))
+        for series, flipped, to_flaky in connection.execute(_FLIPPED, {"numbers": chunk, "since": since}):
+            # NULL if none of these tests became flaky.
+            proofs = Counter((to_flaky or "").split(SEPARATOR))
+            for ordinal, flips in Counter(flipped.split(SEPARATOR)).items():
+                if flips >= LEAST_FLIPS or ordinal in proofs:
+                    ranked.append((proofs[ordinal], flips, series, int(ordinal)))
     if len(ranked) > MOST_TESTS:
         ranked = nlargest(MOST_TESTS, ranked)
     counts = {(series, ordinal): (proved, flips) for proved, flips, series, ordinal in ranked}
+    for series, ordinal in _flaky_from_the_start(connection, numbers, since):
+        proved, flips = counts.get((series, ordinal), (0, 0))
+        counts[series, ordinal] = (max(1, proved), flips)
     for series, column in columns.items():
         # A test that is flaky in every run never changes, so it has no rows.
         for ordinal in marked_places(column.translate(IS_FLAKY)):
             proved, flips = counts.get((series, ordinal), (0, 0))
             counts[series, ordinal] = (max(1, proved), flips)
     return counts
+
+
+def _flaky_from_the_start(connection: sa.Connection, numbers: Sequence[int], since: float) -> Iterator[tuple[int, int]]:
+    """Yield tests that ceased to be flaky, of series that began since a moment: their first runs have no changes."""
+    for chunk in schema.in_chunks(numbers):
+        for row in connection.execute(_CEASED, {"numbers": chunk, "since": since}):
+            yield row.series_id, row.ordinal
 
 
 def _under_present_names(
