@@ -24,7 +24,17 @@ import click
 import sqlalchemy as sa
 
 from benchmarks.load import Load, generate
-from benchmarks.pages_store import LABS, REPOSITORY, SUITE, StoreSize, fill_store, flaky_test, sha_of_run, targets_of
+from benchmarks.pages_store import (
+    LABS,
+    REPOSITORY,
+    SUITE,
+    StoreSize,
+    fill_store,
+    flaky_test,
+    sha_of_run,
+    store_head,
+    targets_of,
+)
 from benchmarks.report import Options, Row, command
 from benchmarks.results_store import name_of
 from benchmarks.stage import SQLITE, BenchmarkStage, open_stage
@@ -74,7 +84,13 @@ def measured_pages(size: StoreSize) -> list[MeasuredPage]:
         "flaky": f"{HERE}/flaky",
         "slow": f"{HERE}/slow",
         "skipped": f"{HERE}/skipped",
+        "commit": f"{HERE}/commits/{newest}",
         "lab": f"{HERE}/labs/{LABS[0]}",
+        "labs": f"{HERE}/labs",
+        "all labs": "/labs",
+        "search: a part of names": "/search?q=operators_77",
+        "search: a commit": f"/search?q={newest[:8]}",
+        "pull requests": f"{HERE}/pulls",
         "pull request": f"{HERE}/pulls/{PULL}",
         "nightly": f"{HERE}/nightly",
         "badge": f"{HERE}/badge/{FIRST}.svg",
@@ -98,6 +114,7 @@ async def measure(options: Options) -> list[Row]:
         sql = await _sql_of(path, pages)
         async with open_stage(config=_config(), database_url=f"sqlite:///{path}") as stage:
             await _deliveries(stage)
+            _store_head(path, size, stage)
             rows, other_rows = list[Row](), list[Row]()
             for work in (_throughput, _webhooks):
                 other_rows += await work(stage, pages, options)
@@ -139,6 +156,16 @@ def _show_all_checks(path: Path) -> None:
     store.close()
 
 
+def _store_head(path: Path, size: StoreSize, stage: BenchmarkStage) -> None:
+    """Store results of the head of the pull request whose page is measured."""
+    head = next(pull.head_sha for pull in stage.repo.pulls if pull.number == PULL)
+    store = ResultsStore(f"sqlite:///{path}")
+    store.open()
+    store_head(store, size, head, PULL, time.time())
+    store.close()
+    _show_all_checks(path)
+
+
 def _config() -> str:
     labs = "".join(f"        {lab}: {{targets: [{', '.join(targets_of(lab))}]}}\n" for lab in LABS)
     return (
@@ -159,8 +186,10 @@ async def _sql_of(path: Path, pages: list[MeasuredPage]) -> dict[str, tuple[floa
     sql_by_page = {}
     try:
         folder = Path(tempfile.mkdtemp(prefix="nightjar-bench-"))
+        # The site stores a repository with an ID of its own, so it gets a copy.
+        shutil.copyfile(path, folder / "copy.db")
         async with dashboard_site(
-            folder, config=_config(), public={REPOSITORY}, filled=lambda _: None, database=f"sqlite:///{path}",
+            folder, config=_config(), public={REPOSITORY}, filled=lambda _: None, database=f"sqlite:///{folder}/copy.db",
             clock=time.time,
         ) as site:  # fmt: skip
             for page in pages:

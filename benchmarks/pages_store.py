@@ -25,6 +25,7 @@ from bot.results.store.tables.ancestry import learn
 
 REPOSITORY, LABS, SUITE = "octocat/compiler", ("example-lab", "hubot-lab"), "operators"
 TARGETS_OF_LAB = 10
+TARGETS_OF_HEAD = 4
 DAY, HOUR = 86_400.0, 3_600.0
 SEED = 20_261_123
 FRAGILE, FLAKY_TESTS, FLIPS = 600, 20, 30
@@ -81,6 +82,19 @@ def fill_store(store: ResultsStore, size: StoreSize, newest_time: float) -> Iter
             stored += len(columns)
         store.write(learn, REPOSITORY, [_relation(number, earlier) for earlier in range(max(0, number - 2), number)])
         yield stored
+
+
+def store_head(store: ResultsStore, size: StoreSize, sha: str, pull_request: int, moment: float) -> None:
+    """Store runs of a pull request's head on a few targets, each with as many tests as a nightly run."""
+    for target in targets_of(LABS[0])[:TARGETS_OF_HEAD]:
+        board = _Board(TargetKey(REPOSITORY, LABS[0], target), size.tests)
+        key = RunKey(REPOSITORY, LABS[0], target, sha, "run-1")
+        claims = Claims(SUITE, environment={"device": "A board", "driver": "6.2"}, exit_status=1)
+        admission = Admission(moment, mainline=False, pull_request=pull_request)
+        columns = board.columns_of_next()
+        store.put(Run(key, "etag", RunState.STORED, "", moment, 90_000_000, claims, admission), columns)
+    base = sha_of_run(size.runs - 1)
+    store.write(learn, REPOSITORY, [Relation(sha, base, is_ancestor=True, url=GITHUB + base)])
 
 
 def _relation(number: int, earlier: int) -> Relation:

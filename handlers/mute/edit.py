@@ -60,6 +60,15 @@ def with_item(text: str, item: QuarantinedTest) -> str | None:
     return edited if _adds_only(text, edited, item) else None
 
 
+def has_item(text: str, item: QuarantinedTest) -> bool:
+    """Return whether the file mutes the test of an item on the same targets, for whatever reason."""
+    place = item.model_dump(exclude_defaults=True, include={"test", "targets"})
+    return any(
+        {name: value for name, value in listed.items() if name in ("test", "targets")} == place
+        for listed in (_plain(text) or {}).get(KEY) or ()
+    )
+
+
 def _with_line_ends(lines: Sequence[str], newline: str) -> list[str]:
     """Return lines with their ends but for the line feed, at which the text of the file was split."""
     return [f"{line}{newline.removesuffix(chr(10))}" for line in lines]

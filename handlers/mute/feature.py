@@ -9,7 +9,7 @@ from bot.config.environment import SETTINGS
 from bot.feature import Feature, Services
 from bot.web.openapi import Operation
 from handlers.mute.config import KEYS
-from handlers.mute.handler import NAME, router
+from handlers.mute.handler import NAME, REFRESH_NAME, router
 from handlers.mute.page import mute_page
 from handlers.mute.records import MUTE_EVENT, MUTED_TEST
 from handlers.mute.route import mute_operation
@@ -27,7 +27,7 @@ FEATURE = Feature(
     records=(MUTED_TEST,),
     events=(MUTE_EVENT,),
     router=router,
-    titles={NAME: "Muted tests"},
+    titles={NAME: "Muted tests", REFRESH_NAME: "Muted tests"},
     routes=routes,
     templates=Path(__file__).parent / "templates",
 )

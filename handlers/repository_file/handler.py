@@ -15,6 +15,7 @@ from bot.config.shared import PATH
 from bot.core.errors import TryAgain
 from bot.effects.checks import CHECK_RUN, PutCheckRun
 from bot.github.commits.contents import FoundFile, found_at, knows_commit
+from bot.github.commits.pushed_files import may_change_on_default
 from bot.github.commits.refs import merge_base
 from bot.github.pull_heads import pulls_with_head
 from bot.github.repositories.in_force import StoredFile, name_of, read_found, stored_file_of, with_file
@@ -33,21 +34,12 @@ if TYPE_CHECKING:
     from bot.core.payload import Payload
 
 NAME, CHECK_NAME, AGAIN_NAME = "repository-file", "repository-file-check", "repository-file-again"
-BRANCH_PREFIX = "refs/heads/"
-MOST_COMMITS = 20
-"""Commits of a push; from this number on, some may not be listed. github.com lists 2,048, old Enterprise Servers 20."""
-MOST_NAMES = 3_000
-"""The most names of files that GitHub lists for one commit of a push
-(https://docs.github.com/en/webhooks/webhook-events-and-payloads#push)."""
-
 
 router = Router()
 
 
 def _changes_file(delivery: Delivery, config: RepositoryConfig) -> bool:
-    payload = delivery.payload
-    on_default = payload.text("ref") == BRANCH_PREFIX + payload.text("repository", "default_branch")
-    return config.of(REPOSITORY_FILE) and on_default and not payload.flag("deleted") and may_touch(payload)
+    return config.of(REPOSITORY_FILE) and may_change_on_default(delivery.payload, PATH)
 
 
 @router.on("push", name=NAME, accepts=_changes_file)
@@ -119,18 +111,6 @@ async def check_again(context: Context) -> Plan:
     return await _put_check(
         context, sha, await _read_file(context, sha, stored_file), stored_file, as_of, is_rerun=True
     )
-
-
-def may_touch(payload: Payload) -> bool:
-    """Say whether a push may have changed the file: its payload lists the file, or may not list all files."""
-    # A forced push also removes commits, and a new branch brings old ones; the payload may list neither.
-    if payload.flag("created") or payload.flag("forced") or not payload.has("commits"):
-        return True
-    commits = [
-        [name for kind in ("added", "modified", "removed") for name in commit.raw.get(kind) or ()]
-        for commit in payload.items("commits")
-    ]
-    return len(commits) >= MOST_COMMITS or any(PATH in names or len(names) >= MOST_NAMES for names in commits)
 
 
 def pushed_at(payload: Payload) -> int:

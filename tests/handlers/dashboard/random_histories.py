@@ -173,6 +173,12 @@ class RandomHistory:
             row += 1
         return any(outcome.flaky for outcome in ran) and row <= FLAKINESS_EXPLAINS
 
+    def letters(self, target: str, suite: str, test: str) -> str:
+        """Return how a test ended at the points of a series that ran it, oldest first: Passed, Failed or Both."""
+        outcomes = [point.outcome(test) for point in self.series(target, suite)]
+        ran = [outcome for outcome in outcomes if outcome is not None and outcome.status != "skipped"]
+        return "".join("B" if outcome.flaky else outcome.status[0].upper() for outcome in ran)
+
     def newest(self, target: str, suite: str) -> Point | None:
         """Return the newest point of the series."""
         series = self.series(target, suite)

@@ -9,6 +9,8 @@ import os
 import random
 import re
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from html import unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,8 +21,11 @@ from bot.core.aliases import Aliases
 from bot.core.page_paths import badge_path
 from bot.results.explain.classes import ResultClass
 from bot.results.explain.explainer import explain_test
-from bot.results.store.failures.failures import failures_of_target
+from bot.results.store.failures.failures import Failure, failures_of_target, store_reports
+from bot.results.store.lists.flaky_tests import MOST_PROOFS
+from bot.results.store.lists.slow_tests import GOOD_RUNS
 from bot.results.store.store import ResultsStore
+from handlers.dashboard.shared.texts import FEED_ENTRY
 from tests.handlers.dashboard.random_histories import (
     FAILING,
     FILLERS,
@@ -31,6 +36,7 @@ from tests.handlers.dashboard.random_histories import (
     STATES,
     SUITES,
     TARGETS,
+    Outcome,
     Point,
     RandomHistory,
     random_history,
@@ -77,7 +83,8 @@ async def test_pages_say_what_the_oracle_says(tmp_path: Path) -> None:
             await pages.check_runs()
             await pages.check_tests()
             await pages.check_comparisons()
-            pages.check_explanations()
+            reported = pages.check_explanations()
+            await pages.check_feed(reported)
 
 
 class Pages:
@@ -173,16 +180,59 @@ class Pages:
         ):
             assert await self.listed(f"status={status}") == self.history.tests_now(states), status
         assert await self.listed("status=failing") == self.history.tests_now(FAILING)
-        flaky = await self.json(f"{self.here}/flaky?days=400")
-        for row in flaky["tests"]:
-            target = row["target"].partition("/")[2]
-            point = self.history.newest(target, row["suite"])
-            assert point is not None
-            if row["explains"] and row["test"] in point.outcomes and point.outcomes[row["test"]].status == "failed":
-                assert self.history.state(point, row["test"]) in ("known-failure", "failing-uncompared")
+        await self.check_flaky()
+        await self.check_slow()
         skipped = await self.json(f"{self.here}/skipped")
         rows = {(skip["target"], row["suite"], row["test"]) for row in skipped["tests"] for skip in row["skipped"]}
         assert rows == self.history.tests_now(("skipped",))
+
+    async def check_flaky(self) -> None:
+        """Compare the list of flaky tests: which ones it has, their counts, and the commits that prove them."""
+        rows = (await self.json(f"{self.here}/flaky?days=400"))["tests"]
+        listed = {(row["target"].partition("/")[2], row["suite"], row["test"]): row for row in rows}
+        proved = {
+            (target, suite, test)
+            for target in TARGETS
+            for suite in SUITES
+            for point in self.history.series(target, suite)
+            for test in point.outcomes
+            if test != OLD_NAME and "B" in self.history.letters(target, suite, test)
+        }
+        assert {place for place, row in listed.items() if row["proved"]} == proved
+        for (target, suite, test), row in listed.items():
+            point, letters = self.history.newest(target, suite), self.history.letters(target, suite, test)
+            assert point is not None
+            counts = letters.count("B"), letters.count("F"), len(letters)
+            assert (row["proved"], row["failed"], row["runs"]) == counts, (target, suite, test)
+            outcome = point.outcome(test)
+            if outcome == Outcome("failed") and self.history.before(point):
+                assert row["explains"] == self.history.explained(point, test)
+            proofs = [
+                sha(proof.commit)
+                for proof in reversed(self.history.series(target, suite))
+                if (earlier := proof.outcome(test)) is not None and earlier.flaky and earlier.status != "skipped"
+            ]
+            assert [proof["sha"] for proof in row["proofs"]] == proofs[: len(row["proofs"])]
+            assert len(row["proofs"]) == min(len(proofs), MOST_PROOFS)
+
+    async def check_slow(self) -> None:
+        """Compare the list of slow tests: every test takes 0.1 s in these histories."""
+        for target in TARGETS:
+            page = await self.json(f"{self.here}/slow?target={LAB}/{target}")
+            ran = {
+                (suite, test)
+                for suite in SUITES
+                for point in self.history.series(target, suite)[-GOOD_RUNS:]
+                for test, outcome in point.outcomes.items()
+                if outcome.status != "skipped"
+            }
+            assert {(row["suite"], row["test"]) for row in page["tests"]} == ran
+            assert (page["timed"], page["total"]) == (len(ran), len(ran))
+            assert abs(page["minutes"] * 60 - 0.1 * len(ran)) <= 0.03 * 0.1 * len(ran)
+            for row in page["tests"]:
+                letters = self.history.letters(target, row["suite"], row["test"])
+                if row["test"] not in (OLD_NAME, NEW_NAME):
+                    assert (row["failed"], row["runs"]) == (letters.count("F"), len(letters)), (target, row)
 
     async def check_first_sentences(self) -> None:
         """Compare the first sentence of the grid with the lists of tests, and the page of each nightly commit."""
@@ -249,7 +299,8 @@ class Pages:
             run_id = point.sents[0].run.key.run_id
             page = await self.json(f"{self.here}/runs/{LAB}/{target}/{commit_sha}/{run_id}")
             kinds = Counter[str]()
-            for suite, other in zip(page["suites"], points, strict=True):
+            listed = sorted(page["suites"], key=lambda suite: SUITES.index(suite["suite"]))
+            for suite, other in zip(listed, points, strict=True):
                 of_suite = Counter(
                     self.history.kind(other, test)
                     for test, outcome in other.outcomes.items()
@@ -329,8 +380,38 @@ class Pages:
                 flaky = sum(outcome.flaky and outcome.status != "failed" for outcome in head.outcomes.values())
                 assert counts.get("flaky", 0) == kinds["known flaky"] + flaky, place
 
-    def check_explanations(self) -> None:
-        """Compare the class of each failure, and which failures are due to be reported, from the newest runs."""
+    async def check_feed(self, reported: Mapping[TargetKey, Sequence[Failure]]) -> None:
+        """Compare the feed with failures that were reported: they failed since then, and passed before."""
+        store = self.site.store
+        for target, failures in reported.items():
+            store.write(store_reports, target, "f" * 40, store.clock(), failures, {})
+        feed = (await self.site.get(f"/r/{self.history.repository}/regressions.atom"))[2]
+        titles = [unescape(title) for title in TITLE.findall(feed)]
+        expected = [
+            FEED_ENTRY.format(test=failure.test, target=target.full_name)
+            for target, failures in reported.items()
+            for failure in failures
+        ]
+        assert Counter(titles) == Counter(expected)
+        for target, failures in reported.items():
+            for failure in failures:
+                series = self.history.series(target.target, failure.suite)
+                outcomes = {sha(point.commit): point.outcome(failure.test) for point in series}
+                place = target.full_name, failure
+                assert outcomes[failure.since] == Outcome("failed"), place
+                later = list(outcomes)[list(outcomes).index(failure.since) :]
+                ends = [outcome.status for name in later if (outcome := outcomes[name]) is not None]
+                assert "passed" not in ends, place
+                good = outcomes[failure.good] if failure.good else Outcome("passed")
+                assert good is not None, place
+                assert good.status == "passed" or good.flaky, place
+
+    def check_explanations(self) -> dict[TargetKey, list[Failure]]:
+        """Compare the class of each failure, and which failures are due to be reported, from the newest runs.
+
+        Return those, by target.
+        """
+        due: dict[TargetKey, list[Failure]] = {}
         read, aliases = self.site.store.read, Aliases([(OLD_NAME, NEW_NAME)])
         for target in TARGETS:
             key = TargetKey(self.history.repository, LAB, target)
@@ -343,6 +424,7 @@ class Pages:
             reported = {
                 failures.suite: failures.began for failures in read(failures_of_target, key, ancestors, aliases)
             }
+            due[key] = [failure for failures in reported.values() for failure in failures]
             for suite, point in newest.items():
                 failed = [test for test, outcome in point.outcomes.items() if outcome.status == "failed"]
                 lasting = {test for test in failed if self.history.lasts(point, test)}
@@ -363,6 +445,9 @@ class Pages:
                         is_still = last is not None and last.status == "failed"
                         assert of_class is (ResultClass.STILL_FAILING if is_still else ResultClass.NEW_FAILURE), place
 
+        return due
 
+
+TITLE = re.compile("<entry>.*?<title>(.*?)</title>", re.DOTALL)
 COUNTED = re.compile(r"(\d+) (new failure|known flaky|still failing)")
 CONFIRMED = re.compile(r"(\d+) failures? confirmed")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bot.config.shared import PATH
 from bot.core.events import Repository
 from bot.engine.internal import announce
-from handlers.mute.records import MUTE_EVENT, MuteRequest
+from handlers.mute.records import MUTE_EVENT, MUTED_TEST, MuteOutcome, MuteRequest
 from tests.conversations.dry_runs import DryFirst, Scene, SceneFixtures
 from tests.conversations.town import CONFIG, town
 
@@ -12,7 +13,7 @@ KEYS = f"{CONFIG}    mute: true\n    results: {{labs: {{example-lab: {{targets: 
 
 
 async def people_mute_a_test(fixtures: SceneFixtures) -> DryFirst:
-    """Somebody asks twice for the pull request that mutes a test."""
+    """Somebody asks twice for the pull request that mutes a test, and the file changes in between."""
     async with town(fixtures.database, config=KEYS) as here:
         dry = DryFirst.attached(here.bot)
         repository = Repository(here.repo.id, here.repo.full_name, None)
@@ -28,10 +29,13 @@ async def people_mute_a_test(fixtures: SceneFixtures) -> DryFirst:
                 login="hubot",
                 at=f"2026-11-20T00:00:0{second}Z",
             )
+            await here.bot.engine.records.put(MUTED_TEST.of(here.repo.id, request.digest), MuteOutcome(request))
             await announce(here.bot.engine.accept, MUTE_EVENT, repository, request)
+            await dry.quiet(here)
+            here.repo.push("main", {PATH: f"# Change {second}.\n"}, by="octocat")
             await dry.quiet(here)
         assert len(here.repo.pulls) == 1
     return dry
 
 
-SCENES: dict[Scene, str] = {people_mute_a_test: "mute EnsurePull"}
+SCENES: dict[Scene, str] = {people_mute_a_test: "mute mute-refresh EnsurePull"}

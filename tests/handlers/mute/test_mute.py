@@ -128,9 +128,20 @@ async def test_a_person_with_the_write_role_mutes_a_test(place: Town) -> None:
         )
         assert "already proposed" in "".join(part["text"] for part in data["answer"])
 
+        # Another test has a pull request of its own. When one is merged, the other begins at the newest commit.
+        await octocat.post(BUTTON, form((await octocat.get(PAGE)).form_token, test="other", reason="Old boards"))
+        await place.quiet()
+        (_, other) = proposals(place)
+
         # Once it is merged, both lists are in force.
         place.repo.push("main", {PATH: file}, by="octocat")
         await place.quiet()
+        assert proposals(place) == [pull, other]
+        assert place.repo.git.commits[other.head_sha].parents == (place.repo.branch("main"),)
+        file_of_other = place.repo.git.commits[other.head_sha].files[PATH]
+        muted = getattr(parse_repository_file(file_of_other.encode(), MODEL), QUARANTINE.name)
+        assert [item.test for item in muted] == ["other", TEST, "old"]
+        other.close("octocat")
         for test, until in ((TEST, day(7)), ("old", "2999-01-01"), ("operators", "2999-01-01")):
             query = urlencode({"id": test, "target": TARGET})
             assert f"It is muted until {until}" in (await stranger.get(f"/r/octocat/compiler/mute?{query}")).text
@@ -146,7 +157,7 @@ async def test_a_person_with_the_write_role_mutes_a_test(place: Town) -> None:
         await place.quiet()
         await octocat.post(BUTTON, form((await octocat.get(PAGE)).form_token, reason="Old boards"))
         await place.quiet()
-        (_, second) = proposals(place)
+        second = proposals(place)[-1]
         assert place.repo.git.commits[second.head_sha].files[PATH].startswith("slow_tests: false\nquarantine:\n")
     assert [failure for failure in await place.failures() if failure] == []
 

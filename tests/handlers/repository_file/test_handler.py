@@ -13,13 +13,15 @@ import pytest
 from bot.app.features import full_router
 from bot.app.prefilter import WebhookPrefilter
 from bot.config.repository_file import MOST_BYTES
+from bot.config.shared import PATH
 from bot.core.errors import TryAgain
 from bot.core.events import Delivery
 from bot.core.payload import Payload
 from bot.engine.records import Records, StoredValue
 from bot.github.commits.contents import FoundFile
+from bot.github.commits.pushed_files import may_change
 from bot.github.repositories.in_force import REPOSITORY_FILE, read_found, stored_file_of
-from handlers.repository_file.handler import may_touch, pushed_at
+from handlers.repository_file.handler import pushed_at
 from sandbox.model.pulls import PullRequest
 from tests.handlers.driver import FULL_NAME, World, a_world
 from tests.settings import repository_config
@@ -49,7 +51,7 @@ SCAN, CREATE = "GET /repos/{owner}/{repo}/commits/{ref}/check-runs", "POST /repo
     ],
 )
 def test_a_push_may_touch_the_file_if_it_says_so_or_may_be_incomplete(payload: Any, expected: bool) -> None:
-    assert may_touch(Payload(payload)) is expected
+    assert may_change(Payload(payload), PATH) is expected
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,13 @@ MOST_TESTS = 1_000
 """The most tests that are listed, first the ones with the most proof."""
 # All pairs of status bytes, so that a statement can count flips by the columns of `changes`.
 FLIPS = [(old, new) for old in range(STATUS_BYTES) for new in range(STATUS_BYTES) if is_flip(old, new)]
+CEASED = [
+    (old, new)
+    for old in range(STATUS_BYTES)
+    for new in range(STATUS_BYTES)
+    if is_flaky(old) and not is_flaky(new) and not is_flip(old, new)
+]
+"""A test ceased to be flaky: the only change of one that was flaky in the first run of its suite, and never again."""
 LEAST_FLIPS = 3
 """A test without proof is listed if it changed this often between good and bad. A failure that was fixed has two."""
 MOST_PROOFS = 5
@@ -99,16 +106,35 @@ def _joined(ordinals: sa.ColumnElement[int]) -> sa.ColumnElement[str]:
 
 # One row per series: to group by tests too, SQLite would sort all flips, which takes twice as long as the rest.
 _CHANGES, _POINTS = schema.changes, schema.points
+_PAIR = sa.tuple_(_CHANGES.c.before, _CHANGES.c.after)
 _FLIPPED = (
     sa.select(_POINTS.c.series_id)
     .add_columns(_joined(_CHANGES.c.ordinal), _joined(sa.case((_CHANGES.c.after >= FLAKY, _CHANGES.c.ordinal))))
     .select_from(_POINTS.join(_CHANGES, _CHANGES.c.point_id == _POINTS.c.id))
     .where(_POINTS.c.series_id.in_(sa.bindparam("numbers", expanding=True)))
     .where(_POINTS.c.committed_at >= sa.bindparam("since"))
-    .where(sa.tuple_(_CHANGES.c.before, _CHANGES.c.after).in_(FLIPS))
+    .where(_PAIR.in_(FLIPS))
     .group_by(_POINTS.c.series_id)
 )
 """The tests of each series that changed between good and bad, and those that became flaky: once for each change."""
+_FIRST = (
+    sa.select(sa.func.min(_POINTS.c.committed_at))
+    .where(_POINTS.c.series_id == schema.series.c.id, _POINTS.c.linked)
+    .correlate(schema.series)
+    .scalar_subquery()
+)
+_CEASED = (
+    sa.select(_CHANGES.c.series_id, _CHANGES.c.ordinal)
+    .where(
+        _CHANGES.c.series_id.in_(
+            sa.select(schema.series.c.id).where(
+                schema.series.c.id.in_(sa.bindparam("numbers", expanding=True)), sa.bindparam("since") <= _FIRST
+            )
+        ),
+        _PAIR.in_(CEASED),
+    )
+    .distinct()
+)
 
 _FlakyCounts = dict[tuple[int, int], tuple[int, int]]
 """By series and ordinal of a test: how often it became flaky, and how often it changed between good and bad."""
@@ -149,12 +175,22 @@ def _candidates(
     if len(ranked) > MOST_TESTS:
         ranked = nlargest(MOST_TESTS, ranked)
     counts = {(series, ordinal): (proved, flips) for proved, flips, series, ordinal in ranked}
+    for series, ordinal in _flaky_from_the_start(connection, numbers, since):
+        proved, flips = counts.get((series, ordinal), (0, 0))
+        counts[series, ordinal] = (max(1, proved), flips)
     for series, column in columns.items():
         # A test that is flaky in every run never changes, so it has no rows.
         for ordinal in marked_places(column.translate(IS_FLAKY)):
             proved, flips = counts.get((series, ordinal), (0, 0))
             counts[series, ordinal] = (max(1, proved), flips)
     return counts
+
+
+def _flaky_from_the_start(connection: sa.Connection, numbers: Sequence[int], since: float) -> Iterator[tuple[int, int]]:
+    """Yield tests that ceased to be flaky, of series that began since a moment: their first runs have no changes."""
+    for chunk in schema.in_chunks(numbers):
+        for row in connection.execute(_CEASED, {"numbers": chunk, "since": since}):
+            yield row.series_id, row.ordinal
 
 
 def _under_present_names(
