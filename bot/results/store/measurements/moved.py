@@ -16,6 +16,8 @@ from bot.results.store.tables import runs, schema
 from bot.results.store.tables.names import SuiteRow, all_names, find_ordinal
 from bot.results.store.tables.points import suites_on_targets
 
+__all__ = ["MoveCursor", "MovedSeries", "moved_by_id", "moved_of_test", "moved_series"]
+
 _CHANGES, _SERIES, _SUITES, _TARGETS, _METRICS = (
     schema.level_changes,
     schema.series,
