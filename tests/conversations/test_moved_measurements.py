@@ -110,10 +110,12 @@ async def test_each_change_has_one_message_with_its_commit_and_its_end(nights: M
     # The end is a message too, once no target is worse.
     back = await nights.night(OTHER)
     assert (len(nights.channels.discord.said), issue.state) == (2, "open")
-    assert f"back at {back[:7]}" in (issue.body or "")
+    assert f"ended at {back[:7]}" in (issue.body or "")
     await nights.night(TARGET, slower=1.13)
     third = nights.channels.discord.said[2]
-    assert third.startswith(f"✅ delegated_nodes of {FILE}::test_conv2d recovered on {LAB}/{OTHER}, {LAB}/{TARGET}")
+    assert third.startswith(
+        f"✅ delegated_nodes of {FILE}::test_conv2d no longer worse on {LAB}/{OTHER}, {LAB}/{TARGET}"
+    )
     assert (issue.state, len(issue.comments), [item.state for item in nights.issues]) == (
         "closed",
         1,

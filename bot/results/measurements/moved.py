@@ -37,7 +37,8 @@ class MovedSeries:
     The new level begins at the nightly commit `since`; `good` is the last one before it that has the measurement. The
     commit `confirmed_in` is the first whose night confirms it. The levels `before` and `after` are in `unit`, and the
     new one is between `low` and `high` with 95 % confidence; for an exact number, all three are equal. The change ended
-    at the commit `ended_in`, empty while it lasts: the level is closer to the one before again.
+    at the commit `ended_in`, empty while it lasts: the level is closer to the one before again, or nothing was measured
+    for a week of nights.
     """
 
     id: str

@@ -16,7 +16,7 @@ from bot.results.measurements.unexpected import NumbersOfPull
 from bot.results.settings.measurements import ChangeLimits, MeasurementSettings
 from bot.results.store.measurements.moved import moved_by_id, moved_series
 from bot.results.store.measurements.pull_numbers import numbers_of_pull
-from bot.results.store.measurements.search import find_moves, store_moves
+from bot.results.store.measurements.search import GONE, find_moves, store_moves
 from bot.results.store.store import ResultsStore
 from tests.results.plans import whole_tables_read
 from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload, sha
@@ -127,6 +127,23 @@ def test_what_moved_is_stored_and_read_on_both_databases(store: ResultsStore) ->
         assert store.read(moved_by_id, [first.id]) == {first.id: first}
 
     assert whole_tables_read(work)[1] == []
+
+
+def test_a_change_ends_when_its_test_measures_nothing_more(renaming: ResultsStore) -> None:
+    """In the night that follows from the nights alone, whether all arrive at once or one by one."""
+    uploads = []
+    for number in range(1, 13):
+        nodes = {"test_a": (Measurement("delegated_nodes", 12.0 - (number > 2), "nodes", Better.HIGHER),)}
+        measured = {"test_b": (Measurement("size", 7.0, "B", Better.LOWER),)} | (nodes if number < 5 else {})
+        uploads.append(Upload(number, {"test_a": "passed", "test_b": "passed"}, measured=measured))
+    for upload in uploads:
+        renaming.put(upload.run, upload.columns)
+        searched(renaming)
+        (*_, ended_in) = [change.ended_in for change in moved(renaming)] or [""]
+        assert ended_in == (sha(4 + GONE) if upload.commit >= 4 + GONE else "")
+    assert searched(renaming, ChangeLimits([{"*": MeasurementSettings(least="50%")}]))
+    assert searched(renaming)
+    assert [change.ended_in for change in moved(renaming)] == [sha(4 + GONE)]
 
 
 def test_what_moved_does_not_depend_on_the_order_of_arrival(tmp_path: Path) -> None:

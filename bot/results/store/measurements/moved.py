@@ -13,7 +13,10 @@ from nightjar_formats.model import TargetKey
 
 from bot.results.measurements.moved import MoveCursor, MovedSeries
 from bot.results.store.tables import runs, schema
-from bot.results.store.tables.names import SuiteRow, all_names
+from bot.results.store.tables.names import SuiteRow, all_names, find_ordinal
+from bot.results.store.tables.points import suites_on_targets
+
+__all__ = ["MoveCursor", "MovedSeries", "moved_by_id", "moved_of_test", "moved_series"]
 
 _CHANGES, _SERIES, _SUITES, _TARGETS, _METRICS = (
     schema.level_changes,
@@ -60,6 +63,20 @@ def moved_series(
     if since is not None:
         statement = statement.where(_CHANGES.c.confirmed_at >= since)
     return _read(connection, statement.order_by(_CHANGES.c.confirmed_at.desc(), _CHANGES.c.id.desc()).limit(limit))
+
+
+def moved_of_test(
+    connection: sa.Connection, repository: str, test: str, target: TargetKey | None = None
+) -> list[MovedSeries]:
+    """Return the changes of what a test measures, under its present name, newest confirmation first."""
+    lab, name = (target.lab, target.target) if target else (None, None)
+    moved = list[MovedSeries]()
+    for suite in suites_on_targets(connection, repository, lab, name):
+        ordinal = find_ordinal(connection, suite.row, test)
+        if ordinal is not None:
+            of_series = _CHANGES.c.series_id == suite.series, _CHANGES.c.ordinal == ordinal
+            moved += _read(connection, _MOVED.where(*of_series))
+    return sorted(moved, key=lambda change: change.cursor, reverse=True)
 
 
 def moved_by_id(connection: sa.Connection, ids: Collection[str]) -> dict[str, MovedSeries]:

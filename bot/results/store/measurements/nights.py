@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -82,6 +82,10 @@ class NightlyNumbers:
     def series(self, first_night: int) -> dict[SeriesId, SeriesPieces]:
         """Return the series that have a value since a night, at most MOST_SERIES, each with where its values are."""
         return self._series_at(self._present(first_night))
+
+    def series_of(self, ids: Iterable[SeriesId]) -> dict[SeriesId, SeriesPieces]:
+        """Return the series with these IDs, or of tests that now have other names."""
+        return self._series_at({self._placed[key][0] for key in ids if key in self._placed})
 
     def numbers_at(self, runs: Sequence[int]) -> dict[SeriesId, tuple[SeriesPieces, float]]:
         """Return the series that runs of another commit measured, by their numbers, with the value of the last run."""

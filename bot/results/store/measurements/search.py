@@ -39,6 +39,8 @@ NEW_AT_ONCE = 5
 """If more nights are new, all series are analysed."""
 RECENT = 60
 """A series that changed in so many newest nights is analysed, since its level is not that of the window."""
+GONE = 7
+"""A change ends when nothing was measured in so many nights in a row: the test was removed, or runs no more."""
 _LEAST_SUM, _PART_OF_LEAST = 2.0, 0.4
 """The newest two nights may confirm a change if their offsets are so large: in deviations together, and each as a part
 of the least change. `bot/results/measurements/changes.py` asks for more, with a deviation from more nights."""
@@ -215,11 +217,21 @@ class _Search:
         }
         first_night = max(0, len(self._points) - WINDOW - new_nights)
         oldest_new = len(self._points) - new_nights
-        return {
+        candidates = {
             key: series[key]
             for key, values in self._numbers.values(series, first_night)
             if not recent.isdisjoint(series[key].names) or _may_confirm(values, oldest_new, *self._metric(key))
         }
+        return candidates | self._gone()
+
+    def _gone(self) -> dict[SeriesId, SeriesPieces]:
+        """Return the series with a lasting change in which nothing was measured in the newest nights."""
+        stored = self._connection.execute(_STORED, {"series": self._suite.series})
+        lasting = {(row.ordinal, row.metric_id) for row in stored if not row.ended_in}
+        if not lasting:
+            return {}
+        measured = self._numbers.series(max(0, len(self._points) - GONE)).values()
+        return self._numbers.series_of(lasting - {name for pieces in measured for name in pieces.names})
 
     def _metric(self, key: SeriesId) -> tuple[float, bool]:
         """Return the least change of a series, and whether its numbers are exact."""
@@ -230,13 +242,16 @@ class _Search:
         """Yield the rows of the changes of a series."""
         (least, is_exact), numbers = self._metric(key), [value for _, value in values]
         changes = exact_changes(numbers, least) if is_exact else analysis_of(numbers, least).changes
+        last_night = values[-1].night + GONE if values else 0
+        gone = self._points[last_night] if last_night < len(self._points) else None
         for change in changes:
-            yield self._row(key, change, [self._points[night] for night, _ in values])
+            yield self._row(key, change, [self._points[night] for night, _ in values], gone)
 
-    def _row(self, key: SeriesId, change: LevelChange, points: Sequence[LinkedPoint]) -> Row:
+    def _row(self, key: SeriesId, change: LevelChange, points: Sequence[LinkedPoint], gone: LinkedPoint | None) -> Row:
+        """Return the row of a change; `gone` is the night that ends all changes which last."""
         (ordinal, metric), target = key, self._suite.target
         since, confirmed = points[change.begin], points[change.confirmed]
-        end = None if change.end is None else points[change.end]
+        end = gone if change.end is None else points[change.end]
         identity = (target.repository, target.full_name, self._suite.name, self._numbers.names[ordinal])
         digest = hashlib.sha256("\0".join((*identity, *self._numbers.metrics[metric], since.sha)).encode())
         return {
