@@ -22,6 +22,7 @@ from handlers.device_tests import texts
 from handlers.device_tests.availability import Availability
 from handlers.device_tests.effects import CancelDeviceJobs
 from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd, JobOrigin, Someone
+from handlers.device_tests.reproduce.handler import repeat_offers
 from handlers.device_tests.requesting import JobRequest, answer_request, requested_job
 from handlers.device_tests.store import JOBS
 from handlers.device_tests.targets import (
@@ -89,7 +90,8 @@ async def follow_pull_request(context: Context) -> Plan:
             # A lab may upload results of a commit that was the head when it got the job, so running tests go on.
             cancel = CancelDeviceJobs(pull.number, JobEnd.PUSHED.value, other_than=pull.head_sha)
             if event.action != "opened":
-                return Plan((cancel, *plan.effects), why=plan.why)
+                jobs = await context.part(JOBS).of_pull(context.repository.id, pull.number)
+                return Plan((cancel, *plan.effects, *repeat_offers(context, jobs, pull.head_sha)), why=plan.why)
             names = {target.full_name for target in pushed}
             tagged = [target for target in tagged_targets(targets, pull.title) if target.full_name not in names]
             named = await _request_named(context, event, tagged, able, paused)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import sqlalchemy as sa
+from nightjar_formats.items import first_of
 from pydantic import BaseModel, Field, StringConstraints
 
 from bot.core.page_paths import measurement_path
@@ -304,7 +305,7 @@ def map_answer(page: MapPage, repository: str) -> Sentence:
     ends = {"base": short(page.base), "head": short(page.head)}
     if not page.changed:
         return sentence([phrase(start + texts.NONE_DIFFERS.format(**ends))])
-    first = next(cell for row in page.rows for cell in row.cells if cell.kind is not None)
+    first = first_of(cell for row in page.rows for cell in row.cells if cell.kind is not None)
     href = measurement_path(repository, first.test, page.measurement or "", page.target)
     return sentence(
         [

@@ -22,8 +22,6 @@ TIER_HELP = "Every lab begins with nightly commits. The other two run code of pu
 ISOLATION_HELP = (
     "How you protect the devices and your network from the code that they run. Required if you test pull requests."
 )
-TIERS = ("nightly commits only", "pull requests on request", "every push to a pull request")
-"""The choices, from tier 3 to tier 1."""
 
 # Answers
 NOT_A_PROPOSAL = (
