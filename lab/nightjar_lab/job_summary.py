@@ -10,7 +10,7 @@ from html import escape
 from typing import NamedTuple
 
 from nightjar_formats.model import BAD, Case, Status
-from nightjar_lab.cli import texts
+from nightjar_lab import texts
 from nightjar_lab.pytest.printable import counted, printable
 
 MOST_FAILURES = 50

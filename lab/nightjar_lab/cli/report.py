@@ -10,7 +10,7 @@ import click
 
 from nightjar_formats.readers import read
 from nightjar_formats.refused import Refused
-from nightjar_lab.cli import texts
+from nightjar_lab import texts
 from nightjar_lab.cli.check import format_option
 from nightjar_lab.cli.options import AS_WRITTEN
 from nightjar_lab.job_summary import JobTests, html_summary, markdown_summary
