@@ -242,7 +242,13 @@ def _run(step: LocalStep, top: Path, values: Mapping[str, str], *, prints_json: 
 
 def _description(checkout: Checkout, decision: CiDecision, steps: Sequence[LocalStep]) -> str:
     """Return what would run, as tables for people."""
-    verdicts = (decision.skip_ci, decision.docs_only, decision.run_slow_tests, decision.rebuild_docker)
+    verdicts = (
+        decision.skip_ci,
+        decision.docs_only,
+        decision.run_slow_tests,
+        decision.rebuild_docker,
+        decision.run_slow_tests,
+    )
     rows = [(*pair, verdict.reason) for pair, verdict in zip(variables(decision).items(), verdicts, strict=True)]
     title = (COMPARED_WITH if checkout.base else NOTHING_TO_COMPARE).format(
         branch=checkout.branch or NO_BRANCH, sha=checkout.sha[:SHOWN_OF_SHA], base=checkout.base

@@ -14,6 +14,7 @@ import aiohttp
 from gidgethub import HTTPException
 from nightjar_lab.ci.ask_bot import CannotAsk
 from nightjar_lab.ci.decision import CiDecision, CiVerdict, run_everything
+from nightjar_lab.ci.forms import LATER_LEVELS
 
 from bot.config.faults import ConfigError
 from bot.config.model import RepositoryConfig
@@ -46,7 +47,7 @@ from handlers.rebuild_docker.decide import rebuild_docker
 from handlers.skip_ci.config import SKIP_CI
 from handlers.skip_ci.decide import docs_only, skip_ci
 from handlers.slow_tests.config import SLOW_TESTS
-from handlers.slow_tests.texts import OFF_PREFIX
+from handlers.slow_tests.texts import LEVEL_PREFIX, OFF_PREFIX
 
 if TYPE_CHECKING:
     from bot.config.keys import Keys
@@ -97,9 +98,11 @@ async def ask_github(
         except (TryAgain, HTTPException) as error:
             raise CannotAsk(_failure_reason(error)) from None
         title, changes = await _read_changes(github, repository, proposed, sha, config)
+        slow_tests = await _slow_tests(github, repository, proposed, config)
         return CiDecision(
             sha=proposed.pull.head_sha,
-            run_slow_tests=await _slow_tests(github, repository, proposed, config),
+            run_slow_tests=slow_tests,
+            later_level=_later_level(slow_tests),
             skip_ci=skip_ci(config.of(SKIP_CI), title, changes),
             docs_only=docs_only(config.of(SKIP_CI), title, changes),
             rebuild_docker=rebuild_docker(config.of(REBUILD_DOCKER), changes),
@@ -132,7 +135,7 @@ async def ask_github_about_commit(
                 changes = no_base(sha, parent, pushes) or await read_compared(github, repository, parent, sha)
             except (TryAgain, HTTPException) as error:
                 changes = UnknownChanges(texts.GITHUB_NOT_REACHED if is_not_found(error) else _failure_reason(error))
-        return decide_for_commit(config, sha, changes)
+        return decide_for_commit(config, sha, changes, branch)
 
 
 @asynccontextmanager
@@ -202,6 +205,12 @@ async def _slow_tests(github: GitHub, repository: str, proposed: ProposedChange,
     except (TryAgain, HTTPException) as error:
         reason = _failure_reason(error)
     return run_everything(reason).run_slow_tests
+
+
+def _later_level(slow_tests: CiVerdict) -> str:
+    """Return the level that the bot's status names if it comes after `main`, otherwise empty."""
+    prefixes = {level: f"{LEVEL_PREFIX}{level}:" for level in LATER_LEVELS}
+    return next((level for level, prefix in prefixes.items() if slow_tests.reason.startswith(prefix)), "")
 
 
 def _failure_reason(error: Exception) -> str:

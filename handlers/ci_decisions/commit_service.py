@@ -82,7 +82,7 @@ class CommitDecisions:
             # Any error at all: a CI that gets no answer must run everything, not fail.
             log.warning("a decision was made without GitHub", repository=repository, sha=sha, reason=str(error))
             changes = UnknownChanges(texts.NO_ANSWER_ABOUT_COMMIT)
-        return decide_for_commit(config, sha, changes).as_json()
+        return decide_for_commit(config, sha, changes, branch).as_json()
 
     async def _changes(self, repository: str, sha: str, branch: str, config: RepositoryConfig) -> Changes:
         async def ask_parent() -> str:

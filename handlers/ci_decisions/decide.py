@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nightjar_lab.ci.decision import CiDecision, CiVerdict
+from nightjar_lab.levels import LEVELS
 
 from bot.config.types import matches
 from handlers.ci_decisions import texts
@@ -35,8 +36,11 @@ def commit_needs_files(config: RepositoryConfig) -> bool:
     return needs_files(config, None)
 
 
-def decide_for_commit(config: RepositoryConfig, sha: str, changes: Changes) -> CiDecision:
-    """Return what CI does for a commit of a branch, which has no title and no choice of slow tests."""
+def decide_for_commit(config: RepositoryConfig, sha: str, changes: Changes, branch: str = "") -> CiDecision:
+    """Return what CI does for a commit of a branch, which has no title and no choice of slow tests.
+
+    `branch` is empty if it is unknown.
+    """
     return CiDecision(
         sha=sha,
         run_slow_tests=CiVerdict(
@@ -46,7 +50,15 @@ def decide_for_commit(config: RepositoryConfig, sha: str, changes: Changes) -> C
         skip_ci=skip_ci(config.of(SKIP_CI), None, changes),
         docs_only=docs_only(config.of(SKIP_CI), None, changes),
         rebuild_docker=rebuild_docker(config.of(REBUILD_DOCKER), changes),
+        later_level=_level_of_branch(config.of(SLOW_TESTS), branch),
     )
+
+
+def _level_of_branch(slow_tests: SlowTests | None, branch: str) -> str:
+    """Return the last level that a branch has by `levels`; empty for none."""
+    levels = slow_tests.levels.items() if slow_tests and branch else ()
+    fitting = {level for level, patterns in levels if matches(patterns, branch)}
+    return max(fitting, key=LEVELS.index, default="")
 
 
 def decide_for_checkout(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 from aiohttp import web
 from pydantic import BaseModel, Field
@@ -44,6 +44,9 @@ class DecisionAnswer(BaseModel, extra="forbid"):
     """What CI should do for the head of a pull request, or for a commit of a branch."""
 
     sha: Annotated[str, Field(pattern=f"^{SHA}$", description="The head or the commit that this is about.")]
+    level: Literal["pull-request", "main", "nightly", "release"] = Field(
+        description="The last level of tests to run; slow tests are of the level `main`."
+    )
     run_slow_tests: VerdictAnswer
     skip_ci: VerdictAnswer
     docs_only: Annotated[

@@ -133,9 +133,11 @@ class Decisions:
         decided_sha = pull.head.sha if pull.head else sha
         if config is None:
             return run_everything(texts.NO_SETTINGS, decided_sha).as_json()
+        slow_tests, later_level = await self._slow_tests(repository, number, pull, config)
         return CiDecision(
             sha=decided_sha,
-            run_slow_tests=await self._slow_tests(repository, number, pull, config),
+            run_slow_tests=slow_tests,
+            later_level=later_level,
             skip_ci=skip_ci(config.of(SKIP_CI_KEY), pull.title, pull.changes),
             docs_only=docs_only(config.of(SKIP_CI_KEY), pull.title, pull.changes),
             rebuild_docker=rebuild_docker(config.of(REBUILD_DOCKER), pull.changes),
@@ -231,19 +233,22 @@ class Decisions:
             log.warning("changed files are not known", repository=repository, number=pull.number, reason=str(error))
             return UnknownChanges(texts.NO_ANSWER_ABOUT_PULL)
 
-    async def _slow_tests(self, repository: str, number: int, pull: PullFacts, config: RepositoryConfig) -> CiVerdict:
+    async def _slow_tests(
+        self, repository: str, number: int, pull: PullFacts, config: RepositoryConfig
+    ) -> tuple[CiVerdict, str]:
+        """Return whether slow tests run, and the level of tests to run if it comes after `main`, otherwise empty."""
         slow_tests = config.of(SLOW_TESTS)
         if slow_tests is None:
-            return CiVerdict(True, texts.SLOW_TESTS_NOT_ON)
+            return CiVerdict(True, texts.SLOW_TESTS_NOT_ON), ""
         if pull.repository_id is None or pull.head is None:
-            return run_everything(texts.NO_ANSWER_ABOUT_PULL).run_slow_tests
+            return run_everything(texts.NO_ANSWER_ABOUT_PULL).run_slow_tests, ""
         try:
             choice = await self._records.get(CHOICE.of(pull.repository_id, number))
         except Exception:
             log.exception("the choice of slow tests could not be read", repository=repository, number=number)
-            return CiVerdict(True, texts.CHOICE_UNREADABLE)
+            return CiVerdict(True, texts.CHOICE_UNREADABLE), ""
         verdict = decide_slow_tests(slow_tests, pull.head.head_ref, choice, self._config.mentions[0])
-        return CiVerdict(verdict.is_on, verdict.reason)
+        return CiVerdict(verdict.is_on, verdict.reason), verdict.later_level
 
 
 async def in_time(asking: Awaitable[Result]) -> Result:

@@ -32,11 +32,17 @@ class SuiteOutcomes:
 
 @dataclass(frozen=True, slots=True)
 class BaseSuite:
-    """A suite at an earlier commit; `url` is that commit's page, or that of the run which tested it."""
+    """A suite at an earlier commit; `url` is that commit's page, or that of the run which tested it.
+
+    `totals` are the seconds of the last runs of its branch, this one included, and `longest` has the longest time of
+    each test in them. Both are empty if these runs are not known.
+    """
 
     sha: str
     url: str
     suite: SuiteOutcomes
+    totals: tuple[float, ...] = ()
+    longest: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,7 @@ class HeadAndBase:
 
     `tested_at` is when CI had tested it, in seconds since 1970. `has_all_suites`: no further suite is expected, so
     `vanished` has the suites that the base has and the head lacks. `troubles` say in Markdown what the bot could
-    not read or find.
+    not read or find. `runs_per_day` is how many commits CI tests on an average day, 0 if that is not known.
     """
 
     sha: str
@@ -55,6 +61,7 @@ class HeadAndBase:
     vanished: tuple[str, ...] = ()
     troubles: tuple[str, ...] = ()
     has_all_suites: bool = True
+    runs_per_day: float = 0.0
 
 
 def places(test: str) -> Iterator[str]:

@@ -16,6 +16,12 @@ MOST_NEW = 10
 MOST_SUITES = 20
 MOST_PERCENT = 1_000.0
 """A greater change is shown as a factor."""
+LEAST_RUNS = 4
+"""Runs of the base's branch from which their spread is known."""
+LEAST_FACTOR = 2.0
+"""A test became slower if it takes so many times as long as in the slowest of the base's last runs, or longer."""
+HOURS = 60_000.0
+"""Seconds; a longer time is shown in hours."""
 MINUTES = 100.0
 """Seconds; a longer time is shown in minutes."""
 
@@ -35,6 +41,16 @@ class RuntimeChange:
 
 
 @dataclass(frozen=True, slots=True)
+class GrownTest:
+    """A test that takes much longer than in the base's last runs; times are in seconds."""
+
+    suite: str
+    test: str
+    base_seconds: float
+    head_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class NewTest:
     """A test that the base does not have, and the seconds that it takes."""
 
@@ -48,17 +64,19 @@ class NewTest:
 def describe_runtimes(tested: HeadAndBase, percent: int, least_seconds: float, *, most_steps: int = MAX_STEPS) -> str:
     """Return the section's text, empty if there is nothing to report.
 
-    A suite is listed if its total differs by more than `percent`, a new test if it takes `least_seconds` or more.
+    A suite is listed if its total is outside the spread of the base's last runs, or differs by more than `percent`
+    where these are not known. A new test is listed if it takes `least_seconds` or more.
     `most_steps` bounds the search for renamed tests in each suite.
     """
     changes = changed_suites(tested, percent)
     slow_tests = slow_new_tests(tested, least_seconds, most_steps=most_steps)
-    if not (changes or slow_tests):
+    grown_tests = slower_tests(tested)
+    if not (changes or slow_tests or grown_tests):
         # If no suite could be compared, report why: otherwise nobody would learn of it.
         lines = [] if tested.suites else list(tested.troubles)
     else:
         lines = [_change_line(tested, change) for change in changes[:MOST_SUITES]]
-    if not (lines or slow_tests):
+    if not (lines or slow_tests or grown_tests):
         return ""
     several = len(tested.suites) > 1
     rows = [
@@ -70,6 +88,16 @@ def describe_runtimes(tested: HeadAndBase, percent: int, least_seconds: float, *
             [wording.heading(texts.RUNTIMES_TITLE, tested), *(["", *(f"- {line}" for line in lines)] if lines else [])]
         )
     ]
+    if grown_tests:
+        grown_rows = [
+            texts.GROWN.format(
+                test=wording.name_of_test(test.suite, test.test, several=several),
+                before=_time_text(test.base_seconds),
+                now=_time_text(test.head_seconds),
+            )
+            for test in grown_tests
+        ]
+        parts.append(f"{texts.GROWN_TITLE}:\n{wording.rows_of(grown_rows[:MOST_NEW], len(grown_rows))}")
     if rows:
         parts.append(f"{texts.SLOW_TITLE}:\n{wording.rows_of(rows[:MOST_NEW], len(rows))}")
     if any(test.perhaps_renamed for test in slow_tests):
@@ -78,7 +106,10 @@ def describe_runtimes(tested: HeadAndBase, percent: int, least_seconds: float, *
 
 
 def changed_suites(tested: HeadAndBase, percent: int) -> list[RuntimeChange]:
-    """Return the suites whose total differs by more than `percent`, the most changed first.
+    """Return the suites whose total changed, the most changed first.
+
+    It changed if it is outside the range of the base's last runs by the width of this range. If these are not known, it
+    changed if it differs by more than `percent`.
 
     Incomplete suites are left out: missing tests would look like saved time.
     """
@@ -86,10 +117,27 @@ def changed_suites(tested: HeadAndBase, percent: int) -> list[RuntimeChange]:
     for name, head, base in _suites_with_base(tested):
         change = RuntimeChange(name, sum(base.suite.seconds.values()), sum(head.seconds.values()))
         is_large = abs(change.head_seconds - change.base_seconds) >= SMALLEST_CHANGE
+        is_change = abs(change.percent) > percent if change.base_seconds > 0 else False
+        if len(base.totals) >= LEAST_RUNS:
+            least, most = min(base.totals), max(base.totals)
+            margin = max(SMALLEST_CHANGE, most - least)
+            is_change = not least - margin < change.head_seconds < most + margin
         is_complete = head.complete and base.suite.complete
-        if is_complete and change.base_seconds > 0 and is_large and abs(change.percent) > percent:
+        if is_complete and change.base_seconds > 0 and is_large and is_change:
             changes.append(change)
     return sorted(changes, key=lambda change: (-abs(change.head_seconds - change.base_seconds), change.suite))
+
+
+def slower_tests(tested: HeadAndBase) -> list[GrownTest]:
+    """Return the tests that take much longer than in the slowest of the base's last runs, the most changed first."""
+    grown = []
+    for name, head, base in _suites_with_base(tested):
+        for test, now in head.seconds.items():
+            before = base.suite.seconds.get(test)
+            usual = max(before or 0.0, base.longest.get(test, 0.0))
+            if before is not None and now - usual >= SMALLEST_CHANGE and now >= LEAST_FACTOR * usual:
+                grown.append(GrownTest(name, test, usual, now))
+    return sorted(grown, key=lambda test: (test.base_seconds - test.head_seconds, test.suite, test.test))
 
 
 def slow_new_tests(tested: HeadAndBase, least_seconds: float, *, most_steps: int = MAX_STEPS) -> list[NewTest]:
@@ -116,7 +164,7 @@ def _suites_with_base(tested: HeadAndBase) -> list[tuple[str, SuiteOutcomes, Bas
 
 def _change_line(tested: HeadAndBase, change: RuntimeChange) -> str:
     base = tested.bases[change.suite]
-    return texts.RUNTIME_CHANGED.format(
+    text = texts.RUNTIME_CHANGED.format(
         suite=wording.suite_name(change.suite),
         change=_change(change),
         before=_time_text(change.base_seconds),
@@ -125,6 +173,11 @@ def _change_line(tested: HeadAndBase, change: RuntimeChange) -> str:
         tests=len(tested.suites[change.suite].seen),
         base=wording.link_to_commit(base),
     )
+    added = change.head_seconds - change.base_seconds
+    if added <= 0:
+        return text
+    a_day = texts.COST_PER_DAY.format(time=_time_text(added * tested.runs_per_day), runs=tested.runs_per_day)
+    return text + texts.COST.format(seconds=_time_text(added), per_day=a_day if tested.runs_per_day >= 1 else "")
 
 
 def _change(change: RuntimeChange) -> str:
@@ -134,4 +187,6 @@ def _change(change: RuntimeChange) -> str:
 
 
 def _time_text(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < MINUTES else f"{seconds / 60:,.1f} min"
+    if seconds < MINUTES:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:,.1f} min" if seconds < HOURS else f"{seconds / 3600:,.1f} h"

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Literal
+
 from pydantic import Field
 
 from bot.config.keys import Keys
 from bot.config.repository_keys import ConfigKey
 from bot.config.types import Pattern, Role, Shared, StatusContext
+
+LaterLevel = Literal["nightly", "release"]
 
 
 class SlowTests(Keys):
@@ -21,6 +26,14 @@ class SlowTests(Keys):
         default=("main",),
         description="Branches that always run everything: pushes to them, and pull requests from them.",
         examples=[["main", "release/*"]],
+    )
+    levels: Shared[Mapping[LaterLevel, tuple[Pattern, ...]]] = Field(
+        default={"nightly": ("nightly",)},
+        description=(
+            "Branches whose commits run tests of a later level than `main`: `nightly`, `release`. Tests have a level "
+            "by `@pytest.mark.level`."
+        ),
+        examples=[{"nightly": ["nightly"], "release": ["release/*"]}],
     )
     allow: Shared[tuple[Role, ...]] = Field(
         default=("author", "triage"),

@@ -1,4 +1,4 @@
-"""`@ci run slow tests` and `@ci skip slow tests`: whether CI runs the slow tests for a pull request.
+"""`@ci run slow tests`, `@ci run level nightly` and `@ci skip slow tests`: which tests CI runs for a pull request.
 
 The choice belongs to the pull request and stays through later pushes. Every head carries a status that says on or off,
 why, and how to change it; CI itself asks `GET …/decision` (`handlers.ci_decisions.service`).
@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from nightjar_lab.levels import LEVELS, MAIN, PULL_REQUEST, is_above
+
 from bot.ci.base import CiRun, CiState
 from bot.commands.dialogue import CommandAnswer, CommandFunction, CommandRequest
-from bot.commands.grammar import Command, CommandSpec
+from bot.commands.grammar import Arguments, Command, CommandSpec
 from bot.config.shared import files_for
 from bot.config.types import matches
 from bot.core.events import MERGE_GROUP, PullRequestEvent
@@ -51,6 +53,13 @@ SKIP_SLOW = CommandSpec(
     synonyms=("skip slow test", "skip slow", "skip the slow tests"),
     own_words=False,
 )
+RUN_LEVEL = CommandSpec(
+    name="run level",
+    summary=texts.LEVEL_SUMMARY,
+    example="run level nightly",
+    feature=KEY,
+    arguments=Arguments(choices=LEVELS),
+)
 
 MOST_LISTED = 10
 
@@ -59,16 +68,28 @@ router = Router()
 
 @dataclass(frozen=True, slots=True)
 class SlowTestsVerdict:
-    """Whether the slow tests run for a pull request, and why, in one line of plain text."""
+    """Whether the slow tests run for a pull request, and why, in one line of plain text.
+
+    `later_level` is the level of tests that run too, if it comes after `main`, otherwise empty.
+    """
 
     is_on: bool
     reason: str
+    later_level: str = ""
+
+    @property
+    def level(self) -> str:
+        """The level of tests to run."""
+        return self.later_level or (MAIN if self.is_on else PULL_REQUEST)
 
 
 def decide_slow_tests(
     config: SlowTests, head_ref: str, choice: SlowTestsChoice | None, mention: str
 ) -> SlowTestsVerdict:
     """Decide whether slow tests run; `head_ref` is the pull request's branch in this repository, empty for a fork's."""
+    if choice and choice.on and choice.later_level:
+        reason = texts.ON_LEVEL.format(level=choice.later_level, login=choice.by, mention=mention)
+        return SlowTestsVerdict(True, reason, choice.later_level)
     if head_ref and matches(config.branches, head_ref):
         return SlowTestsVerdict(True, texts.ON_BRANCH.format(branch=head_ref))
     if choice is None:
@@ -115,15 +136,24 @@ async def show_on_branch(context: Context) -> Plan:
 
 async def run_slow_tests(request: CommandRequest, command: Command) -> CommandAnswer:
     """Switch slow tests on, and restart CI that finished without them."""
-    return await _switch(request, turn_on=True)
+    return await _switch(request, MAIN)
+
+
+async def run_level(request: CommandRequest, command: Command) -> CommandAnswer:
+    """Switch to a level of tests, and restart CI that finished without them."""
+    if not command.choice:
+        usage = code(f"{request.mention} {RUN_LEVEL.example}")
+        levels = ", ".join(map(code, LEVELS))
+        return CommandAnswer(say=texts.NAME_LEVEL.format(command=usage, levels=levels), done=False)
+    return await _switch(request, command.choice)
 
 
 async def skip_slow_tests(request: CommandRequest, command: Command) -> CommandAnswer:
     """Switch slow tests off."""
-    return await _switch(request, turn_on=False)
+    return await _switch(request, PULL_REQUEST)
 
 
-async def _switch(request: CommandRequest, *, turn_on: bool) -> CommandAnswer:
+async def _switch(request: CommandRequest, level: str) -> CommandAnswer:
     """Store the choice and show it; the status says the rest, so the answer names only what restarts or doesn't."""
     context, pull = request.context, request.pull
     config, mention = context.config.of(SLOW_TESTS), context.app_config.mentions[0]
@@ -132,18 +162,27 @@ async def _switch(request: CommandRequest, *, turn_on: bool) -> CommandAnswer:
     key, url = CHOICE.of(context.repository.id, pull.number), pull_page_url(context, pull.number)
     earlier = await context.records.get(key)
     verdict = decide_slow_tests(config, pull.head_ref, earlier, mention)
-    if pull.head_ref and matches(config.branches, pull.head_ref):
+    turn_on, later_level = level != PULL_REQUEST, level if is_above(level, MAIN) else ""
+    if pull.head_ref and matches(config.branches, pull.head_ref) and not (later_level or verdict.later_level):
         files = files_for(context.config, KEY, "branches")
         say = (texts.ALWAYS_ON if turn_on else texts.NEVER_OFF).format(branch=code(pull.head_ref), files=files)
         return CommandAnswer((slow_tests_status(config, pull.head_sha, verdict, url),), say, done=turn_on)
-    choice = SlowTestsChoice(on=turn_on, by=request.by.login, by_id=request.by.id, at=request.comment.written_at)
+    choice = SlowTestsChoice(
+        on=turn_on,
+        by=request.by.login,
+        by_id=request.by.id,
+        at=request.comment.written_at,
+        later_level=later_level,
+    )
     if earlier is not None and earlier.at > choice.at:
         # Webhooks arrive in any order, and a redelivery late: the latest comment counts.
         later = (RUN_SLOW if earlier.on else SKIP_SLOW).name
+        if earlier.later_level:
+            later = f"{RUN_LEVEL.name} {earlier.later_level}"
         say = texts.OVERTAKEN.format(login=code(earlier.by), command=code(f"{mention} {later}"))
         return CommandAnswer((slow_tests_status(config, pull.head_sha, verdict, url),), say)
-    replaces = frozenset({(SKIP_SLOW if turn_on else RUN_SLOW).name})
-    changes = verdict.is_on is not turn_on
+    replaces = frozenset({RUN_SLOW.name, SKIP_SLOW.name, RUN_LEVEL.name})
+    earlier_level, changes = verdict.level, verdict.level != level
     if earlier is not None and not changes:
         # The reason names who chose first; only the time moves on, so that an older comment no longer counts.
         choice = replace(earlier, at=choice.at)
@@ -153,7 +192,7 @@ async def _switch(request: CommandRequest, *, turn_on: bool) -> CommandAnswer:
         StoreRecord.of(key, choice),
         slow_tests_status(config, pull.head_sha, verdict, url),
     )
-    if not (turn_on and changes):
+    if not is_above(level, earlier_level):
         return CommandAnswer(effects, replaces=replaces)
     found_runs = await request.runs()
     files = files_for(context.config, KEY, "rerun")
@@ -210,5 +249,6 @@ async def show_on_group(context: Context) -> Plan:
 
 COMMANDS: tuple[tuple[CommandSpec, CommandFunction], ...] = (
     (RUN_SLOW, run_slow_tests),
+    (RUN_LEVEL, run_level),
     (SKIP_SLOW, skip_slow_tests),
 )

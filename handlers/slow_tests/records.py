@@ -9,12 +9,16 @@ from bot.engine.records import Record
 
 @dataclass(frozen=True, slots=True)
 class SlowTestsChoice:
-    """The choice that a person made for a pull request: on or off, who, and when (ISO 8601)."""
+    """The choice that a person made for a pull request: on or off, who, and when (ISO 8601).
+
+    `later_level` is the level of tests if it comes after `main`, otherwise empty.
+    """
 
     on: bool
     by: str
     by_id: int
     at: str
+    later_level: str = ""
 
 
 CHOICE = Record(

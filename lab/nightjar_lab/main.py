@@ -24,6 +24,7 @@ LAZY = {
     "filter": ("nightjar_lab.cli.filter:filter_tests", "Print the arguments that select the tests of a job."),
     "init": ("nightjar_lab.cli.init:init", "Write the files that a lab's CI needs."),
     "nightly": ("nightjar_lab.cli.nightly:nightly", "Print the commit to test."),
+    "report": ("nightjar_lab.cli.report:report", "Write which tests of a CI job ran, which did not, and why."),
     "run": ("nightjar_lab.cli.run:run", "Run tests and upload their results."),
     "upload": ("nightjar_lab.cli.upload:upload", "Upload a run's files, then its manifest."),
 }

@@ -200,3 +200,27 @@ NO_TARGET_GIVEN = "none given; name them with --target to check them"
 CREDENTIALS_FOUND = "found AWS credentials"
 MAY_WRITE = "these credentials may upload to {bucket}; nothing was stored"
 PROBE_LEFT = "these credentials may upload to {bucket}; the store keeps the probe {key}, which the bot ignores"
+
+# The summary of a CI job
+SUMMARY_TITLE = "Tests of this job"
+RAN = "{ran} ran and {skipped} did not: {statuses}."
+NOTHING_RAN = "The reports have no tests."
+NOT_READ = "A report could not be read: {problem}"
+FAILED_TESTS = "{tests} failed:"
+MORE = "{more:,} more"
+NO_REASON = "no reason given"
+SKIPPED_BY = {
+    "LEVEL": "{tests} skipped by level",
+    "DEVICE": "{tests} skipped because a device is missing",
+    "TARGET": "{tests} skipped by target",
+    "QUARANTINE": "{tests} skipped by quarantine",
+    "OTHER": "{tests} skipped for other reasons",
+}
+LEVEL_SWITCH = "To run them: @ci run slow tests or @ci run level nightly on the pull request; locally, NIGHTJAR_LEVEL."
+DEVICE_SWITCH = "To run them: connect the device, or comment @ci test on TARGET on the pull request."
+TARGET_SWITCH = "To run them: NIGHTJAR_TEST_TARGETS, and a build with the target."
+QUARANTINE_SWITCH = "To run them: remove their item of `quarantine`."
+OTHER_SWITCH = "The tests decide this by themselves."
+SUMMARY_WRITTEN = "wrote {path}"
+SUMMARY_NOT_WRITTEN = "cannot write {path}: {problem}"
+NO_SUMMARY_PLACE = "no CI was recognised; name the file with --output FILE"

@@ -15,7 +15,7 @@ from bot.cli.main import cli
 NOBODY: dict[str, str | None] = dict.fromkeys(
     ("NIGHTJAR_URL", "NIGHTJAR_REPOSITORY", "GITHUB_REPOSITORY", "GITHUB_TOKEN")
 )
-EVERYTHING = "SKIP_CI=false\nDOCS_ONLY=false\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=true\n"
+EVERYTHING = "SKIP_CI=false\nDOCS_ONLY=false\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=true\nNIGHTJAR_LEVEL=main\n"
 
 
 def decide(*arguments: str, program: click.Command = cli, **env: str) -> Result:

@@ -23,7 +23,7 @@ skip_ci: {globs: ["*.md"]}
 rebuild_docker:
 ci:
   steps:
-    variables: 'env | grep -E "^(SKIP|DOCS|REBUILD)_" | sort'
+    variables: 'env | grep -E "^(SKIP|DOCS|REBUILD|NIGHTJAR)_" | sort'
     folder: pwd
     fails: exit 7
     killed: kill -TERM $$
@@ -98,11 +98,17 @@ async def test_a_step_gets_the_variables_of_the_decision(project: Path) -> None:
     write(project, {"docs/index.rst": "x"})
     ended = await local(project, "variables")
     assert ended.status == 0, ended.err
-    assert ended.out == "DOCS_ONLY=true\nREBUILD_DOCKER=false\nSKIP_CI=true\nSKIP_SLOW_TESTS=true\n"
+    assert (
+        ended.out
+        == "DOCS_ONLY=true\nNIGHTJAR_LEVEL=pull-request\nREBUILD_DOCKER=false\nSKIP_CI=true\nSKIP_SLOW_TESTS=true\n"
+    )
     assert "CI is skipped: only documentation changed (1 file)." in ended.err
     commit(project, {"src/b.cc": "int b;\n"})
     ended = await local(project, "variables", "--slow-tests")
-    assert ended.out == "DOCS_ONLY=false\nREBUILD_DOCKER=false\nSKIP_CI=false\nSKIP_SLOW_TESTS=false\n"
+    assert (
+        ended.out
+        == "DOCS_ONLY=false\nNIGHTJAR_LEVEL=main\nREBUILD_DOCKER=false\nSKIP_CI=false\nSKIP_SLOW_TESTS=false\n"
+    )
     assert "CI runs because src/b.cc changed." in ended.err
     assert "On: requested with --slow-tests." in ended.err
 
@@ -114,8 +120,8 @@ async def test_without_a_step_all_steps_are_listed_with_the_reasons(project: Pat
     title, variables, steps = ended.out.split("\n\n")
     assert title.startswith("faster at ")
     assert title.endswith(", compared with origin/HEAD:")
-    assert "REBUILD_DOCKER   true   The images are built because docker/Dockerfile changed." in variables
-    assert "SKIP_SLOW_TESTS  true   Off: nobody requested them. To turn on, use --slow-tests." in variables
+    assert "REBUILD_DOCKER   true          The images are built because docker/Dockerfile changed." in variables
+    assert "SKIP_SLOW_TESTS  true          Off: nobody requested them. To turn on, use --slow-tests." in variables
     assert "fails      this machine  exit 7" in steps.splitlines()
 
 
@@ -145,6 +151,7 @@ async def test_json_is_all_of_standard_output(project: Path) -> None:
         "DOCS_ONLY": "false",
         "SKIP_SLOW_TESTS": "true",
         "REBUILD_DOCKER": "false",
+        "NIGHTJAR_LEVEL": "pull-request",
     }
     assert answer["decision"]["skip_ci"] == {"value": False, "reason": "CI runs: no file changed."}
     ended = await local(project, "fails", "--json")
@@ -211,7 +218,8 @@ async def test_a_step_runs_in_the_image_that_ci_would_use(
     assert arguments == [
         *("run", "--rm", "--user", f"{os.getuid()}:{os.getgid()}", "--volume", f"{project}:{project}"),
         *("--workdir", str(project), "--env", "SKIP_CI=false", "--env", "DOCS_ONLY=false"),
-        *("--env", "SKIP_SLOW_TESTS=true", "--env", "REBUILD_DOCKER=true", image, "sh", "-c", "echo tested; env"),
+        *("--env", "SKIP_SLOW_TESTS=true", "--env", "REBUILD_DOCKER=true", "--env", "NIGHTJAR_LEVEL=pull-request"),
+        *(image, "sh", "-c", "echo tested; env"),
     ]
 
 

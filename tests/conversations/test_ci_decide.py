@@ -21,7 +21,7 @@ from tests.conversations.town import Town
 from tests.conversations.town import town as start_town
 from tests.running import ROOT, Finished, environment, finished, run
 
-EVERYTHING = "SKIP_CI=false\nDOCS_ONLY=false\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=true\n"
+EVERYTHING = "SKIP_CI=false\nDOCS_ONLY=false\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=true\nNIGHTJAR_LEVEL=main\n"
 OWN_FILE = 'skip_ci: {globs: ["*.md"]}\nrebuild_docker:\n'
 READS = {"contents": "read", "pull_requests": "read", "statuses": "read"}
 
@@ -70,7 +70,10 @@ def requests(town: Town) -> list[str]:
 async def test_a_ci_step_asks_the_bot(town: Town, tmp_path: Path) -> None:
     docs = town.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
     decided = await ask_bot(town, tmp_path, docs)
-    assert decided.out == "SKIP_CI=true\nDOCS_ONLY=true\nSKIP_SLOW_TESTS=true\nREBUILD_DOCKER=false\n"
+    assert (
+        decided.out
+        == "SKIP_CI=true\nDOCS_ONLY=true\nSKIP_SLOW_TESTS=true\nREBUILD_DOCKER=false\nNIGHTJAR_LEVEL=pull-request\n"
+    )
     assert f"# skip_ci=true: {DOCS}" in decided.err.splitlines()
     answer = json.loads((await ask_bot(town, tmp_path, docs, "--json")).out)
     path = f"/api/v1/repos/octocat/compiler/pulls/{docs.number}/decision"
@@ -78,7 +81,10 @@ async def test_a_ci_step_asks_the_bot(town: Town, tmp_path: Path) -> None:
     docs.push({"src/codegen.cc": "x"})
     docs.comment("hubot", "@ci run slow tests")
     decided = await ask_bot(town, tmp_path, docs, "--sha", docs.head_sha)
-    assert decided.out == "SKIP_CI=false\nDOCS_ONLY=false\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=false\n"
+    assert (
+        decided.out
+        == "SKIP_CI=false\nDOCS_ONLY=false\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=false\nNIGHTJAR_LEVEL=main\n"
+    )
 
 
 KIT_ALONE = """
@@ -141,6 +147,7 @@ async def test_the_action_asks_the_bot_for_a_workflow(town: Town, tmp_path: Path
     outputs = dict(line.split("=") for line in output.read_text().splitlines())
     assert outputs == {
         "sha": docs.head_sha,
+        "level": "pull-request",
         "skip_ci": "true",
         "docs_only": "true",
         "run_slow_tests": "false",
@@ -187,7 +194,10 @@ async def test_a_workflow_step_gets_outputs(town: Town, tmp_path: Path) -> None:
     pull = town.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
     output = tmp_path / "output"
     output.write_text("before=1\n")
-    lines = f"run_slow_tests=false\nskip_ci=true\ndocs_only=true\nrebuild_docker=false\nsha={pull.head_sha}\n"
+    lines = (
+        f"run_slow_tests=false\nskip_ci=true\ndocs_only=true\n"
+        f"rebuild_docker=false\nlevel=pull-request\nsha={pull.head_sha}\n"
+    )
     decided = await ask_bot(town, tmp_path, pull, "--format", "github", GITHUB_OUTPUT=str(output))
     assert (decided.out, output.read_text()) == ("", f"before=1\n{lines}")
     assert (await ask_bot(town, tmp_path, pull, "--format", "github")).out == lines
@@ -242,6 +252,7 @@ async def test_without_the_bot_github_gets_five_requests(town: Town, tmp_path: P
     answer = await ask_github(town, tmp_path, docs)
     assert answer == {
         "sha": docs.head_sha,
+        "level": "pull-request",
         "run_slow_tests": {
             "value": False,
             "reason": "Off: nobody requested them. To turn on, comment: @ci run slow tests",

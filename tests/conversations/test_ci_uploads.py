@@ -70,7 +70,7 @@ async def test_the_sections_name_tests_that_are_skipped_or_slower_than_at_the_ne
     assert f"- `ops`: 1 test is newly skipped, 1 test runs again, compared with {link}." in skipped
     assert f"Newly skipped:\n- `{ADD}`\n\nRunning again:\n- `{MUL}`" in skipped
     assert f"at `{pull.head_sha[:7]}` (" in skipped
-    assert f"2 → 3 tests), compared with {link}." in runtime
+    assert f"2 → 3 tests), compared with {link}. This adds " in runtime
     assert f"Slow new tests:\n- `{TEST_FILE}::test_big`" in runtime
     page = f"[Everything the bot did on this pull request]({OURS}/r/octocat/compiler/pulls/{pull.number})"
     assert skipped.endswith(page)

@@ -60,6 +60,7 @@ async def test_a_commit_is_compared_with_its_parent(town: Town) -> None:
     docs = town.repo.push("main", {"docs/index.rst": "x"}, by="octocat")
     assert await decision(town, code.sha) == {
         "sha": code.sha,
+        "level": "main",
         "run_slow_tests": ON,
         "skip_ci": {"value": False, "reason": CODE},
         "docs_only": {
@@ -195,7 +196,10 @@ async def test_a_ci_step_asks_the_bot_about_a_commit(town: Town, tmp_path: Path)
     pushed = town.repo.push("main", {"docs/index.rst": "x"}, by="octocat")
     await town.quiet()
     decided = await decide(tmp_path, pushed.sha, NIGHTJAR_URL=town.url)
-    assert decided.out == "SKIP_CI=true\nDOCS_ONLY=true\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=false\n"
+    assert (
+        decided.out
+        == "SKIP_CI=true\nDOCS_ONLY=true\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=false\nNIGHTJAR_LEVEL=main\n"
+    )
     assert f"# skip_ci=true: {DOCS}" in decided.err.splitlines()
     answer = json.loads((await decide(tmp_path, pushed.sha, "--json", NIGHTJAR_URL=town.url)).out)
     assert answer == await decision(town, pushed.sha)
@@ -212,7 +216,7 @@ async def test_one_command_line_serves_builds_of_pull_requests_and_of_branches(t
     decided = await run(*arguments, "--repo", "octocat/compiler", env={"NIGHTJAR_URL": town.url}, cwd=tmp_path)
     assert (decided.status, decided.out) == (
         0,
-        "SKIP_CI=false\nDOCS_ONLY=false\nSKIP_SLOW_TESTS=true\nREBUILD_DOCKER=false\n",
+        "SKIP_CI=false\nDOCS_ONLY=false\nSKIP_SLOW_TESTS=true\nREBUILD_DOCKER=false\nNIGHTJAR_LEVEL=pull-request\n",
     )
 
 

@@ -45,6 +45,35 @@ async def test_once_switched_on_they_stay_on_and_ci_is_notified(town: Town) -> N
     assert (answer["sha"], answer["run_slow_tests"]) == (pull.head_sha, {"value": True, "reason": ON})
 
 
+async def test_a_level_raises_a_pull_request_further_than_slow_tests(town: Town) -> None:
+    pull = town.repo.open_pull_request("hubot", "Faster")
+    await town.quiet()
+    assert (await decision(town, pull))["level"] == "pull-request"
+    run = town.repo.add_workflow_run(pull.head_sha, "CI", "success")
+    pull.comment("hubot", "@ci run slow tests")
+    await town.quiet()
+    assert ((await decision(town, pull))["level"], run.attempt) == ("main", 2)
+    run.finish("success")
+    pull.comment("hubot", "@ci run level nightly")
+    await town.quiet()
+    description = "On, level nightly: requested by hubot. To turn off, comment: @ci skip slow tests"
+    assert status_description(town, pull) == description
+    answer = await decision(town, pull)
+    assert (answer["level"], answer["run_slow_tests"]) == ("nightly", {"value": True, "reason": description})
+    assert run.attempt == 3
+    # The last command of a comment counts, and a lower level restarts nothing.
+    pull.comment("hubot", "@ci run level release\n@ci run level main")
+    await town.quiet()
+    assert ((await decision(town, pull))["level"], run.attempt) == ("main", 3)
+    pull.comment("hubot", "@ci skip slow tests")
+    await town.quiet()
+    assert (await decision(town, pull))["level"] == "pull-request"
+    pull.comment("hubot", "@ci run level")
+    await town.quiet()
+    assert "Name a level, as in `@ci run level nightly`." in town.answers(pull)[-1]
+    assert "`pull-request`, `main`, `nightly`, `release`" in town.answers(pull)[-1]
+
+
 async def test_requested_in_the_description_they_are_on_from_the_first_commit(town: Town) -> None:
     pull = town.repo.open_pull_request("hubot", "Faster", "Speeds up matmul.\n\n@ci run slow tests")
     await town.quiet()

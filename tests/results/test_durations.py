@@ -11,6 +11,7 @@ from nightjar_formats.model import Case, Claims, RunKey, Status, TargetKey
 
 from bot.results.state import Admission, Run, RunState
 from bot.results.store.commit import durations_of_commit
+from bot.results.store.lists.earlier_durations import DAY, EarlierDurations, commits_per_day, earlier_durations
 from bot.results.store.store import ResultsStore
 from tests.tables import with_tables
 
@@ -26,10 +27,18 @@ def store(tmp_path: Path) -> Iterator[ResultsStore]:
     store.close()
 
 
-def put(store: ResultsStore, run_id: str, *, sha: str = SHA, attempt: int = 1, **seconds: float | None) -> None:
+def put(
+    store: ResultsStore,
+    run_id: str,
+    *,
+    sha: str = SHA,
+    attempt: int = 1,
+    committed_at: float = 1_795_152_000.0,
+    **seconds: float | None,
+) -> None:
     """Store a run of tests with these durations."""
     key = RunKey(ABOUT.repository, ABOUT.lab, ABOUT.target, sha, run_id)
-    claims, admission = Claims("ops", attempt=attempt), Admission(1_795_152_000.0, mainline=True)
+    claims, admission = Claims("ops", attempt=attempt), Admission(committed_at, mainline=True)
     run = Run(key, "v1", RunState.STORED, "", 1_795_152_000.0, 0, claims, admission)
     cases = [Case(name, Status.PASSED, seconds=took) for name, took in seconds.items()]
     store.put(run, collect(cases, lambda case: (case.name, "")))
@@ -53,3 +62,16 @@ def test_of_several_runs_the_last_one_that_timed_a_test_counts(store: ResultsSto
     put(store, "1", add=1.0, mul=2.0, div=4.0)
     put(store, "0", sha=OTHER, add=9.0)
     assert store.read(durations_of_commit, ABOUT, "ops", SHA) == near(add=3.0, mul=2.0, div=4.0)
+
+
+def test_the_last_runs_of_a_branch_have_totals_and_the_longest_time_of_each_test(store: ResultsStore) -> None:
+    shas = [letter * 40 for letter in "abcd"]
+    for number, (sha, add) in enumerate(zip(shas, (5.0, 90.0, 20.0, 70.0), strict=True)):
+        put(store, "1", sha=sha, committed_at=1_795_152_000.0 + number, add=add, mul=10.0)
+    earlier = store.read(earlier_durations, ABOUT, "ops", shas[2], 2)
+    assert earlier.totals == pytest.approx((100.0, 30.0), rel=0.03)
+    assert earlier.longest == near(add=90.0, mul=10.0)
+    assert store.read(earlier_durations, ABOUT, "te", shas[2], 2) == EarlierDurations()
+    moment = 1_795_152_000.0 + 7 * DAY
+    assert store.read(commits_per_day, ABOUT, moment, 8) == 4 / 8
+    assert store.read(commits_per_day, ABOUT, moment, 6) == 0.0

@@ -42,6 +42,7 @@ repositories:
 SECRET, NEXT_SECRET = b"the secret that is in use", b"the secret that comes next"
 DECISION = {
     "sha": "6dcb09b5b57875f334f61aebed695e2e4193db5e",
+    "level": "main",
     "run_slow_tests": {"value": True, "reason": "queries"},
     "skip_ci": {"value": False, "reason": "codegen.cc matters"},
     "docs_only": {"value": False, "reason": "code is changed"},

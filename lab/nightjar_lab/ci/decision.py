@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nightjar_lab.ci import texts
+from nightjar_lab.levels import MAIN, PULL_REQUEST
 
 
 @dataclass(frozen=True)
@@ -18,13 +19,22 @@ class CiVerdict:
 
 @dataclass(frozen=True)
 class CiDecision:
-    """All decisions about a pull request or a commit; `sha` is the head or commit, empty if it is unknown."""
+    """All decisions about a pull request or a commit; `sha` is the head or commit, empty if it is unknown.
+
+    `later_level` is the level of tests to run if it comes after `main`, otherwise empty.
+    """
 
     sha: str
     run_slow_tests: CiVerdict
     skip_ci: CiVerdict
     docs_only: CiVerdict
     rebuild_docker: CiVerdict
+    later_level: str = ""
+
+    @property
+    def level(self) -> str:
+        """Return the level of tests to run, one of `LEVELS`."""
+        return self.later_level or (MAIN if self.run_slow_tests.value else PULL_REQUEST)
 
     @property
     def verdicts(self) -> Mapping[str, CiVerdict]:
@@ -34,7 +44,7 @@ class CiDecision:
     def as_json(self) -> dict[str, object]:
         """Return the decision in the form of the API."""
         verdicts = {name: {"value": verdict.value, "reason": verdict.reason} for name, verdict in self.verdicts.items()}
-        return {"sha": self.sha, **verdicts}
+        return {"sha": self.sha, "level": self.level, **verdicts}
 
 
 def run_everything(reason: str, sha: str = "", template: str = texts.FALLBACK) -> CiDecision:

@@ -12,9 +12,11 @@ from typing import Any
 
 from nightjar_formats.patterns import Pattern
 from nightjar_formats.strict_json import read_json
+from nightjar_lab import levels
 from nightjar_lab.ci import texts
 from nightjar_lab.ci.decision import CiDecision, CiVerdict, run_everything
 
+LATER_LEVELS = (levels.NIGHTLY, levels.RELEASE)
 _SHA = Pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _OTHER = Pattern(r"[^A-Za-z0-9_ .,:/#@()+=-]")
 _ASCII = str.maketrans({"[": "(", "]": ")", "…": "..."})
@@ -31,7 +33,9 @@ def read_answer(body: bytes) -> CiDecision | None:
         return None
     fallbacks = run_everything(texts.LACKING).verdicts
     verdicts = {name: _verdict(answer, name) or fallbacks[name] for name in fallbacks}
-    return CiDecision(sha if _SHA.fullmatch(sha) else "", **verdicts)
+    level = answer.get("level")
+    later_level = level if level in LATER_LEVELS and verdicts["run_slow_tests"].value else ""
+    return CiDecision(sha if _SHA.fullmatch(sha) else "", **verdicts, later_level=later_level)
 
 
 def _verdict(answer: dict[str, Any], name: str) -> CiVerdict | None:
@@ -48,7 +52,7 @@ def variables(decision: CiDecision) -> dict[str, str]:
         "SKIP_SLOW_TESTS": not decision.run_slow_tests.value,
         "REBUILD_DOCKER": decision.rebuild_docker.value,
     }
-    return {name: _word(value) for name, value in values.items()}
+    return {**{name: _word(value) for name, value in values.items()}, levels.VARIABLE: decision.level}
 
 
 def as_env(decision: CiDecision) -> str:
@@ -62,7 +66,8 @@ def as_github(decision: CiDecision) -> str:
     https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands#setting-an-output-parameter
     """
     values = {name: _word(verdict.value) for name, verdict in decision.verdicts.items()}
-    return "".join(f"{name}={value}\n" for name, value in {**values, "sha": decision.sha}.items())
+    values |= {"level": decision.level, "sha": decision.sha}
+    return "".join(f"{name}={value}\n" for name, value in values.items())
 
 
 def decision_json(decision: CiDecision) -> str:

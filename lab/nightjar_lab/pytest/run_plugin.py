@@ -45,6 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register what this run asks for."""
     config.addinivalue_line("markers", texts.SLOW_MARKER)
+    config.addinivalue_line("markers", texts.LEVEL_MARKER)
     is_worker = hasattr(config, "workerinput")
     report, shard, source = (config.getoption(name) for name in ("slow_report", "shard", "durations_from"))
     if source and not shard and not report:
@@ -58,8 +59,12 @@ def pytest_configure(config: pytest.Config) -> None:
         plugins.register(NamedTests(tests), "nightjar-named-tests")
         if (count := repeats()) > 1:
             plugins.register(RepeatedTests(count), "nightjar-repeated-tests")
-    if slow.skips_slow_tests():
-        plugins.register(slow.SkipSlowTests(), "nightjar-skip-slow")
+    try:
+        level = slow.level_of_run()
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None
+    if level:
+        plugins.register(slow.SkipLevels(level), "nightjar-levels")
     sharding = Sharding(config, shard, source) if shard else None
     if sharding:
         plugins.register(sharding, "nightjar-shard")

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 # Slow tests
 SLOW_MARKER = "slow: takes long; skipped where the environment variable SKIP_SLOW_TESTS is true, 1 or yes"
+LEVEL_MARKER = (
+    "level(name): runs from this level on (pull-request, main, nightly or release); skipped where the environment "
+    "variable NIGHTJAR_LEVEL names an earlier one"
+)
+LEVEL_SKIPPED = (
+    "test of the level {level}, and this run has the level {run}; to run it: env -u SKIP_SLOW_TESTS "
+    "NIGHTJAR_LEVEL={level} pytest, or `@ci run level {level}` on a pull request"
+)
+LEVEL_UNKNOWN = "{level} is not a level; the levels are {levels}"
 SLOW_SKIPPED = (
     "slow test, and SKIP_SLOW_TESTS={value} is set; to run it: env -u SKIP_SLOW_TESTS pytest, "
     "or `@ci run slow tests` on a pull request"

@@ -1,4 +1,4 @@
-"""Skip slow tests on request, and print the cut-off table of TVM's RFC 0055 for this run."""
+"""Skip slow tests and tests of later levels on request, and print the cut-off table of TVM's RFC 0055 for this run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import NamedTuple, Protocol
 
 import pytest
 
+from nightjar_formats.terminal import quoted_text
+from nightjar_lab import levels
 from nightjar_lab.pytest import run_texts as texts
 from nightjar_lab.pytest.printable import counted, printable
 
@@ -46,15 +48,48 @@ def skips_slow_tests(environment: Mapping[str, str] = os.environ) -> bool:
     return environment.get(VARIABLE, "").lower() in TRUE
 
 
-class SkipSlowTests:
-    """Skips tests that are marked as slow. Registered only if SKIP_SLOW_TESTS asks for it."""
+def level_of_run(environment: Mapping[str, str] = os.environ) -> str:
+    """Return the level that NIGHTJAR_LEVEL or SKIP_SLOW_TESTS asks for; empty to run everything.
+
+    Raises ValueError for a level that does not exist.
+    """
+    level = environment.get(levels.VARIABLE, "").strip().lower()
+    if level and level not in levels.LEVELS:
+        known = ", ".join(levels.LEVELS)
+        raise ValueError(texts.LEVEL_UNKNOWN.format(level=quoted_text(level), levels=known))
+    return levels.PULL_REQUEST if skips_slow_tests(environment) else level
+
+
+class SkipLevels:
+    """Skips tests of later levels than that of the run. Registered only if the run has a level."""
+
+    def __init__(self, level: str) -> None:
+        self._level = level
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Add a skip, so that the test is counted and the reason is shown."""
-        reason = texts.SLOW_SKIPPED.format(value=printable(os.environ.get(VARIABLE, "")))
         for item in items:
-            if item.get_closest_marker("slow") is not None:
-                item.add_marker(pytest.mark.skip(reason=reason))
+            level = _level_of(item)
+            if levels.is_above(level, self._level):
+                item.add_marker(pytest.mark.skip(reason=self._reason(level)))
+
+    def _reason(self, level: str) -> str:
+        if level == levels.MAIN and skips_slow_tests():
+            return texts.SLOW_SKIPPED.format(value=printable(os.environ.get(VARIABLE, "")))
+        return texts.LEVEL_SKIPPED.format(level=level, run=self._level)
+
+
+def _level_of(item: pytest.Item) -> str:
+    """Return the level of a test: the latest of its marks. Raises `pytest.UsageError` for one that does not exist."""
+    level = levels.MAIN if item.get_closest_marker("slow") is not None else levels.PULL_REQUEST
+    for mark in item.iter_markers("level"):
+        name = mark.args[0] if mark.args else ""
+        if name not in levels.LEVELS:
+            known = ", ".join(levels.LEVELS)
+            problem = texts.LEVEL_UNKNOWN.format(level=quoted_text(str(name)), levels=known)
+            raise pytest.UsageError(f"{printable(item.nodeid)}: {problem}")
+        level = name if levels.is_above(name, level) else level
+    return level
 
 
 class MarkSlowReports:

@@ -55,6 +55,16 @@ def test_slow_tests_always_run_for_a_commit_of_a_branch(is_on: bool, reason: str
     assert decide_for_commit(config, "a" * 40, files()).run_slow_tests == CiVerdict(True, reason)
 
 
+def test_the_branch_of_a_commit_decides_its_level() -> None:
+    levels = {"nightly": ("nightly", "release/*"), "release": ("release/*",)}
+    config = MODEL.model_validate({"slow_tests": {"levels": levels}})
+    cases = {"main": "main", "nightly": "nightly", "release/1.0": "release", "": "main"}
+    assert {name: decide_for_commit(config, "a" * 40, files(), name).level for name in cases} == cases
+    standard = MODEL.model_validate({"slow_tests": True})
+    assert decide_for_commit(standard, "a" * 40, files(), "nightly").level == "nightly"
+    assert decide_for_commit(MODEL.model_validate({}), "a" * 40, files(), "nightly").level == "nightly"
+
+
 def test_each_decision_about_a_commit_depends_on_its_files_and_settings() -> None:
     config = repository_config(
         skip_ci=SkipCi(globs=("*.md",), docs=()), rebuild_docker=RebuildDocker(paths=("docker/*",), ignore=())

@@ -25,14 +25,24 @@ def in_a_shell(script: str, folder: Path) -> str:
 
 
 def test_the_values_are_those_of_the_decision() -> None:
-    assert as_env(SKIPPED) == "SKIP_CI=true\nDOCS_ONLY=true\nSKIP_SLOW_TESTS=true\nREBUILD_DOCKER=false\n"
     assert (
-        as_github(SKIPPED) == f"run_slow_tests=false\nskip_ci=true\ndocs_only=true\nrebuild_docker=false\nsha={SHA}\n"
+        as_env(SKIPPED)
+        == "SKIP_CI=true\nDOCS_ONLY=true\nSKIP_SLOW_TESTS=true\nREBUILD_DOCKER=false\nNIGHTJAR_LEVEL=pull-request\n"
+    )
+    assert (
+        as_github(SKIPPED)
+        == f"run_slow_tests=false\nskip_ci=true\ndocs_only=true\nrebuild_docker=false\nlevel=pull-request\nsha={SHA}\n"
     )
     assert json.loads(decision_json(SKIPPED)) == SKIPPED.as_json()
     everything = run_everything("nobody answers")
-    assert as_env(everything) == "SKIP_CI=false\nDOCS_ONLY=false\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=true\n"
-    assert as_github(everything) == "run_slow_tests=true\nskip_ci=false\ndocs_only=false\nrebuild_docker=true\nsha=\n"
+    assert (
+        as_env(everything)
+        == "SKIP_CI=false\nDOCS_ONLY=false\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=true\nNIGHTJAR_LEVEL=main\n"
+    )
+    assert (
+        as_github(everything)
+        == "run_slow_tests=true\nskip_ci=false\ndocs_only=false\nrebuild_docker=true\nlevel=main\nsha=\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,8 @@ def decisions(world: World, records: Records | None = None, clock: Callable[[], 
 
 
 def answer(sha: str, verdict: Mapping[str, object]) -> dict[str, object]:
-    return {"sha": sha, "run_slow_tests": verdict, **NOT_ON}
+    level = "main" if verdict["value"] else "pull-request"
+    return {"sha": sha, "level": level, "run_slow_tests": verdict, **NOT_ON}
 
 
 async def test_known_facts_are_answered_without_asking_github(world: World) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from nightjar_formats.model import SeenTest, Status
 
@@ -9,7 +11,14 @@ from bot.config.types import seconds
 from bot.github.text.sticky import SIZE_LIMIT
 from handlers.ci_reports.outcomes import HeadAndBase, SuiteOutcomes
 from handlers.runtime.config import Runtime
-from handlers.runtime.section import NewTest, RuntimeChange, changed_suites, describe_runtimes, slow_new_tests
+from handlers.runtime.section import (
+    NewTest,
+    RuntimeChange,
+    changed_suites,
+    describe_runtimes,
+    slow_new_tests,
+    slower_tests,
+)
 from handlers.runtime.texts import RUNTIMES_UNSEARCHED
 from tests.gfm import Page, rendered
 from tests.handlers.ci_reports.reported import OF_HEAD, WHEN, base, id_of, link, outcomes, suite, suite_of
@@ -100,11 +109,13 @@ TEXTS: dict[str, tuple[HeadAndBase, str]] = {
     ),
     "slower": (
         ops(suite(add="passed 12000", mul="passed"), suite(add="passed 7200")),
-        f"{HEADING}\n\n- `ops`: +66.7 % (120.0 min → 200.0 min, 1 → 2 tests), compared with {link()}.",
+        f"{HEADING}\n\n- `ops`: +66.7 % (120.0 min → 200.0 min, 1 → 2 tests), compared with {link()}."
+        " This adds 80.0 min to each run.",
     ),
     "very much slower": (
         ops(suite(add="passed 6000"), suite(add="passed 60")),
-        f"{HEADING}\n\n- `ops`: 100 times as long (60.0 s → 100.0 min, 1 → 1 tests), compared with {link()}.",
+        f"{HEADING}\n\n- `ops`: 100 times as long (60.0 s → 100.0 min, 1 → 1 tests), compared with {link()}."
+        f" This adds 99.0 min to each run.\n\nTests that became slower:\n- `{id_of('add')}`, 60.0 s → 100.0 min",
     ),
     "faster": (
         ops(suite(add="passed 30"), suite(add="passed 90")),
@@ -119,10 +130,52 @@ TEXTS: dict[str, tuple[HeadAndBase, str]] = {
             {"ops": suite(add="passed 200"), "te": suite(add="passed 1", mul="passed 120")},
             {"ops": base(suite(add="passed 100")), "te": base(suite(add="passed 100"))},
         ),
-        f"{HEADING}\n\n- `ops`: +100.0 % (1.7 min → 3.3 min, 1 → 1 tests), compared with {link()}.\n\n"
+        f"{HEADING}\n\n- `ops`: +100.0 % (1.7 min → 3.3 min, 1 → 1 tests), compared with {link()}."
+        f" This adds 1.7 min to each run.\n\n"
+        f"Tests that became slower:\n- `ops`: `{id_of('add')}`, 1.7 min → 3.3 min\n\n"
         f"Slow new tests:\n- `te`: `{id_of('mul')}`, 2.0 min",
     ),
 }
+
+
+SPREAD = (100.0, 130.0, 110.0, 120.0)
+
+
+@pytest.mark.parametrize(
+    ("head", "totals", "is_reported"),
+    [
+        (159.0, SPREAD, False),
+        (160.0, SPREAD, True),
+        (71.0, SPREAD, False),
+        (70.0, SPREAD, True),
+        (145.0, (114.0, 115.0, 115.0, 114.0), True),
+        (145.0, SPREAD[:3], False),
+        (159.0, SPREAD[:3], True),
+    ],
+)
+def test_a_total_is_compared_with_the_spread_of_the_bases_last_runs(
+    head: float, totals: tuple[float, ...], is_reported: bool
+) -> None:
+    base_suite = replace(base(suite(add="passed 115")), totals=totals)
+    tested = outcomes({"ops": suite(add=f"passed {head}")}, {"ops": base_suite})
+    assert bool(changed_suites(tested, 30)) is is_reported
+
+
+def test_one_test_that_became_slower_is_named_and_many_small_growths_are_summed() -> None:
+    tests = {f"t{number}": "passed 10" for number in range(60)}
+    slower = dict.fromkeys(tests, "passed 19") | {"conv": "passed 600"}
+    longest = {id_of("conv"): 62.0}
+    base_suite = replace(base(suite_of(tests | {"conv": "passed 60"})), totals=(650.0, 660.0, 655.0, 665.0))
+    tested = outcomes({"ops": suite_of(slower)}, {"ops": replace(base_suite, longest=longest)})
+    tested = replace(tested, runs_per_day=30.0)
+    text = describe_runtimes(tested, 1_000, seconds(CONFIG.slow))
+    assert "(11.0 min → 29.0 min, 61 → 61 tests)" in text
+    assert "This adds 18.0 min to each run, about 540.0 min a day at 30 runs a day." in text
+    assert f"Tests that became slower:\n- `{id_of('conv')}`, 62.0 s → 10.0 min" in text
+    assert text.count("→ 10.0 min") == 1
+    # Within what the test took in the base's last runs, nothing is reported.
+    noisy = outcomes({"ops": suite_of(slower)}, {"ops": replace(base_suite, longest={id_of("conv"): 320.0})})
+    assert slower_tests(noisy) == []
 
 
 @pytest.mark.parametrize("case", TEXTS)

@@ -23,6 +23,7 @@ CODE = """
 #include <nightjar/slow.h>
 
 TEST(Models, Slow) { NIGHTJAR_SLOW(); }
+TEST(Models, Nightly) { nightjar_level("nightly"); }
 TEST(Models, Fast) {
   nightjar::Measure("latency", 0.1 + 0.2, "ms", "lower");
   nightjar::Measure("loss", 1e-300);
@@ -104,9 +105,22 @@ def test_slow_tests_are_skipped_for_the_same_values_as_in_python(
 ) -> None:
     assert ran(program, tmp_path, {} if value is None else {"SKIP_SLOW_TESTS": value}) == {
         "Models.Slow": expected,
+        "Models.Nightly": expected,
         "Models.Fast": "passed",
         "Device.Slow": expected,
     }
+
+
+def test_tests_of_later_levels_are_skipped_as_in_python(program: Path, tmp_path: Path) -> None:
+    cases = {"pull-request": "ss", "Main": "ps", "nightly": "pp", "release": "pp", "": "pp"}
+    for level, letters in cases.items():
+        ended = ran(program, tmp_path, {"NIGHTJAR_LEVEL": level})
+        assert "".join(ended[name][0] for name in ("Models.Slow", "Models.Nightly")) == letters, level
+    both = ran(program, tmp_path, {"NIGHTJAR_LEVEL": "nightly", "SKIP_SLOW_TESTS": "1"})
+    assert {both["Models.Slow"], both["Models.Nightly"]} == {"skipped"}
+    environment = {"PATH": os.environ["PATH"], "NIGHTJAR_LEVEL": "nightli"}
+    failed = subprocess.run([program], env=environment, check=False, capture_output=True, text=True)
+    assert (failed.returncode, "nightli is not a level" in failed.stderr) == (2, True)
 
 
 def test_ctest_leaves_out_labeled_tests_and_other_labels_stay(tmp_path: Path) -> None:

@@ -34,6 +34,55 @@ def test_slow_tests_run_unless_the_variable_says_otherwise(
         result.stdout.fnmatch_lines([message])
 
 
+LEVELS = """
+    import pytest
+
+    def test_a(): pass
+
+    @pytest.mark.slow
+    def test_b(): pass
+
+    @pytest.mark.level("nightly")
+    @pytest.mark.slow
+    def test_c(): pass
+
+    @pytest.mark.level("release")
+    class TestModels:
+        def test_d(self): pass
+"""
+
+
+def test_a_run_of_a_level_has_its_tests_and_those_of_the_levels_before(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makepyfile(LEVELS)
+    cases = {
+        ("", ""): 4,
+        ("pull-request", ""): 1,
+        ("main", ""): 2,
+        ("Nightly", ""): 3,
+        ("release", ""): 4,
+        ("", "1"): 1,
+        ("release", "true"): 1,
+        ("nightly", "0"): 3,
+    }
+    for (level, skips), passed in cases.items():
+        monkeypatch.setenv("NIGHTJAR_LEVEL", level)
+        monkeypatch.setenv("SKIP_SLOW_TESTS", skips)
+        result = pytester.runpytest_inprocess("--strict-markers", "-rs")
+        result.assert_outcomes(passed=passed, skipped=4 - passed)
+    result.stdout.fnmatch_lines(["*NIGHTJAR_LEVEL=release pytest, or `@ci run level release` on a pull request*"])
+    monkeypatch.setenv("NIGHTJAR_LEVEL", "nightli")
+    wrong = pytester.runpytest_inprocess()
+    assert wrong.ret == pytest.ExitCode.USAGE_ERROR
+    wrong.stderr.fnmatch_lines(["*nightli? is not a level; the levels are pull-request, main, nightly, release*"])
+    monkeypatch.setenv("NIGHTJAR_LEVEL", "main")
+    pytester.makepyfile("import pytest\n@pytest.mark.level('weekly')\ndef test_a(): pass\n")
+    wrong = pytester.runpytest_inprocess()
+    assert wrong.ret == pytest.ExitCode.USAGE_ERROR
+    wrong.stderr.fnmatch_lines(["*test_a: *weekly? is not a level*"])
+
+
 def test_a_projects_own_mark_with_that_name_is_left_alone(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
