@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 
 from nightjar_formats.measurements import Better
+from nightjar_formats.pairs import LEAST_BLOCKS
 from nightjar_formats.runs.benchmark import BenchmarkEnd, BenchmarkReport, ComparedMeasurement
 
 from bot.core.docs import table
@@ -46,6 +47,10 @@ NOT_MEASURED = (
     "no test measured anything at both commits. Tests report numbers with the fixture `measure` of the pytest plugin "
     "`nightjar_lab.pytest`, or in one of the formats of benchmarks"
 )
+TOO_FEW_RUNS = (
+    "not enough runs to tell. There was time for {runs}; a comparison takes {least}. Name fewer tests, or more time with "
+    "`within`"
+)
 EQUAL = "no difference larger than {most} (95 %) in {measurements}"
 DIFFERENT = "{measurements} changed; no difference larger than {most} (95 %) in {others}"
 ALL_DIFFERENT = "{measurements} changed (95 %)"
@@ -61,6 +66,7 @@ ENDS = {
     BenchmarkEnd.MOST_BLOCKS: "{runs} in {time}: after so many, not all intervals were as narrow as ±{precision}.",
 }
 RUNS = ("run of each commit, in turn,", "runs of each commit, in turn,")
+OF_EACH = ("run of each commit", "runs of each commit")
 BY_CHANCE = "Each interval is right with a probability of 95 %, so a few of {count} may be wrong."
 FAILED = "Failed at the {side}: {tests}."
 FOLDED = "<details><summary>{summary}</summary>\n\n{content}\n\n</details>"
@@ -135,6 +141,8 @@ def answer_text(report: BenchmarkReport) -> str:
     """Return what a benchmark has shown, as a part of a sentence."""
     different = [row for row in report.measurements if row.interval.excludes_one]
     others = [row for row in report.measurements if not row.interval.excludes_one]
+    if not report.measurements and report.end is BenchmarkEnd.BUDGET:
+        return TOO_FEW_RUNS.format(runs=counted(2 * report.blocks, *OF_EACH), least=2 * LEAST_BLOCKS)
     if not report.measurements:
         return NOT_MEASURED
     if not different:

@@ -76,6 +76,8 @@ def test_the_answer_says_what_is_known() -> None:
     ):
         text = report_text("title", report(*rows))
         assert text.startswith(f"**title**: {answer[:-1]}"), text
+    none = report_text("title", report(end=BenchmarkEnd.BUDGET, blocks=2))
+    assert "not enough runs to tell. There was time for 4 runs of each commit; a comparison takes 8." in none
     late = report_text("title", report(EQUAL, end=BenchmarkEnd.BUDGET))
     assert "18 runs of each commit, in turn, in 10 minutes: the time ended before all intervals were as narrow" in late
     failed = report_text("title", report(EQUAL, failures={"base": [], "head": [f"t{n}" for n in range(9)]}))
