@@ -48,8 +48,8 @@ NOT_MEASURED = (
     "`nightjar_lab.pytest`, or in one of the formats of benchmarks"
 )
 TOO_FEW_RUNS = (
-    "not enough runs to tell. There was time for {runs}; a comparison takes {least}. Name fewer tests, or more time with "
-    "`within`"
+    "not enough runs to tell. There was time for {runs}; a comparison takes {least}. Name fewer tests, or ask for more "
+    "time with `within`"
 )
 EQUAL = "no difference larger than {most} (95 %) in {measurements}"
 DIFFERENT = "{measurements} changed; no difference larger than {most} (95 %) in {others}"
