@@ -85,8 +85,8 @@ class Reply:
 
     @property
     def effect_key(self) -> str:
-        """The pull request."""
-        return f"reply:{self.number}"
+        """The pull request, and the subject if there is one."""
+        return f"reply:{self.number}:{self.subject}" if self.subject else f"reply:{self.number}"
 
     async def apply(self, context: EffectContext) -> Applied:
         """Find the answer by its marker and our user ID; write it if it is missing, edit it if its text differs.

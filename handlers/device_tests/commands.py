@@ -204,8 +204,8 @@ def _names(targets: Sequence[RequestTarget]) -> str:
 async def test_status(request: CommandRequest, command: Command) -> CommandAnswer:
     """List the tests of the head on devices."""
     jobs = await request.context.part(JOBS).of_pull(request.context.repository.id, request.pull.number)
-    # The newest job of each target for this head. Jobs are in the order of requests, so later ones win.
-    newest = {job.about.full_name: job for job in jobs if job.sha == request.pull.head_sha and not job.purpose}
+    # The newest job of each target and purpose for this head. Jobs are in the order of requests, so later ones win.
+    newest = {(job.about, job.purpose): job for job in jobs if job.sha == request.pull.head_sha}
     sha = code(request.pull.head_sha[:7])
     if not newest:
         return CommandAnswer(say=texts.NO_TESTS.format(sha=sha))

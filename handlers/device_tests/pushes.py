@@ -22,6 +22,7 @@ from handlers.device_tests import texts
 from handlers.device_tests.degraded.targets import degraded_targets
 from handlers.device_tests.effects import CancelDeviceJobs
 from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd, JobOrigin, Someone
+from handlers.device_tests.reproduce.handler import repeat_offers
 from handlers.device_tests.requesting import JobRequest, answer_request, requested_job
 from handlers.device_tests.store import JOBS
 from handlers.device_tests.targets import (
@@ -83,7 +84,8 @@ async def follow_pull_request(context: Context) -> Plan:
             plan = await _request(context, event, pushed, JobOrigin.PUSH)
             # A lab may upload results of a commit that was the head when it got the job, so running tests go on.
             cancel = CancelDeviceJobs(pull.number, JobEnd.PUSHED.value, other_than=pull.head_sha)
-            return Plan((cancel, *plan.effects), why=plan.why)
+            jobs = await context.part(JOBS).of_pull(context.repository.id, pull.number)
+            return Plan((cancel, *plan.effects, *repeat_offers(context, jobs, pull.head_sha)), why=plan.why)
 
 
 async def _targets_of_push(

@@ -45,6 +45,8 @@ STATUS_WAITING = "waiting for approval; to approve, comment {command}"
 STATUS_QUEUED = "queued, {place}"
 STATUS_RUNNING = "running for {time}, attempt {attempt}"
 STATUS_DONE = "done; see its check run"
+STATUS_ANSWERED = "done; see the answer in the comments"
+STATUS_OF_FEW = "{test} {count} times: {status}"
 NOTHING_TO_CANCEL = "This pull request has no queued or running device test."
 NOTHING_WAITS = "No device test is waiting for approval on {sha}."
 APPROVING = "Approved on {sha}: {names}."
@@ -159,9 +161,12 @@ def status_text(job: DeviceJob, place: QueuePlace | None, moment: float, approve
             status = STATUS_RUNNING.format(time=time_text(moment - job.leased_at), attempt=job.attempt)
             status += f" ({code(truncate(job.note, MOST_NOTE))})" if job.note else ""
         case DeviceJobState.DONE:
-            status = STATUS_DONE
+            status = STATUS_ANSWERED if job.purpose else STATUS_DONE
         case _:
             status = ENDS[job.end].rstrip(".")
+    if job.few_tests.tests:
+        test = code(truncate(job.few_tests.tests[0], MOST_NOTE))
+        return STATUS_OF_FEW.format(test=test, count=job.few_tests.repeat, status=status)
     return status
 
 

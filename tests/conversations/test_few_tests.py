@@ -142,6 +142,8 @@ async def test_a_failure_is_reproduced_at_the_head_and_its_base_and_after_a_push
 
         new_head = here.push(PASSES)
         await lab.town.quiet()
+        offer = f"The head is now `{new_head[:7]}`. To see whether this is fixed, comment `@ci reproduce {TEST} on "
+        assert offer in lab.town.answers(here.pull)[-1]
         await here.says(f"@ci reproduce {TEST} on hexagon-v73 x6")
         # The push may be so recent that the person may have seen the earlier head.
         await here.says(f"@ci approve tests {new_head}")

@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 from nightjar_formats.columns import status_byte
 from nightjar_formats.measurements import Measurement
 from nightjar_formats.model import Status, TargetKey
+from nightjar_formats.runs.few_tests import FEW_TESTS
 
-from bot.results.state import RunState
+from bot.results.state import Run, RunState
 from bot.results.store.commit import commit_state, seen_tests
 from bot.results.store.history.history import history
+from bot.results.store.lists.run_lists import newest_arrivals
 from bot.results.store.measurements.read import measured_series
 from bot.results.store.store import ResultsStore
 from tests.results.snapshot import snapshot_of
@@ -96,6 +98,43 @@ def test_any_order_and_any_repetition_give_the_same_records(
             store.read(commit_state, TargetKey(name, LAB, target), sha(commit)) for name in (first, second)
         )
         assert _plain(first_state.suites, first) == _plain(second_state.suites, second)
+
+
+@on_one_database
+@given(uploads(), st.data())
+def test_runs_of_a_few_tests_change_nothing_else(
+    store: ResultsStore, uploads: list[Upload], data: st.DataObject
+) -> None:
+    alone, together = fresh(), fresh()
+    stored(store, alone, uploads)
+    states = st.sampled_from([RunState.FEW_TESTS, RunState.WAITING, RunState.REFUSED])
+    for number, upload in enumerate(uploads):
+        renamed = replace(upload, repository=together)
+        # As the ingester stores them: without a suite and an admission.
+        key = replace(renamed.run.key, run_id=f"{FEW_TESTS}{number}-1")
+        few_tests = Run(key, "version", data.draw(states), "", renamed.run.received_at)
+        if before := data.draw(st.booleans()):
+            store.put_state(few_tests)
+        store.put(renamed.run, renamed.columns)
+        if not before:
+            store.put_state(few_tests)
+    contents = snapshot(store, together)
+    few_tests_runs = [folder for folder in contents["runs"] if f"/{FEW_TESTS}" in folder]
+    assert len(few_tests_runs) == len(uploads)
+    for folder in few_tests_runs:
+        del contents["runs"][folder]
+    assert contents == snapshot(store, alone)
+    for target, commit in itertools.product(TARGETS, range(1, 5)):
+        states_of_commit = [
+            _plain(store.read(commit_state, TargetKey(name, LAB, target), sha(commit)).suites, name)
+            for name in (alone, together)
+        ]
+        assert states_of_commit[0] == states_of_commit[1]
+    assert _without_name(store.read(newest_arrivals, alone)) == _without_name(store.read(newest_arrivals, together))
+
+
+def _without_name(arrivals: Mapping[TargetKey, float]) -> dict[str, float]:
+    return {target.full_name: moment for target, moment in arrivals.items()}
 
 
 def _plain(suites: Mapping[str, Any], repository: str) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bot.core.urls import linkable
@@ -15,7 +16,7 @@ from handlers.device_tests.effects import FEW_TESTS_ENDED, NoteShownStep
 from handlers.device_tests.model import DeviceJob, JobEnd, ShownStep
 from handlers.device_tests.reproduce import texts
 from handlers.device_tests.reproduce.command import REPRODUCE_PURPOSE
-from handlers.device_tests.reproduce.texts import EarlierRuns, reproduce_command, reproduced
+from handlers.device_tests.reproduce.texts import EarlierRuns, repeat_offer, reproduce_command, reproduced
 from handlers.device_tests.store import JOBS, UnknownJob
 from handlers.device_tests.texts import WHY_UNKNOWN_JOB
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from bot.core.events import Delivery
 
 NAME = "reproduced"
+MOST_OFFERS = 3
+"""The most answers that a push changes."""
 UNWANTED = frozenset({JobEnd.PUSHED, JobEnd.CLOSED, JobEnd.BY_PERSON})
 """Ends that people caused themselves, so that nobody waits for an answer."""
 
@@ -49,20 +52,38 @@ async def answer_reproduced(context: Context) -> Plan:
         note = NoteShownStep(job.lab, job.id, int(ShownStep.ENDED))
         return Plan((note,), why=texts.WHY_UNWANTED.format(reason=job.end.value))
     earlier = earlier_runs(job, await store.of_pull(context.repository.id, job.pull_request))
-    command = reproduce_command(context.app_config.mentions[0], job)
-    text = reproduced(job, earlier, linkable(job.log_url), command)
     attempts = FewTestsOutcome.load(job.outcome).of(job.few_tests.tests[0])
     if job.outcome:
         counts = {"failed": attempts.failed, "runs": attempts.attempts}
         why = texts.WHY_REPRODUCED.format(test=job.few_tests.tests[0], **counts)
     else:
         why = texts.WHY_NO_RESULT.format(reason=job.end.value)
-    reply = Reply(job.pull_request, truncate(text, REPLY_LIMIT), iso_utc(job.requested_at), subject=job.id)
     written = WrittenStep(job.lab, job.id, int(ShownStep.ENDED))
-    return Plan((reply,), why=why, conclusion_basis=written)
+    return Plan((_answer(context, job, earlier),), why=why, conclusion_basis=written)
 
 
-def earlier_runs(job: DeviceJob, jobs: list[DeviceJob]) -> EarlierRuns | None:
+def repeat_offers(context: Context, jobs: Sequence[DeviceJob], head: str) -> list[Reply]:
+    """Return the answers about failures at earlier heads, each with the offer to repeat its runs at the new head.
+
+    `jobs` are those of the pull request, oldest first. The newest answer about each test on a target is changed.
+    """
+    newest = {(job.purpose, job.about): job for job in jobs if job.purpose.startswith(REPRODUCE_PURPOSE)}
+    replies = []
+    for job in list(newest.values())[-MOST_OFFERS:]:
+        failed = FewTestsOutcome.load(job.outcome).of(job.few_tests.tests[0]).failed
+        if failed and job.sha != head:
+            text = repeat_offer(head, reproduce_command(context.app_config.mentions[0], job))
+            replies.append(_answer(context, job, earlier_runs(job, jobs), offer=text))
+    return replies
+
+
+def _answer(context: Context, job: DeviceJob, earlier: EarlierRuns | None, *, offer: str = "") -> Reply:
+    command = reproduce_command(context.app_config.mentions[0], job)
+    text = "\n\n".join(filter(None, [offer, reproduced(job, earlier, linkable(job.log_url), command)]))
+    return Reply(job.pull_request, truncate(text, REPLY_LIMIT), iso_utc(job.requested_at), subject=job.id)
+
+
+def earlier_runs(job: DeviceJob, jobs: Sequence[DeviceJob]) -> EarlierRuns | None:
     """Return the last runs at an earlier head in which the test failed on the same target; None if there are none.
 
     `jobs` are those of the pull request, oldest first.

@@ -63,6 +63,7 @@ OTHER_KINDS = "\n{runs} failed in other ways."
 NO_MESSAGE = "a failure without a message"
 FULL_TEXT = "<details><summary>The text of failure {number}</summary>\n\n{text}\n\n</details>"
 LOG = "[The lab's log]({url})"
+OFFER = "The head is now {sha}. To see whether this is fixed, comment {command}."
 REPEAT = "After a push, comment {command} again: the answer then says whether it is fixed."
 
 # The audit log
@@ -95,6 +96,11 @@ def reproduce_command(mention: str, job: DeviceJob) -> str:
     named = f'"{test}"' if " " in test else test
     count = f" x{job.few_tests.repeat}"
     return f"{mention} reproduce {named} on {job.about.full_name}{count}"
+
+
+def repeat_offer(head: str, command: str) -> str:
+    """Offer to repeat runs at a new head with a command."""
+    return OFFER.format(sha=code(head[:7]), command=code(command))
 
 
 def reproduced(job: DeviceJob, earlier: EarlierRuns | None, log_url: str, command: str) -> str:
