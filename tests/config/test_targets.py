@@ -70,7 +70,7 @@ def test_a_check_run_ends_long_before_github_would_end_it() -> None:
             "{x: {teir: 1}}",
             53,
             ".x.teir: unknown key (did you mean tier?); allowed: tier, label, paths, slots, timeout, suites, budget, "
-            "budget_per_person, sticky, repair_within",
+            "budget_per_person, sticky, searches, repair_within",
         ),
     ],
 )
