@@ -66,7 +66,6 @@ class JobClaims:
                 if claimed is not None and claimed.job.few_tests.precision and SIDES not in (can or ()):
                     # The sweep announces its end.
                     await self._store.end_unable(claimed.job)
-                    rung.set()
                     continue
                 if claimed is not None:
                     self._bell.ring_next(kind)  # there may be more jobs

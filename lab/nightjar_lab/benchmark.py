@@ -1,6 +1,7 @@
 """Run two commits in turn on one device (base, head, head, base), until the ratios of what they measure are precise.
 
 The first run of each commit does not count: the command builds the commit there, and the device warms up.
+docs/decisions/benchmarks-in-turn.md says why it is done this way.
 """
 
 from __future__ import annotations

@@ -69,8 +69,8 @@ def test_a_check_run_ends_long_before_github_would_end_it() -> None:
         (
             "{x: {teir: 1}}",
             53,
-            ".x.teir: unknown key (did you mean tier?); allowed: tier, label, paths, slots, timeout, suites, budget, "
-            "budget_per_person, simulates, sticky, repair_within, measurements",
+            ".x.teir: unknown key (did you mean tier?); allowed: tier, label, paths, slots, timeout, benchmark, "
+            "suites, budget, budget_per_person, simulates, sticky, searches, repair_within, measurements",
         ),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from bot.github.text import sticky
 from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd
@@ -79,6 +80,19 @@ async def answer(rack: Rack, pull: PullRequest, text: str, author: str = "hubot"
     return "\n".join(rack.lab.town.answers(pull)[known:])
 
 
+async def page_of(rack: Rack, pull: PullRequest) -> str:
+    """Return the HTML of the page of a pull request."""
+    async with rack.lab.client.get(f"{rack.lab.town.url}/r/octocat/compiler/pulls/{pull.number}") as response:
+        return await response.text()
+
+
+async def json_of(rack: Rack, pull: PullRequest) -> Any:
+    """Return its JSON twin."""
+    address = f"{rack.lab.town.url}/api/v1/repos/octocat/compiler/pulls/{pull.number}"
+    async with rack.lab.client.get(address) as response:
+        return await response.json()
+
+
 async def job_of(rack: Rack, pull: PullRequest) -> DeviceJob:
     return (await rack.lab.store.of_pull(rack.lab.town.repo.id, pull.number))[-1]
 
@@ -107,13 +121,22 @@ async def test_a_planted_slowdown_is_a_row_of_the_table_and_equal_code_is_no_dif
         assert f"**Benchmark of `{slower.head_sha[:7]}` against its base `{base[:7]}` on `{LAB}/{TARGET}`**" in shown
         assert "**: 1 measurement changed; no difference larger than 2 % (95 %) in 2 measurements." in shown
         assert "`test_kernel.py::test_conv` | `latency` | `4 ms` | `4.4 ms` | +10." in shown
-        assert ", **worse** |" in shown
+        assert ", worse |" in shown
         assert "<summary>no difference larger than 2 % (95 %) in 2 measurements</summary>" in shown
         assert "`test_kernel.py::test_add` | `latency` | `1.5 ms` | `1.5 ms` | the same in all runs |" in shown
         assert "Failed at the head: `test_kernel.py::test_broken`." in shown
         assert "runs of each commit" in shown
         # Its run is not a result of the head.
         assert [run.title for run in town.repo.check_runs(slower.head_sha)] == ["Cancelled"]
+
+        page = await page_of(rack, slower)
+        assert '<td data-label="Measurement">delegated_nodes</td>' in page
+        (shown_benchmark,) = (await json_of(rack, slower))["benchmarks"]
+        assert shown_benchmark["answer"] in page
+        assert shown_benchmark["failed_at_head"] == ["test_kernel.py::test_broken"]
+        row = shown_benchmark["measurements"][0]
+        assert (row["test"], row["name"], row["verdict"]) == ("test_kernel.py::test_conv", "latency", "worse")
+        assert row["low"] < 1.1 < row["high"]
 
         equal, base = pull_with(rack, 4.0)
         say = await answer(rack, equal, f"@ci benchmark a::b on {TARGET} to 5% within 1h")

@@ -6,9 +6,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from nightjar_formats.runs.benchmark import BenchmarkReport
+from nightjar_formats.runs.few_tests import BASE, HEAD
+
 from bot.core.urls import linkable
 from bot.github.text.markdown import code
-from handlers.dashboard.pull.model import DeviceTest
+from handlers.dashboard.pull.model import Benchmark, BenchmarkRow, DeviceTest
+from handlers.device_tests.benchmarks.model import report_of
+from handlers.device_tests.benchmarks.texts import answer_text, difference_text, status_words, verdict_of
 from handlers.device_tests.commands import APPROVE_TESTS
 from handlers.device_tests.effects import step_guids
 from handlers.device_tests.model import DeviceJob
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
     from handlers.dashboard.shared.wiring import DashboardParts
 
 MOST_TESTS = 30
+MOST_BENCHMARKS = 5
 MOST_JOBS = 10
 """The most jobs whose deliveries the page shows."""
 
@@ -48,13 +54,51 @@ async def _device_test(parts: DashboardParts, settings: RepositoryConfig, job: D
         target=job.about.full_name,
         sha=job.sha,
         state=job.state.value,
-        words=status_text(job, place, parts.clock(), approve),
+        words=status_words(job) or status_text(job, place, parts.clock(), approve),
         requested_by=job.requested_by.login,
         requested_at=datetime.fromtimestamp(job.requested_at, UTC),
         approved_by=job.approved_by.login,
         jobs_before=place.jobs_before if place else None,
         starts_in=place.seconds if place else None,
         log=linkable(job.log_url),
+    )
+
+
+def benchmarks_of(jobs: Sequence[DeviceJob]) -> list[Benchmark]:
+    """Return the benchmarks among jobs that have a report."""
+    reports = [(job, report_of(job)) for job in jobs]
+    return [_benchmark(job, report) for job, report in reports if report is not None][:MOST_BENCHMARKS]
+
+
+def _benchmark(job: DeviceJob, report: BenchmarkReport) -> Benchmark:
+    return Benchmark(
+        target=job.about.full_name,
+        sha=job.sha,
+        base_sha=job.few_tests.base_sha,
+        answer=answer_text(report),
+        precision=report.precision,
+        blocks=report.blocks,
+        seconds=report.seconds,
+        end=report.end.value,
+        measurements=[
+            BenchmarkRow(
+                test=row.test,
+                name=row.name,
+                unit=row.unit,
+                better=row.better.value,
+                base=row.base,
+                head=row.head,
+                ratio=row.ratio,
+                low=row.low,
+                high=row.high,
+                verdict=verdict_of(row),
+                words=difference_text(row, report.precision),
+            )
+            for row in report.measurements
+        ],
+        unlisted=report.unlisted,
+        failed_at_base=list(report.failures.get(BASE, ())),
+        failed_at_head=list(report.failures.get(HEAD, ())),
     )
 
 

@@ -88,6 +88,39 @@ class DeviceTest(BaseModel, extra="forbid"):
     log: str = Field(description="The lab's log; empty if there is none.")
 
 
+class BenchmarkRow(BaseModel, extra="forbid"):
+    """What a test measured at the head and at its base."""
+
+    test: str
+    name: str
+    unit: str
+    better: str = Field(description="lower, higher, or empty.")
+    base: float = Field(description="The median of all runs of the base.")
+    head: float
+    ratio: float = Field(description="Head divided by base.")
+    low: float = Field(description="The ratio is between `low` and `high` with 95 % confidence.")
+    high: float
+    verdict: str = Field(description="better or worse; empty if they do not differ, or nobody says which is better.")
+    words: str = Field(description="The difference in words.")
+
+
+class Benchmark(BaseModel, extra="forbid"):
+    """A benchmark that has ended with a report: head and base ran in turn on one device."""
+
+    target: str
+    sha: str
+    base_sha: str
+    answer: str = Field(description="What it has shown, in words.")
+    precision: float = Field(description="How narrow each interval was to be: half its width, as a share.")
+    blocks: int = Field(description="How often base, head, head and base ran.")
+    seconds: float = Field(description="How long it measured.")
+    end: str = Field(description="precise, budget (the time ended) or most blocks.")
+    measurements: list[BenchmarkRow] = Field(description="Those that differ come first.")
+    unlisted: int = Field(description="Measurements that are not listed.")
+    failed_at_base: list[str]
+    failed_at_head: list[str]
+
+
 class HeadCheckRun(BaseModel, extra="forbid"):
     """A check run that the bot wrote on the head."""
 
@@ -132,6 +165,7 @@ class PullPage(BaseModel, extra="forbid"):
     more_targets: int = Field(description="Targets with results that are not listed.")
     commands_given: list[CommandStory] = Field(description="What each command did, the newest first.")
     device_tests: list[DeviceTest] = Field(description="Tests on devices, the newest first.")
+    benchmarks: list[Benchmark] = Field(description="Those of the listed tests that are benchmarks and have a report.")
     more_device_tests: int = Field(description="Tests on devices that are not listed.")
     check_runs: list[HeadCheckRun]
     ignored_failures: list[IgnoredOnTarget]

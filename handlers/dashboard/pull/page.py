@@ -23,6 +23,7 @@ from bot.web.problems import Problem
 from handlers.dashboard.pull.answer import UNSETTLED, AnswerFacts, answer_of, next_steps_of
 from handlers.dashboard.pull.device_tests import (
     approve_command,
+    benchmarks_of,
     device_tests_of,
     guids_of_jobs,
     listed_jobs,
@@ -146,6 +147,7 @@ def pull_page(parts: DashboardParts) -> Page:
             more_targets=more_targets,
             commands_given=commands[:MOST_COMMANDS],
             device_tests=tests,
+            benchmarks=await request.pages.run(benchmarks_of, jobs),
             more_device_tests=len(all_jobs) - len(jobs),
             check_runs=check_runs,
             ignored_failures=ignored_on_targets(ignored),

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 
 from nightjar_formats.measurements import Better
+from nightjar_formats.pairs import LEAST_BLOCKS
 from nightjar_formats.runs.benchmark import BenchmarkEnd, BenchmarkReport, ComparedMeasurement
 
 from bot.core.docs import table
@@ -46,25 +47,31 @@ NOT_MEASURED = (
     "no test measured anything at both commits. Tests report numbers with the fixture `measure` of the pytest plugin "
     "`nightjar_lab.pytest`, or in one of the formats of benchmarks"
 )
+TOO_FEW_RUNS = (
+    "not enough runs to tell. There was time for {runs}; a comparison takes {least}. Name fewer tests, or ask for more "
+    "time with `within`"
+)
 EQUAL = "no difference larger than {most} (95 %) in {measurements}"
 DIFFERENT = "{measurements} changed; no difference larger than {most} (95 %) in {others}"
 ALL_DIFFERENT = "{measurements} changed (95 %)"
 MEASUREMENTS = ("measurement", "measurements")
 HEADER = ("test", "measurement", "base", "head", "head compared with base (95 %)")
-DIFFERENCE = "{share} ({low} to {high}){verdict}"
+DIFFERENCE = "{share} % ({low} to {high})"
+EXACT = "{share} %"
 SAME = "the same in all runs"
 WITHIN = "no difference larger than {most}"
-VERDICTS = {"better": ", better", "worse": ", **worse**", "": ""}
 ENDS = {
     BenchmarkEnd.PRECISE: "{runs} in {time}.",
     BenchmarkEnd.BUDGET: "{runs} in {time}: the time ended before all intervals were as narrow as ±{precision}.",
     BenchmarkEnd.MOST_BLOCKS: "{runs} in {time}: after so many, not all intervals were as narrow as ±{precision}.",
 }
 RUNS = ("run of each commit, in turn,", "runs of each commit, in turn,")
+OF_EACH = ("run of each commit", "runs of each commit")
 BY_CHANCE = "Each interval is right with a probability of 95 %, so a few of {count} may be wrong."
 FAILED = "Failed at the {side}: {tests}."
 FOLDED = "<details><summary>{summary}</summary>\n\n{content}\n\n</details>"
 NO_RESULT = "no result. {reason}"
+MEASURED = "benchmark: {answer}"
 NO_REPORT = "no result. The report of the lab could not be read"
 
 # The audit log
@@ -103,6 +110,12 @@ def job_text(job: DeviceJob) -> str:
     return report_text(title_of(job), report)
 
 
+def status_words(job: DeviceJob) -> str:
+    """Return what a benchmark has shown, for a list of jobs; empty for any other job, and without a report."""
+    report = report_of(job)
+    return MEASURED.format(answer=answer_text(report)) if report else ""
+
+
 def report_text(title: str, report: BenchmarkReport) -> str:
     """Return the report of a benchmark in Markdown: the answer, what differs, and what does not, folded."""
     different = [row for row in report.measurements if row.interval.excludes_one]
@@ -116,7 +129,7 @@ def report_text(title: str, report: BenchmarkReport) -> str:
         parts.append(FOLDED.format(summary=summary, content=_table(others, report.precision, unlisted)))
     parts += [
         FAILED.format(side=side, tests=listed([_code(test, SHOWN_TEST) for test in tests], MOST_FAILED))
-        for side, tests in (report.failures or {}).items()
+        for side, tests in report.failures.items()
         if tests
     ]
     if report.measurements:
@@ -128,6 +141,8 @@ def answer_text(report: BenchmarkReport) -> str:
     """Return what a benchmark has shown, as a part of a sentence."""
     different = [row for row in report.measurements if row.interval.excludes_one]
     others = [row for row in report.measurements if not row.interval.excludes_one]
+    if not report.measurements and report.end is BenchmarkEnd.BUDGET:
+        return TOO_FEW_RUNS.format(runs=counted(2 * report.blocks, *OF_EACH), least=2 * LEAST_BLOCKS)
     if not report.measurements:
         return NOT_MEASURED
     if not different:
@@ -148,10 +163,9 @@ def difference_text(row: ComparedMeasurement, precision: float) -> str:
     if not ratio.excludes_one:
         return WITHIN.format(most=_share(max(ratio.largest, precision)))
     share, low, high = (f"{100 * (bound - 1):+.1f}" for bound in (ratio.value, ratio.low, ratio.high))
-    verdict = VERDICTS[verdict_of(row)]
-    if ratio.low == ratio.high:
-        return f"{share} %{verdict}"
-    return DIFFERENCE.format(share=f"{share} %", low=low, high=high, verdict=verdict)
+    difference = EXACT if ratio.low == ratio.high else DIFFERENCE
+    verdict = verdict_of(row)
+    return difference.format(share=share, low=low, high=high) + (verdict and f", {verdict}")
 
 
 def verdict_of(row: ComparedMeasurement) -> str:

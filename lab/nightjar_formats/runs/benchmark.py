@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from nightjar_formats.limits import MAX_MEASUREMENT_NAME, MAX_NAME, MAX_UNIT
@@ -28,7 +28,7 @@ from nightjar_formats.text_enum import TextEnum
 
 FILE = "benchmark.json"
 SCHEMA = 1
-MAX_LISTED = 200
+MAX_LISTED = 100
 """The most measurements of a report; those that differ most are listed."""
 MAX_FAILURES = 20
 """The most failed tests of each side."""
@@ -77,7 +77,7 @@ class BenchmarkReport:
     seconds: float
     end: BenchmarkEnd
     measurements: Sequence[ComparedMeasurement] = ()
-    failures: Mapping[str, Sequence[str]] | None = None
+    failures: Mapping[str, Sequence[str]] = field(default_factory=dict)
     unlisted: int = 0
 
     @property
@@ -100,7 +100,7 @@ def read_report(content: bytes | str) -> BenchmarkReport:
             end=BenchmarkEnd(document["end"]),
             measurements=tuple(map(_measurement, document["measurements"][:MAX_LISTED])),
             failures={
-                side: [str(test)[:MAX_NAME] for test in document["failures"][side][:MAX_FAILURES]]
+                side: [str(test)[:MAX_NAME] for test in document["failures"].get(side, ())[:MAX_FAILURES]]
                 for side in (BASE, HEAD)
             },
             unlisted=max(0, int(document["unlisted"])),
