@@ -42,6 +42,10 @@ class Audience:
         tests = _TestPaths(path for item in self._of(target) for path in item.paths)
         return tuple(failure for failure in failures if tests.accept(failure.test))
 
+    def hears_of(self, target: str, test: str) -> bool:
+        """Return whether the audience gets news of a test on a target, LAB/TARGET."""
+        return bool(self.failures(target, [Failure("", test, "")]))
+
     def changes(self, target: str, changes: RegressionChanges) -> RegressionChanges:
         """Return the changes of a target that the audience hears of."""
         if self.gets_all_of(target):

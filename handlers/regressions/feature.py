@@ -12,6 +12,9 @@ from handlers.regressions import nightly_news, target_news
 from handlers.regressions.config import KEYS
 from handlers.regressions.effects import StoreReports
 from handlers.regressions.failures_route import FailureListing, failures_operation
+from handlers.regressions.moved import news as moved_news
+from handlers.regressions.moved.groups import MOVED_GROUP
+from handlers.regressions.moved.search import MOVES_ARRIVED, SearchMoves
 from handlers.regressions.nightly_news import NIGHTLY_NEWS, NewsAnnouncer
 from handlers.regressions.records import REGRESSION_GROUP, REGRESSIONS, WAITING_NEWS
 from handlers.results.watch import WATCH
@@ -31,11 +34,15 @@ def routes(services: Services) -> Sequence[Operation]:
 FEATURE = Feature(
     name="regressions",
     config=KEYS,
-    events=(NIGHTLY_NEWS,),
-    records=(REGRESSIONS, WAITING_NEWS, REGRESSION_GROUP),
-    router=joined([target_news.router, nightly_news.router]),
-    effects=(StoreReports,),
+    events=(NIGHTLY_NEWS, MOVES_ARRIVED),
+    records=(REGRESSIONS, WAITING_NEWS, REGRESSION_GROUP, MOVED_GROUP),
+    router=joined([target_news.router, nightly_news.router, moved_news.router]),
+    effects=(StoreReports, SearchMoves),
     provide=provide,
     routes=routes,
-    titles={"regressions": "Regressions", "nightly-news": "News of nightly runs"},
+    titles={
+        "regressions": "Regressions",
+        "nightly-news": "News of nightly runs",
+        moved_news.NAME: "Measurements that moved",
+    },
 )

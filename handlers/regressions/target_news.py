@@ -58,9 +58,17 @@ from handlers.regressions.decide import (
 from handlers.regressions.details import details_of
 from handlers.regressions.effects import StoreReports
 from handlers.regressions.groups import NO_HOLD, NewsHold, active_targets
+from handlers.regressions.moved.search import search_effects
 from handlers.regressions.records import REGRESSION_GROUP, REGRESSIONS, WAITING_NEWS
 from handlers.regressions.target_messages import TargetMessage, updated_issues
-from handlers.regressions.target_text import NO_DETAILS, DetailsOfTests, issue_body, issue_title, regression_news
+from handlers.regressions.target_text import (
+    COMMIT_PAGE,
+    NO_DETAILS,
+    DetailsOfTests,
+    issue_body,
+    issue_title,
+    regression_news,
+)
 from handlers.results.config import LAB_RESULTS, QUARANTINE, RENAMES
 
 if TYPE_CHECKING:
@@ -78,7 +86,6 @@ Without this limit, a bot with an empty database that reads a full bucket would 
 """
 MOST_CONTEXTS = 200
 """New failures for which a message says how often they failed before, and on which other targets they fail."""
-COMMIT_PAGE = "/commit/"
 
 
 router = Router()
@@ -86,6 +93,12 @@ router = Router()
 
 @router.on(CHECK_EVENT.name, name=NAME, feature="regressions")
 async def report_regressions(context: Context) -> Plan:
+    """Evaluate the newest runs of a target, and look for measurements that moved, when no more results are expected."""
+    plan = await _plan_messages(context)
+    return replace(plan, effects=(*plan.effects, *await search_effects(context)))
+
+
+async def _plan_messages(context: Context) -> Plan:
     """Evaluate the newest runs of a target when no more results are expected, and decide which messages to send."""
     event, results = check_event_in(context.delivery.payload), context.config.of(LAB_RESULTS)
     lab = results.labs.get(event.target.lab) if results else None

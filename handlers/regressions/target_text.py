@@ -38,6 +38,7 @@ SHOWN_ID = 150
 """Characters of a test's ID that are shown: the beginning has the file, the end has the parameters."""
 SHORT = 7
 """Characters of a commit's SHA."""
+COMMIT_PAGE = "/commit/"
 COMPARE_PAGE, CHECKS_PAGE = "{page}/compare/{good}...{since}", "{page}/commit/{sha}/checks"
 """https://docs.github.com/en/pull-requests/committing-changes-to-your-project/viewing-and-comparing-commits"""
 

@@ -72,7 +72,33 @@ TEST, MORE_TESTS, MORE = "  - {test}", "  - and {count:,} more", "- and {count:,
 TEST_WITH_HISTORY = "  - {test} ([history]({url}))"
 OWNERS = ", owners: {owners}"
 
+# Measurements that moved
+MOVED_TITLE = "{what} got worse on {targets} since {since}"
+MOVED_BACK_TITLE = "{what} no longer worse on {targets} than before {since}"
+MOVED_ONE = "{name} of {test}"
+MOVED_SEVERAL = "{names} of {tests}"
+MOVED_ON = "{change} on {target}"
+LEFT_DELEGATE, PARTLY_LEFT_DELEGATE = "left the delegate, {change}", "partly left the delegate, {change}"
+MOVED_BETWEEN = "The cause is between {good}, where the numbers were as before, and {since}."
+MOVED_CONFIRMED = "The newest nights confirm it. The numbers in parentheses are a 95 % interval."
+MOVED_ENDED = "ended at {sha}"
+MOVED_QUARANTINED, MOVED_WITHDRAWN = "the test is quarantined", "results that arrived late do not confirm it"
+MOVED_ISSUE = """\
+These measurements got worse at {since} on the nightly branch. {range}
+
+{changes}
+
+{end}"""
+MOVED_RANGE = "They were as before until [these changes]({url})."
+MOVED_LINE = "{test}: {change} on {target}{end}"
+MOVED_OPEN = "I'll close this issue when all of them are closer to the level before, or no longer measured."
+MOVED_CLOSED = "I closed this issue because all of them are closer to the level before, or no longer measured."
+
 # What the audit log says
+MOVES_STORED = "looked for changes of measurements on {where} at {sha}"
+NO_NEW_MOVES = "no change of measurements on {where} at {sha}"
+NO_MOVES = "no message about measurements is outdated"
+MOVES_POSTED = "posted what moved at {commits}"
 REPORTS_STORED = "stored the reported failures of {where} at {sha}"
 
 # Why there is no news

@@ -27,6 +27,7 @@ from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.plan.page_links import page_url
 from bot.results.compare.quarantine import quarantine_at
 from bot.results.deliveries import CHECK_EVENT, check_event_in
+from bot.results.measurements.unexpected import NOT_COMPARED
 from bot.results.report import sentences
 from bot.results.report.baseline import compared_suites
 from bot.results.report.check_run import IGNORE, results_report
@@ -38,6 +39,7 @@ from bot.results.store.commit import commit_state
 from bot.results.store.failures.contexts import ContextQuery, failure_contexts
 from bot.results.store.history.health import unreliable_suites
 from bot.results.store.lists.run_lists import targets_of_commit
+from bot.results.store.measurements.pull_numbers import numbers_of_pull
 from handlers.results import texts
 from handlers.results.config import LAB_RESULTS, QUARANTINE, RENAMES
 from handlers.results.effects import RequestCheckRun
@@ -45,7 +47,10 @@ from handlers.results.records import IGNORED
 from handlers.results.requested_tests import REQUESTED_TESTS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from bot.core.events import Delivery
+    from bot.results.measurements.unexpected import NumbersOfPull
     from bot.results.settings.results import Lab, Results
 
 NAME, ALL_NAME = "hardware-results", "hardware-results-all"
@@ -267,7 +272,19 @@ async def _load_findings(
     contexts = await context.part(RESULTS).read(
         failure_contexts, target, request.sha, failures, context.config.of(RENAMES).aliases
     )
-    return replace(findings, contexts=contexts)
+    return replace(findings, contexts=contexts, numbers=await _numbers_of_pull(context, results, state, compared))
+
+
+async def _numbers_of_pull(
+    context: Context, results: Results, state: TargetState, compared: Mapping[str, ComparedSuite]
+) -> NumbersOfPull:
+    """Return what a pull request's tests measured, compared with the nightly runs up to the baseline of each suite."""
+    target = state.target
+    if state.pull_request is None:
+        return NOT_COMPARED
+    baselines = {suite: item.baseline.sha for suite, item in compared.items() if item.baseline}
+    limits, aliases = results.change_limits(target.lab, target.target), context.config.of(RENAMES).aliases
+    return await context.part(RESULTS).read(numbers_of_pull, target, state.sha, baselines, limits, aliases)
 
 
 def _baseline_sha(compared_suite: ComparedSuite) -> str:

@@ -54,6 +54,17 @@ class NightlyRuns:
         skipped = [(commit["title"], commit["blockers"]) for commit in nightly["why_not_newer"][:1]]
         expected = [(story.RED_TITLE, [{"name": CI, "state": "red"}])]
         demo.expect("and the API says why it skipped a newer one", holds=skipped == expected)
+        for measurement, test, night in (
+            ("delegated_nodes", story.LOST, story.LOST_AT),
+            ("latency", story.SLOWER, story.SLOWER_SINCE),
+        ):
+            start = f"{measurement} of {story.KERNEL_FILE}::{test} got worse on {story.LAB}/{story.TARGET} since "
+            titles = [issue.title for issue in demo.repo.issues.values() if issue.title.startswith(start)]
+            tested = [
+                commit.sha for commit in demo.repo.git.commits.values() if commit.message == story.tested_title(night)
+            ]
+            is_right = titles == [f"{start}{sha[:7]}" for sha in tested]
+            demo.expect(f"one issue says since which commit {measurement} of {test} is worse", holds=is_right)
         for view, words in story.VIEWS.items():
             text = await demo.page(f"{demo.bot.url}{view_path(REPOSITORY, view)}")
             demo.expect(f"{view or 'the grid'} shows {words}", holds=words in text)

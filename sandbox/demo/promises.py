@@ -31,11 +31,14 @@ def promises(demo: DemoStage) -> list[Promise]:
     """Return all that the demo prints for its visitor to open."""
     bot, github = demo.bot.url, demo.github.url
     pull = f"{github}/{REPOSITORY}/pull/{OPEN_PULL}"
+    slower, lost = (f"{github}/{REPOSITORY}/issues/{_issue(demo, name)}" for name in ("latency", "delegated_nodes"))
     return [
         Promise("The dashboard", f"{bot}/", "two labs, four targets, two weeks", REPOSITORY),
         Promise("The grid", f"{bot}{view_path(REPOSITORY)}", "what broke on which night", "hexagon-v73"),
         Promise("A pull request", pull, f"comment as anybody: {COMMENT}", "<textarea"),
         Promise("What the bot did", f"{bot}{pull_path(REPOSITORY, OPEN_PULL)}", "and what it waits for", "octocat"),
+        Promise("A slower kernel", slower, "since which commit, and how sure that is", "ms, +1"),
+        Promise("A lost delegation", lost, "an operator left the delegate", "left the delegate"),
         Promise("The commands", f"{bot}{help_path(REPOSITORY)}", "who can use which", "merge when green"),
         Promise("For operators", f"{bot}/operate", f"sign in as {OPERATOR}", "Sign in"),
         Promise("All commits", f"{github}/{REPOSITORY}", "of the simulated GitHub", "nightly"),
@@ -43,6 +46,12 @@ def promises(demo: DemoStage) -> list[Promise]:
             "The API", f"{bot}/api/v1/repos/{REPOSITORY}/nightly", "why no newer commit is tested", "why_not_newer"
         ),
     ]
+
+
+def _issue(demo: DemoStage, measurement: str) -> int:
+    """Return the number of the issue about a measurement that got worse, 0 if there is none."""
+    numbers = (number for number, issue in demo.repo.issues.items() if issue.title.startswith(f"{measurement} of "))
+    return next(numbers, 0)
 
 
 async def check_promises(demo: DemoStage) -> None:

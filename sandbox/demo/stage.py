@@ -44,7 +44,7 @@ repositories:
       jenkins: [{{url: "{jenkins}"}}]
     merge: {{required: [{gpu_ci}]}}
     nightly: {{at: "{at}", timezone: UTC, require: [{ci}]}}
-    regressions:
+    regressions: {{wait: 1s}}
     mute: true
     renames:
       - {{from: "{old_name}", to: "{new_name}"}}
@@ -185,7 +185,7 @@ async def machine(settings: str = CONFIG) -> AsyncIterator[Machine]:
         async with github.serve() as api_url, jenkins.serve() as jenkins_url, _bucket() as bucket:
             app = github.create_app("nightjar", webhook_secret=SECRET, permissions=PERMISSIONS, events=EVENTS)
             app.client_id, app.client_secret = SIGN_IN["GITHUB_CLIENT_ID"], SIGN_IN["GITHUB_CLIENT_SECRET"]
-            with github.clock.stopped(github.clock.now() - timedelta(days=story.NIGHTS + 2)):
+            with github.clock.stopped(github.clock.now() - timedelta(days=story.EARLIER_NIGHTS + story.NIGHTS + 2)):
                 repo = github.create_repository(
                     REPOSITORY, people={"hubot": "write", "monalisa": "triage"}, files=story.test_files()
                 )

@@ -1,7 +1,7 @@
 """The demo's story: two weeks of a compiler, two labs and four targets. No I/O, and the same each time.
 
 A test regresses, one is flaky, one becomes slow, one is quarantined and one is renamed. One lab is broken for a night,
-and another one stops reporting.
+and another one stops reporting. A kernel becomes slower, and another one leaves the delegate.
 """
 
 from __future__ import annotations
@@ -12,18 +12,25 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape, quoteattr  # only for writing
 
+from nightjar_formats.measurements import PROPERTY
+
 NIGHTS = 14
 SEED = 20_26
 LAB, OTHER_LAB = "example-lab", "hubot-lab"
 TARGET, GPU, BOARD, LATE = "hexagon-v73", "adreno", "rpi-5", "mali"
 """Two targets of each lab; the last one stops reporting."""
-OPERATORS, RUNTIME = "operators", "runtime"
-SUITES = {(LAB, TARGET): (OPERATORS, RUNTIME), (LAB, GPU): (OPERATORS,)}
+OPERATORS, RUNTIME, KERNELS = "operators", "runtime", "kernels"
+SUITES = {(LAB, TARGET): (OPERATORS, RUNTIME, KERNELS), (LAB, GPU): (OPERATORS,)}
 SUITES |= {(OTHER_LAB, BOARD): (RUNTIME,), (OTHER_LAB, LATE): (RUNTIME,)}
 """The suites of each target."""
 
 BROKEN_NIGHT, SLOW_SINCE, RENAMED_AT, REGRESSED_AT, LATE_SINCE = 7, 9, 6, 11, 12
 """Nights on which something happens, the oldest being 0."""
+EARLIER_NIGHTS = 20
+"""Nights before the two weeks in which only kernels were measured: they show how noisy the numbers are."""
+SLOWER_SINCE, LOST_AT = 8, 11
+"""Nights since which a kernel is slower, and another one is no longer delegated."""
+SLOWER_FACTOR = 1.12
 FLAKY_NIGHTS, RERUN_NIGHT = (2, 5, 10), 10
 """Nights on which the flaky test fails, and the one on which the lab tests again, so that it ends both ways."""
 SLOW_FACTOR = 1.7
@@ -46,6 +53,10 @@ RUNTIME_NAMES = {
 FLAKY = ("tests/python/runtime/test_rpc.py", "test_large_array")
 QUARANTINED = ("tests/python/runtime/test_profiler.py", "test_counters")
 RENAMED = (("tests/python/runtime/test_vm.py", "test_recursion"), ("tests/python/runtime/test_vm.py", "test_tail_call"))
+KERNEL_FILE = "tests/python/kernels/test_kernels.py"
+LATENCIES = {"test_conv2d": 8.4, "test_matmul": 41.2, "test_softmax": 2.1}
+"""The usual latency of each kernel, in ms; its noise is about 0.5 %."""
+SLOWER, LOST = "test_matmul", "test_conv2d"
 ASSERTED_AT = 9
 """The line of each test file at which its tests fail."""
 TEST_FILE = '''\
@@ -107,19 +118,23 @@ VIEWS = {
 
 @dataclass(frozen=True)
 class StoryTest:
-    """A test of a report, with how it ended: `failure` is empty if it passed, `skipped` is the reason."""
+    """A test of a report, with how it ended: `failure` is empty if it passed, `skipped` is the reason.
+
+    `measured` are its measurements, each with its name and the text of its property.
+    """
 
     path: str
     name: str
     seconds: float
     failure: str = ""
     skipped: str = ""
+    measured: tuple[tuple[str, str], ...] = ()
 
 
 def test_files() -> dict[str, str]:
     """Return the test files of the repository: path to text."""
     functions: dict[str, list[str]] = {}
-    for suite in (OPERATORS, RUNTIME):
+    for suite in (OPERATORS, RUNTIME, KERNELS):
         for path, name in _tests(suite, NIGHTS):
             function = f"def {name.partition('[')[0]}(target): ...\n"
             if function not in functions.setdefault(path, []):
@@ -130,8 +145,13 @@ def test_files() -> dict[str, str]:
     }
 
 
+def tested_title(night: int) -> str:
+    """Return the title of the commit that labs test in a night; nights before the two weeks are negative."""
+    return f"[CI] Update the images of day {night + 1}"
+
+
 def report(lab: str, target: str, suite: str, night: int) -> str:
-    """Return the JUnit report of a nightly run."""
+    """Return the JUnit report of a nightly run; nights before the two weeks are negative."""
     return junit(_cases(lab, target, suite, night))
 
 
@@ -158,7 +178,12 @@ def junit(cases: Iterator[StoryTest]) -> str:
             result = f"<failure message={quoteattr(case.failure)}>{escape(text)}</failure>"
         group = case.path.removesuffix(".py").replace("/", ".")
         attributes = f'classname="{group}" name={quoteattr(case.name)} time="{case.seconds:.3f}"'
-        elements.append(f"<testcase {attributes}>{result}</testcase>")
+        properties = "".join(
+            f'<property name="{PROPERTY}{name}" value={quoteattr(text)}/>' for name, text in case.measured
+        )
+        if properties:
+            properties = f"<properties>{properties}</properties>"
+        elements.append(f"<testcase {attributes}>{properties}{result}</testcase>")
     body = "".join(elements)
     return f'<?xml version="1.0"?><testsuites><testsuite name="pytest">{body}</testsuite></testsuites>'
 
@@ -184,6 +209,9 @@ def _tests(suite: str, night: int) -> Iterator[tuple[str, str]]:
                 for shape in SHAPES:
                     yield f"tests/python/operators/test_{name}.py", f"test_{name}[{kind}-{shape}]"
         return
+    if suite == KERNELS:
+        yield from ((KERNEL_FILE, name) for name in LATENCIES)
+        return
     old, new = RENAMED
     for part, names in RUNTIME_NAMES.items():
         for name in names:
@@ -200,10 +228,21 @@ def _cases(lab: str, target: str, suite: str, night: int) -> Iterator[StoryTest]
         seconds = usual_seconds[path, name] * generator.uniform(0.97, 1.03)
         if target == TARGET and name.startswith("test_matmul[float32") and night >= SLOW_SINCE:
             seconds *= SLOW_FACTOR
-        if target != TARGET and "int8" in name and "topk" in name:
+        if suite == KERNELS:
+            yield StoryTest(path, name, seconds, measured=_measured(name, night))
+        elif target != TARGET and "int8" in name and "topk" in name:
             yield StoryTest(path, name, 0.0, skipped="the device has no int8 sort")
         else:
             yield StoryTest(path, name, seconds, _failure(target, path, name, night))
+
+
+def _measured(name: str, night: int) -> tuple[tuple[str, str], ...]:
+    """Return what a kernel measures in a night; nights before the two weeks are negative."""
+    latency = LATENCIES[name] * random.Random(f"{SEED} {name} {night}").gauss(1, 0.005)
+    if name == SLOWER and night >= SLOWER_SINCE:
+        latency *= SLOWER_FACTOR
+    nodes = 0 if name == LOST and night >= LOST_AT else 1
+    return ("latency", f"{latency:.3f} ms lower"), ("delegated_nodes", f"{nodes} nodes higher")
 
 
 def _failure(target: str, path: str, name: str, night: int) -> str:

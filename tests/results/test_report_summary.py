@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from nightjar_formats.measurements import Better
 from nightjar_formats.model import Counts, Detail
 
+from bot.results.compare.quarantine import Quarantine
+from bot.results.measurements.unexpected import NumbersOfPull, UnexpectedNumber
 from bot.results.report.check_run import results_report
 from bot.results.report.texts import ADVISORY
+from bot.results.settings.quarantine import EXAMPLE, QuarantinedTest
 from bot.results.state import RunState
 from tests.results.reported import BASE, a_run, a_suite, compared, findings
 
@@ -60,3 +64,26 @@ def test_repairs_in_the_files_of_a_run_are_listed() -> None:
         "- `operators`: run `night-2`: te.xml was repaired: white space before &lt;?xml was ignored\n\n"
     ) in summary
     assert "needed repairs" not in results_report(findings()).summary
+
+
+def test_measurements_are_listed_if_they_are_not_as_expected_and_never_change_the_conclusion() -> None:
+    latency = UnexpectedNumber(
+        "operators", "te/a.py::test_a", "latency", "ms", Better.LOWER, 467.2, 412.0, 404.1, 421.0
+    )
+    nodes = UnexpectedNumber("operators", "te/a.py::test_b", "delegated_nodes", "nodes", Better.HIGHER, 12, 11, 11, 11)
+    quarantined = replace(latency, test="te/a.py::test_known")
+    as_expected = findings((a_suite(), compared()), pull_request=7, numbers=NumbersOfPull(24))
+    report = results_report(as_expected)
+    assert "24 measurements are as the nightly runs lead to expect." in report.summary
+    quarantine = Quarantine({}, (("te/a.py::test_known", QuarantinedTest.model_validate(EXAMPLE)),))
+    numbers = NumbersOfPull(24, (latency, quarantined, nodes))
+    unexpected = results_report(replace(as_expected, numbers=numbers, quarantine=quarantine))
+    assert (unexpected.conclusion, unexpected.title) == (report.conclusion, report.title)
+    table = unexpected.summary.partition("### Measurements: 2\n\n")[2].partition("\n\n")[0]
+    assert table.splitlines() == [
+        "| test | measurement | value | expected |",
+        "| --- | --- | --- | --- |",
+        "| `te/a.py::test_a` | `latency` | `467 ms (worse)` | `404 to 421 ms` |",
+        "| `te/a.py::test_b` | `delegated_nodes` | `12 nodes` | `11 nodes` |",
+    ]
+    assert "Of 24 measurements that were compared, these are outside" in unexpected.summary

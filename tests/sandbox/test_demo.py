@@ -45,6 +45,8 @@ def test_the_story_is_the_same_each_time_and_has_each_event() -> None:
     assert failing(story.BOARD, story.RUNTIME, story.QUARANTINED[1]) == list(range(story.NIGHTS))
     broken = outcomes[story.GPU, story.OPERATORS, story.BROKEN_NIGHT]
     assert set(broken.values()) == {"ok", "failed"}
+    kernels = [story.report(story.LAB, story.TARGET, story.KERNELS, night) for night in (10, 11)]
+    assert [report.count('value="0 nodes higher"') for report in kernels] == [0, 1]
     assert [story.RENAMED[1][1] in outcomes[story.BOARD, story.RUNTIME, night] for night in (5, 6)] == [False, True]
 
 

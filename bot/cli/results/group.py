@@ -9,6 +9,7 @@ LAZY = {
     "check": ("nightjar_lab.cli.check:check", "Check result files before you upload them."),
     "explain": ("bot.cli.results.explain:explain", "Explain how a test's result was classified."),
     "ingest": ("bot.cli.results.admin:ingest", "Ingest runs from the bucket or a folder."),
+    "measurements": ("bot.cli.results.measurements:measurements", "List what tests measure, and what moved."),
     "rebuild": ("bot.cli.results.admin:rebuild", "Ingest everything in the bucket again."),
     "runs": ("bot.cli.results.admin:runs", "List runs and their states."),
     "upload": ("bot.cli.results.upload:upload", "Upload a run's files, then its manifest."),

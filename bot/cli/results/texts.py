@@ -22,3 +22,11 @@ NOT_IN_BUCKET = "{folder}: no longer in the bucket; its stored results were left
 OUTCOME = "{place}: {state}"
 OUTCOME_WHY = "{place}: {state}: {reason}"
 RUNS_HEADER = ("RECEIVED", "REPOSITORY", "LAB", "TARGET", "COMMIT", "RUN", "SUITE", "STATE", "REASON")
+
+# measurements
+NO_MOVES = "no measurement has changed"
+MOVES_HEADER = ("SINCE", "COMMITTED", "TARGET", "TEST", "CHANGE", "STATE")
+ENDED_AT = "ended at {sha}"
+NO_MEASUREMENTS = "{test} measured nothing; its ID must be as check runs show it"
+SERIES_HEADER = ("TARGET", "SUITE", "MEASUREMENT", "NIGHTS", "NEWEST", "COMMIT", "EXPECTED")
+VALUE, EXPECTED = "{value}{unit}", "{low} to {high}{unit}"

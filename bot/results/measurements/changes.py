@@ -20,6 +20,7 @@ from statistics import median
 
 from bot.results.measurements.energy import newest_part
 from bot.results.measurements.noise import Noise, noise_of, trimmed_mean
+from bot.results.settings.measurements import LEAST_CHANGE
 
 CONFIRMING_NIGHTS = 2
 """So many newest nights must be closer to the new level than to the old one."""
@@ -33,8 +34,6 @@ NEW_NIGHTS = 15
 """The most nights between the begin of a change and its report: a smaller change stays unreported."""
 WINDOW = 50
 """The newest nights in which a change begins."""
-LEAST_CHANGE = 0.02
-"""Smaller changes, as shares of the level, are not reported unless a repository asks for it."""
 PREDICTED = 0.99
 """The share of values that are within a prediction interval."""
 _LEAST_SUM, _LEAST_HEIGHT = 3.0, 0.5

@@ -4,71 +4,49 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from nightjar_formats.measurements import Better
 from nightjar_formats.model import TargetKey
 
-from bot.results.measurements.changes import LevelChange
+from bot.results.measurements.moved import MovedSeries
 
 
-class SeriesKey(NamedTuple):
-    """A series: what one test measures on one target."""
+class SeriesOfTargets(NamedTuple):
+    """What tests on several targets have in common: the suite, the test, the measurement, and whether it rose."""
 
-    target: TargetKey
+    suite: str
     test: str
     name: str
+    is_rise: bool
+
+    @classmethod
+    def of(cls, change: MovedSeries) -> SeriesOfTargets:
+        """Return that of a change."""
+        return cls(change.suite, change.test, change.name, change.is_rise)
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesChange:
-    """A change of a series: the commit that it came with, and which values are better."""
+def grouped(changes: Iterable[MovedSeries]) -> list[list[MovedSeries]]:
+    """Return the groups of changes, by commit and targets; those of each in the order of targets and series.
 
-    series: SeriesKey
-    commit: str
-    change: LevelChange
-    better: Better = Better.NONE
-
-    @property
-    def is_worse(self) -> bool:
-        """Whether people should be alarmed: improvements, and changes that are neither, are only listed."""
-        return self.better is (Better.LOWER if self.change.is_rise else Better.HIGHER)
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeGroup:
-    """The changes that came with one commit on the same targets, those of each target in the order of their series.
-
-    The targets that have the same series in common are in one group: the cause is in the code, not in a device.
+    Changes of one commit on one target are one group. If the changes of another target are all of the same tests,
+    measurements and directions, they are in it too: the cause is in the code, not in a device.
     """
-
-    commit: str
-    targets: Sequence[TargetKey]
-    changes: Sequence[SeriesChange]
-
-
-def grouped(changes: Iterable[SeriesChange]) -> list[ChangeGroup]:
-    """Return the groups of changes, sorted by commit and targets.
-
-    Changes of one commit on one target are one group. If the changes of several targets are of the same tests,
-    measurements and directions, they are one group too.
-    """
-    of_target: dict[tuple[str, TargetKey], list[SeriesChange]] = defaultdict(list)
+    of_target = defaultdict[tuple[str, TargetKey], list[MovedSeries]](list)
     for change in changes:
-        of_target[change.commit, change.series.target].append(change)
-    shared: dict[tuple[str, frozenset[tuple[str, str, bool]]], list[TargetKey]] = defaultdict(list)
-    for commit, target in sorted(of_target):
-        same = frozenset(
-            (change.series.test, change.series.name, change.change.is_rise) for change in of_target[commit, target]
-        )
-        shared[commit, same].append(target)
-    groups = [
-        ChangeGroup(
-            commit,
-            targets,
-            [change for target in targets for change in sorted(of_target[commit, target], key=lambda it: it.series)],
-        )
-        for (commit, _), targets in shared.items()
-    ]
-    return sorted(groups, key=lambda group: (group.commit, group.targets))
+        of_target[change.since, change.target].append(change)
+    groups: dict[tuple[str, frozenset[SeriesOfTargets]], list[MovedSeries]] = {}
+    for (commit, _), of_one in sorted(of_target.items(), key=lambda item: (-len(item[1]), item[0])):
+        series = frozenset(map(SeriesOfTargets.of, of_one))
+        key = next((key for key in groups if key[0] == commit and series <= key[1]), (commit, series))
+        groups.setdefault(key, []).extend(of_one)
+    in_order = [sorted(group, key=_order) for group in groups.values()]
+    return sorted(in_order, key=lambda group: (group[0].since, _order(group[0])))
+
+
+def targets_of(changes: Iterable[MovedSeries]) -> Sequence[TargetKey]:
+    """Return the targets of changes, sorted."""
+    return sorted({change.target for change in changes})
+
+
+def _order(change: MovedSeries) -> tuple[TargetKey, str, str, str]:
+    return change.target, change.suite, change.test, change.name

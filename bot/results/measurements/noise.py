@@ -44,7 +44,7 @@ TRIMMED = 8
 """One value of so many is left out at each side of a mean."""
 TRIMMED_VARIANCE = 1.1
 """The variance of a trimmed mean of normal values, divided by that of their mean."""
-_MAD_OF_NORMAL = 1.4826
+MAD_OF_NORMAL = 1.4826
 """The standard deviation, divided by the median absolute deviation."""
 _BLOCKS = 1.5
 """Overlapping blocks of some length tell as much about their variance as so many times the blocks side by side."""
@@ -157,7 +157,7 @@ def noise_of(residuals: Sequence[float], unit: float = 0) -> Noise:
     """Return the noise of a series from its residuals, at least two; its values are rounded to a `unit`, or it is 0."""
     middle = median(residuals)
     least = max(unit / _ROUNDING, _LEAST_DEVIATION)
-    limit = ORDINARY * max(_MAD_OF_NORMAL * median([abs(residual - middle) for residual in residuals]), least)
+    limit = ORDINARY * max(MAD_OF_NORMAL * median([abs(residual - middle) for residual in residuals]), least)
     ordinary = [residual for residual in residuals if abs(residual - middle) <= limit]
     center = sum(ordinary) / len(ordinary)
     squares = sum([(residual - center) ** 2 for residual in ordinary])

@@ -46,6 +46,7 @@ def _summary(findings: Findings, reason: str) -> Iterator[Block]:
     yield Block("failing tests", tables.unjudged(findings))
     yield Block("quarantined tests", tables.quarantined(findings))
     yield Block("tests whose quarantine has ended", tables.quarantine_ended(findings))
+    yield Block("measurements", tables.measurements(findings))
     yield Block("how to reproduce", reproduce(findings))
     yield Block("why", reason)
     yield Block("unusable suites", sentences.unusable_suites(findings))

@@ -16,6 +16,7 @@ from bot.results.compare.failure_class import FailureClass, class_of_failure
 from bot.results.compare.flaky import Flakiness
 from bot.results.compare.health import SuiteHealth
 from bot.results.compare.quarantine import NO_QUARANTINE, Quarantine
+from bot.results.measurements.unexpected import NOT_COMPARED, NumbersOfPull
 from bot.results.state import SuiteState, TargetState
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class Findings:
     who pressed a button. `contexts` are the contexts of listed failures, by suite and test. `quarantine` applies to
     this target now, `ended` has the items that applied until an earlier day. `unreliable` are the suites with
     unreliable results. `degraded` (Markdown) says why the target accepts fewer requests than usual; it is empty if it
-    does not.
+    does not. `numbers` compares what a pull request's tests measured with the nightly runs.
     """
 
     state: TargetState
@@ -123,6 +124,7 @@ class Findings:
     ended: Quarantine = NO_QUARANTINE
     unreliable: Mapping[str, SuiteHealth] = field(default_factory=dict)
     degraded: str = ""
+    numbers: NumbersOfPull = NOT_COMPARED
 
     @cached_property
     def suites(self) -> tuple[tuple[SuiteState, ComparedSuite], ...]:

@@ -16,12 +16,14 @@ from bot.results.compare.context import FailureContext
 from bot.results.compare.failure_class import FailureClass
 from bot.results.compare.rename_rules import RenameKind, RenameRule, rules_of
 from bot.results.compare.renames import MAX_STEPS
+from bot.results.measurements.texts import number_text
 from bot.results.report import texts
 from bot.results.report.findings import Baseline, ComparedSuite, Findings, NewFailure
 from bot.results.report.sentences import context_of, happened
 from bot.results.state import Run, RunState, SuiteState
 
 if TYPE_CHECKING:
+    from bot.results.measurements.unexpected import UnexpectedNumber
     from bot.results.settings.quarantine import QuarantinedTest
 
 MOST_ROWS = 10
@@ -149,6 +151,33 @@ def known_flaky(findings: Findings) -> str:
     )
     listed = _titled(findings, texts.KNOWN_FLAKY, ("flakiness", "message", *column), rows, len(failures))
     return f"{listed}\n\n{texts.KNOWN_FLAKY_MEANS}" if listed else ""
+
+
+def measurements(findings: Findings) -> str:
+    """Return the numbers that are outside of what the nightly runs lead to expect; those of quarantined tests are not.
+
+    If all are as expected, one sentence says so.
+    """
+    compared = texts.counted(findings.numbers.compared, "measurement")
+    unexpected = [number for number in findings.numbers.unexpected if not findings.quarantine.of(number.test)]
+    if not unexpected:
+        are = "is" if findings.numbers.compared == 1 else "are"
+        return texts.EXPECTED_ALL.format(measurements=compared, are=are) if findings.numbers.compared else ""
+    rows = (_row(findings, number.suite, number.test, *_unexpected(number)) for number in unexpected[:MOST_ROWS])
+    listed_numbers = _titled(findings, texts.MEASUREMENTS, ("measurement", "value", "expected"), rows, len(unexpected))
+    return f"{listed_numbers}\n\n{texts.UNEXPECTED_MEANS.format(measurements=compared)}"
+
+
+def _unexpected(number: UnexpectedNumber) -> tuple[str, str, str]:
+    """Return the cells of a number: its name, its value, and the expected ones."""
+    unit = number.unit and f" {number.unit}"
+    template = texts.MEASURED_WORSE if number.is_worse else texts.MEASURED
+    value, low, high = (number_text(bound) for bound in (number.value, number.low, number.high))
+    expected = texts.MEASURED.format(value=low, unit=unit)
+    if number.low != number.high:
+        expected = texts.EXPECTED.format(low=low, high=high, unit=unit)
+    # A unit is any text of the lab.
+    return code(number.name), code(template.format(value=value, unit=unit)), code(expected)
 
 
 def unjudged(findings: Findings) -> str:

@@ -12,10 +12,11 @@ from pydantic import Field, StringConstraints
 from bot.config.keys import Keys
 from bot.config.types import Pattern, Says
 from bot.core.patterns import glob
-from bot.results.measurements.changes import LEAST_CHANGE
 
 MAX_LIMITS = 100
 """Entries that the mapping may have."""
+LEAST_CHANGE = 0.02
+"""Smaller changes of numbers with noise, as shares of the level, are not reported unless a repository asks for it."""
 SIZE_UNITS, LEAST_SIZE_CHANGE = frozenset({"B", "byte", "bytes", "instructions"}), 0.01
 """Every commit changes the size of a program by some bytes, so smaller shares are left out by default."""
 

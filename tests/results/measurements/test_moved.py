@@ -11,12 +11,15 @@ from pathlib import Path
 import pytest
 from nightjar_formats.measurements import Better, Measurement
 
+from bot.results.measurements.moved import MovedSeries, MoveState
+from bot.results.measurements.unexpected import NumbersOfPull
 from bot.results.settings.measurements import ChangeLimits, MeasurementSettings
-from bot.results.store.measurements.moved import MovedSeries, MoveState, moved_by_id, moved_series
-from bot.results.store.measurements.search import find_moves, store_moves
+from bot.results.store.measurements.moved import moved_by_id, moved_series
+from bot.results.store.measurements.pull_numbers import numbers_of_pull
+from bot.results.store.measurements.search import GONE, find_moves, store_moves
 from bot.results.store.store import ResultsStore
 from tests.results.plans import whole_tables_read
-from tests.results.uploads import ABOUT, REPOSITORY, Upload, sha
+from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload, sha
 
 NIGHTS = 60
 SLOWER, FASTER, LOST, FOUND, RENAMED = 45, 50, 30, 52, 40
@@ -126,6 +129,23 @@ def test_what_moved_is_stored_and_read_on_both_databases(store: ResultsStore) ->
     assert whole_tables_read(work)[1] == []
 
 
+def test_a_change_ends_when_its_test_measures_nothing_more(renaming: ResultsStore) -> None:
+    """In the night that follows from the nights alone, whether all arrive at once or one by one."""
+    uploads = []
+    for number in range(1, 13):
+        nodes = {"test_a": (Measurement("delegated_nodes", 12.0 - (number > 2), "nodes", Better.HIGHER),)}
+        measured = {"test_b": (Measurement("size", 7.0, "B", Better.LOWER),)} | (nodes if number < 5 else {})
+        uploads.append(Upload(number, {"test_a": "passed", "test_b": "passed"}, measured=measured))
+    for upload in uploads:
+        renaming.put(upload.run, upload.columns)
+        searched(renaming)
+        (*_, ended_in) = [change.ended_in for change in moved(renaming)] or [""]
+        assert ended_in == (sha(4 + GONE) if upload.commit >= 4 + GONE else "")
+    assert searched(renaming, ChangeLimits([{"*": MeasurementSettings(least="50%")}]))
+    assert searched(renaming)
+    assert [change.ended_in for change in moved(renaming)] == [sha(4 + GONE)]
+
+
 def test_what_moved_does_not_depend_on_the_order_of_arrival(tmp_path: Path) -> None:
     uploads = [night(number) for number in range(1, NIGHTS + 1)]
     # A second run of a night, whose number counts, and a pull request's run, whose number does not.
@@ -152,3 +172,47 @@ def test_what_moved_does_not_depend_on_the_order_of_arrival(tmp_path: Path) -> N
         "delegated_nodes 12 -> 11 nodes",
     ]
     assert results == [results[0]] * len(orders)
+
+
+def test_a_pull_request_is_compared_with_what_the_nightly_runs_up_to_its_baseline_lead_to_expect(
+    renaming: ResultsStore,
+) -> None:
+    for number in range(1, NIGHTS + 1):
+        upload = night(number)
+        renaming.put(upload.run, upload.columns)
+    measured = night(41).measured
+    latency = Measurement("latency", 460.0, "ms", Better.LOWER)
+    nodes = Measurement("delegated_nodes", 12.0, "nodes", Better.HIGHER)
+    pull = replace(
+        night(99),
+        mainline=False,
+        pull_request=7,
+        measured={
+            **measured,
+            "te/test_new.py::test_slower": (latency,),
+            NAMES["nodes"]: (nodes, *measured[NAMES["nodes"]][1:]),
+            "te/test_ops.py::test_added": (latency,),
+        },
+    )
+    renaming.put(pull.run, pull.columns)
+
+    def compared(baseline: int, limits: ChangeLimits = ChangeLimits()) -> NumbersOfPull:  # noqa: B008  # immutable
+        return renaming.read(numbers_of_pull, ABOUT, sha(99), {SUITE: sha(baseline)}, limits)
+
+    result = compared(44)
+    assert result.compared == 6
+    assert [(number.test, number.name, number.is_worse) for number in result.unexpected] == [
+        ("te/test_new.py::test_slower", "latency", True),
+        (NAMES["nodes"], "delegated_nodes", False),
+    ]
+    slower, more_nodes = result.unexpected
+    assert 380 < slower.low < slower.level < slower.high < 420
+    assert (more_nodes.value, more_nodes.low, more_nodes.high) == (12.0, 11.0, 11.0)
+    # Later nights are slower, and have the nodes again.
+    assert [(number.test, number.is_worse) for number in compared(59).unexpected] == [
+        (NAMES["faster"], True),
+        ("te/test_new.py::test_slower", False),
+    ]
+    loose = ChangeLimits([{"*": MeasurementSettings(least="50%")}])
+    assert compared(44, loose) == NumbersOfPull(6)
+    assert renaming.read(numbers_of_pull, ABOUT, sha(99), {}) == NumbersOfPull()

@@ -8,8 +8,8 @@ import pytest
 from nightjar_formats.measurements import Better
 from nightjar_formats.model import TargetKey
 
-from bot.results.measurements.changes import LevelChange
-from bot.results.measurements.groups import SeriesChange, SeriesKey, grouped
+from bot.results.measurements.groups import grouped, targets_of
+from bot.results.measurements.moved import MovedSeries
 from bot.results.measurements.pairs import LEAST_BLOCKS, ratio_of
 
 
@@ -32,9 +32,10 @@ def test_a_linear_drift_cancels_out_of_a_ratio() -> None:
     assert equal.value == pytest.approx(1)
 
 
-def change(target: str, test: str, commit: str, after: float, better: Better = Better.LOWER) -> SeriesChange:
-    series = SeriesKey(TargetKey("octocat/tvm", "example-lab", target), test, "latency")
-    return SeriesChange(series, commit, LevelChange(1, 2, 100.0, after, after - 1, after + 1), better)
+def change(target: str, test: str, commit: str, after: float, better: Better = Better.LOWER) -> MovedSeries:
+    about = TargetKey("octocat/tvm", "example-lab", target)
+    series = ("id", about, "operators", test, "latency", "ms", better)
+    return MovedSeries(*series, commit, 0.0, "good", "confirmed", 0.0, 100.0, after, after - 1, after + 1, "", 0.0)
 
 
 def test_changes_of_one_commit_are_one_group_on_a_target_and_on_several_if_they_are_the_same() -> None:
@@ -48,7 +49,7 @@ def test_changes_of_one_commit_are_one_group_on_a_target_and_on_several_if_they_
     ]
     groups = grouped(changes)
     summary = [
-        (group.commit, [target.target for target in group.targets], [item.series.test for item in group.changes])
+        (group[0].since, [target.target for target in targets_of(group)], [item.test for item in group])
         for group in groups
     ]
     assert summary == [
@@ -56,7 +57,7 @@ def test_changes_of_one_commit_are_one_group_on_a_target_and_on_several_if_they_
         ("aaa", ["orin"], ["matmul"]),
         ("bbb", ["rpi"], ["matmul"]),
     ]
-    assert [item.is_worse for item in groups[0].changes] == [True] * 4
-    assert not groups[1].changes[0].is_worse
+    assert [item.is_worse for item in groups[0]] == [True] * 4
+    assert not groups[1][0].is_worse
     assert change("rpi", "snr", "aaa", 80.0, Better.HIGHER).is_worse
     assert not change("rpi", "snr", "aaa", 80.0, Better.NONE).is_worse

@@ -8,11 +8,11 @@ their level are analysed as a whole. If an older night arrived or changed, all a
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 import sqlalchemy as sa
 from nightjar_formats.measurements import Measurement
@@ -20,85 +20,47 @@ from nightjar_formats.model import TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.measurements.changes import LEVEL_NIGHTS, NEW_NIGHTS, LevelChange, analysis_of, exact_changes
-from bot.results.measurements.noise import trimmed_mean
+from bot.results.measurements.noise import MAD_OF_NORMAL, trimmed_mean
 from bot.results.settings.measurements import DEFAULT_LIMITS, ChangeLimits
-from bot.results.store.history.series_names import series_names
-from bot.results.store.measurements.number_blocks import BLOCK, Decimal, number_in, read_block, slots_in
-from bot.results.store.measurements.write import SuiteMetric, count_of, metrics_of
+from bot.results.store.measurements.nights import NIGHTS, NightlyNumbers, NightValue, SeriesId, SeriesPieces, points_of
+from bot.results.store.measurements.write import count_of
 from bot.results.store.tables import revisions, schema
-from bot.results.store.tables.names import all_names
 from bot.results.store.tables.points import (
     LinkedPoint,
-    Position,
     SuiteOnTarget,
-    newest_points,
-    stored_runs,
     suites_on_targets,
 )
 
-NIGHTS, JUDGED = 500, 250
-"""The newest nights that are read, and those whose changes are stored if there are more: the others are history."""
+JUDGED = 250
+"""Of more than NIGHTS nights, the newest ones whose changes are stored: the others are history."""
 WINDOW = LEVEL_NIGHTS + NEW_NIGHTS + 2
 """The newest nights that are read of every series."""
 NEW_AT_ONCE = 5
 """If more nights are new, all series are analysed."""
 RECENT = 60
 """A series that changed in so many newest nights is analysed, since its level is not that of the window."""
-MOST_SERIES = 20_000
-"""The series of a suite on a target in which changes are looked for."""
+GONE = 7
+"""A change ends when nothing was measured in so many nights in a row: the test was removed, or runs no more."""
 _LEAST_SUM, _PART_OF_LEAST = 2.0, 0.4
 """The newest two nights may confirm a change if their offsets are so large: in deviations together, and each as a part
 of the least change. `bot/results/measurements/changes.py` asks for more, with a deviation from more nights."""
-_MAD_OF_NORMAL = 1.4826
 _DIGEST, _ID_LENGTH = 4, 16
-_BEGIN: Position = (float("-inf"), "")
 
-_CHANGES, _SEARCHED, _NUMBERS, _MEASUREMENTS = (
-    schema.level_changes,
-    schema.searched_nights,
-    schema.numbers,
-    schema.measurements,
-)
-_OF_SUITE = sa.select(
-    *(_MEASUREMENTS.c[name] for name in ("ordinal", "metric_id", "position", "digits", "exponent"))
-).where(_MEASUREMENTS.c.suite_id == sa.bindparam("suite"))
-_BLOCKS = sa.select(_NUMBERS.c.block, _NUMBERS.c.run_id, _NUMBERS.c.numbers).where(
-    _NUMBERS.c.series_id == sa.bindparam("series"),
-    _NUMBERS.c.block.in_(sa.bindparam("blocks", expanding=True)),
-    _NUMBERS.c.run_id.in_(sa.bindparam("runs", expanding=True)),
-)
+_CHANGES, _SEARCHED = schema.level_changes, schema.searched_nights
 _REVISIONS = sa.select(schema.checks.c.sha, schema.checks.c.revision).where(
     schema.checks.c.target_id == sa.bindparam("target"),
     schema.checks.c.sha.in_(sa.bindparam("shas", expanding=True)),
 )
+_MEASURED = (
+    sa.select(schema.series.c.id)
+    .join(schema.targets)
+    .where(*(schema.targets.c[name] == sa.bindparam(name) for name in ("repository", "lab", "target")))
+    .where(sa.exists().where(schema.numbers.c.series_id == schema.series.c.id))
+    .limit(1)
+)
 _STORED = sa.select(_CHANGES).where(_CHANGES.c.series_id == sa.bindparam("series"))
 
-SeriesId = tuple[int, int]
-"""A series of measurements within a suite on a target: the ordinal of the test's name, and the ID of the metric."""
 Row = dict[str, Any]
-
-
-class _Piece(NamedTuple):
-    """Where the values of a series are while its test had one name: from the commit `since` until another one."""
-
-    position: int
-    base: Decimal
-    since: Position
-    until: Position
-
-
-class _Pieces(NamedTuple):
-    """Where all values of a series are, and the IDs that the series had under the names of its test."""
-
-    pieces: Sequence[_Piece]
-    names: Sequence[SeriesId]
-
-
-class NightValue(NamedTuple):
-    """A value, and the number of its night among those that were read."""
-
-    night: int
-    value: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +85,23 @@ def find_moves(
 
     `limits` has the least changes, `aliases` the names of tests that maintainers renamed.
     """
-    searches = []
-    for suite in suites_on_targets(connection, target.repository, target.lab, target.target):
-        if count_of(connection, suite.row) and (search := _Search(connection, suite, limits, aliases).result()):
-            searches.append(search)
-    return searches
+    suites = suites_on_targets(connection, target.repository, target.lab, target.target)
+    searches = (_Search(connection, suite, limits, aliases).result() for suite in suites)
+    return [search for search in searches if search]
+
+
+def has_new_nights(connection: sa.Connection, target: TargetKey, limits: ChangeLimits = DEFAULT_LIMITS) -> bool:
+    """Return whether `find_moves` would search a target; for one without measurements, this is one statement."""
+    if not is_measured(connection, target):
+        return False
+    suites = suites_on_targets(connection, target.repository, target.lab, target.target)
+    return any(_Search(connection, suite, limits, NO_ALIASES).has_new_nights for suite in suites)
+
+
+def is_measured(connection: sa.Connection, target: TargetKey) -> bool:
+    """Return whether tests on a target ever measured anything."""
+    names = {"repository": target.repository, "lab": target.lab, "target": target.target}
+    return connection.execute(_MEASURED, names).first() is not None
 
 
 def store_moves(connection: sa.Connection, searches: Iterable[SuiteSearch]) -> bool:
@@ -186,33 +160,43 @@ class _Search:
         self._suite = suite
         self._limits = limits
         self._aliases = aliases
-        self._points: list[LinkedPoint] = newest_points(connection, [suite.series], NIGHTS).get(suite.series, [])
-        self._metrics: dict[int, SuiteMetric] = {}
-        self._names: Sequence[str] = ()
-        self._night_of: dict[int, int] = {}
+        self._points = points_of(connection, suite)
+
+    @property
+    def has_new_nights(self) -> bool:
+        """Whether nights have arrived or changed since the last search."""
+        return (
+            bool(self._points)
+            and count_of(self._connection, self._suite.row) > 0
+            and self._searched() != self._digests()
+        )
 
     def result(self) -> SuiteSearch | None:
         """Return what is new; None if no night is."""
-        statement = sa.select(_SEARCHED.c.nights).filter_by(series_id=self._suite.series)
-        searched: bytes = self._connection.execute(statement).scalar() or b""
-        nights = self._digests()
-        if nights == searched or not self._points:
+        if not self.has_new_nights:
             return None
-        self._metrics = metrics_of(self._connection, self._suite.row)
-        self._names = all_names(self._connection, self._suite.row)
-        self._night_of = self._nights_of_runs()
+        searched, nights = self._searched(), self._digests()
         new_nights = _count_new(searched, nights)
-        series = self._series(len(self._points) - new_nights if new_nights else 0)
+        series = self._numbers.series(len(self._points) - new_nights if new_nights else 0)
         if new_nights:
             series = self._candidates(series, new_nights)
         is_long = len(self._points) == NIGHTS
         judged_from = self._points[-JUDGED].committed_at if is_long else 0.0
         rows: dict[str, Row] = {}
-        for key, values in self._values(series, 0):
+        for key, values in self._numbers.values(series, 0):
             rows |= {row["id"]: row for row in self._rows(key, values) if row["since_at"] >= judged_from}
         # Renamed tests have rows under their earlier names.
         analysed = {(ordinal, metric) for pieces in series.values() for ordinal, metric in pieces.names}
         return SuiteSearch(self._suite, nights, analysed, rows, judged_from)
+
+    @cached_property
+    def _numbers(self) -> NightlyNumbers:
+        return NightlyNumbers(self._connection, self._suite, self._aliases, self._points)
+
+    def _searched(self) -> bytes:
+        """Return the digests of the nights of the last search."""
+        statement = sa.select(_SEARCHED.c.nights).filter_by(series_id=self._suite.series)
+        return self._connection.execute(statement).scalar() or b""
 
     def _digests(self) -> bytes:
         """Return what identifies the nights, the runs of each, and the limits: a digest of four bytes of each."""
@@ -223,49 +207,7 @@ class _Search:
             revision_of |= {row.sha: row.revision for row in self._connection.execute(_REVISIONS, parameters)}
         return _digest(repr(self._limits)) + b"".join(_digest(f"{sha}:{revision_of.get(sha, 0)}") for sha in shas)
 
-    def _nights_of_runs(self) -> dict[int, int]:
-        """Return the night of each run, by its number: in order, so that the last run of a night comes last."""
-        night_of_place = {self._suite.place_at(point.sha): night for night, point in enumerate(self._points)}
-        runs_at = stored_runs(self._connection, night_of_place)
-        return {run.number: night for place, night in night_of_place.items() for run in runs_at.get(place, ())}
-
-    def _series(self, first_night: int) -> dict[SeriesId, _Pieces]:
-        """Return the series that have a value since a night, each with where its values are."""
-        placed = {
-            (ordinal, metric): (position, Decimal(digits, exponent))
-            for ordinal, metric, position, digits, exponent in self._connection.execute(
-                _OF_SUITE, {"suite": self._suite.row.id}
-            )
-        }
-        present = self._present(first_night, max((position for position, _ in placed.values()), default=0))
-        ordinals = {ordinal for (ordinal, _), (position, _) in placed.items() if position in present}
-        names = series_names(self._connection, self._suite.series, self._names, self._aliases, ordinals)
-        ordinals = {names.now(ordinal, _BEGIN) for ordinal in ordinals}
-        spans = {ordinal: list(names.spans(ordinal)) for ordinal in ordinals}
-        series: dict[SeriesId, _Pieces] = {}
-        metrics_of_ordinal = defaultdict[int, list[int]](list)
-        for ordinal, metric in placed:
-            metrics_of_ordinal[ordinal].append(metric)
-        for ordinal in sorted(ordinals):
-            for metric in sorted({metric for name, *_ in spans[ordinal] for metric in metrics_of_ordinal[name]}):
-                pieces = [
-                    _Piece(*placed[name, metric], since, until)
-                    for name, since, until in spans[ordinal]
-                    if (name, metric) in placed
-                ]
-                if any(piece.position in present for piece in pieces):
-                    series[ordinal, metric] = _Pieces(pieces, [(name, metric) for name, *_ in spans[ordinal]])
-        by_position = sorted(series.items(), key=lambda item: item[1].pieces[0].position)
-        return dict(by_position[:MOST_SERIES])
-
-    def _present(self, first_night: int, last_position: int) -> set[int]:
-        """Return the positions that have a value since a night."""
-        present = set[int]()
-        for block, _, blob in self._blocks(range(last_position // BLOCK + 1), first_night):
-            present.update(block * BLOCK + slot for slot in slots_in(read_block(blob)))
-        return present
-
-    def _candidates(self, series: Mapping[SeriesId, _Pieces], new_nights: int) -> dict[SeriesId, _Pieces]:
+    def _candidates(self, series: Mapping[SeriesId, SeriesPieces], new_nights: int) -> dict[SeriesId, SeriesPieces]:
         """Return the series in which one of the new nights may confirm a change."""
         recent_from = self._points[-RECENT:][0].committed_at
         recent = {
@@ -275,66 +217,43 @@ class _Search:
         }
         first_night = max(0, len(self._points) - WINDOW - new_nights)
         oldest_new = len(self._points) - new_nights
-        return {
+        candidates = {
             key: series[key]
-            for key, values in self._values(series, first_night)
+            for key, values in self._numbers.values(series, first_night)
             if not recent.isdisjoint(series[key].names) or _may_confirm(values, oldest_new, *self._metric(key))
         }
+        return candidates | self._gone()
+
+    def _gone(self) -> dict[SeriesId, SeriesPieces]:
+        """Return the series with a lasting change in which nothing was measured in the newest nights."""
+        stored = self._connection.execute(_STORED, {"series": self._suite.series})
+        lasting = {(row.ordinal, row.metric_id) for row in stored if not row.ended_in}
+        if not lasting:
+            return {}
+        measured = self._numbers.series(max(0, len(self._points) - GONE)).values()
+        return self._numbers.series_of(lasting - {name for pieces in measured for name in pieces.names})
 
     def _metric(self, key: SeriesId) -> tuple[float, bool]:
         """Return the least change of a series, and whether its numbers are exact."""
-        metric = self._metrics[key[1]]
+        metric = self._numbers.metrics[key[1]]
         return self._limits.least(metric.name, metric.unit), Measurement(metric.name, 0.0, metric.unit).is_exact
-
-    def _values(
-        self, series: Mapping[SeriesId, _Pieces], first_night: int
-    ) -> Iterator[tuple[SeriesId, Sequence[NightValue]]]:
-        """Yield the values of each series since a night, in order."""
-        keys = list(series)
-        # A block has as many series, and all of them are read at once.
-        for start in range(0, len(keys), BLOCK):
-            chunk = keys[start : start + BLOCK]
-            in_block = defaultdict[int, list[tuple[dict[int, float], int, _Piece]]](list)
-            values_of: dict[SeriesId, dict[int, float]] = {key: {} for key in chunk}
-            for key in chunk:
-                for piece in series[key].pieces:
-                    block, slot = divmod(piece.position, BLOCK)
-                    in_block[block].append((values_of[key], slot, piece))
-            for block, night, blob in self._blocks(sorted(in_block), first_night):
-                data, position = read_block(blob), self._position(night)
-                for values, slot, (_, base, since, until) in in_block[block]:
-                    if since <= position < until and (value := number_in(data, slot, base)) is not None:
-                        values[night] = value
-            for key, values in values_of.items():
-                yield key, [NightValue(*item) for item in sorted(values.items())]
-
-    def _blocks(self, blocks: Sequence[int], first_night: int) -> Iterator[tuple[int, int, bytes]]:
-        """Yield blocks since a night, each with its number and the night, in the order of the runs."""
-        runs = [number for number, night in self._night_of.items() if night >= first_night]
-        order = {number: place for place, number in enumerate(runs)}
-        for few in schema.in_chunks(blocks):
-            for chunk in schema.in_chunks(runs):
-                parameters = {"series": self._suite.series, "blocks": few, "runs": chunk}
-                rows = self._connection.execute(_BLOCKS, parameters).all()
-                for block, run, blob in sorted(rows, key=lambda row: order[row.run_id]):
-                    yield block, self._night_of[run], blob
-
-    def _position(self, night: int) -> Position:
-        return self._points[night].committed_at, self._points[night].sha
 
     def _rows(self, key: SeriesId, values: Sequence[NightValue]) -> Iterator[Row]:
         """Yield the rows of the changes of a series."""
         (least, is_exact), numbers = self._metric(key), [value for _, value in values]
         changes = exact_changes(numbers, least) if is_exact else analysis_of(numbers, least).changes
+        last_night = values[-1].night + GONE if values else 0
+        gone = self._points[last_night] if last_night < len(self._points) else None
         for change in changes:
-            yield self._row(key, change, [self._points[night] for night, _ in values])
+            yield self._row(key, change, [self._points[night] for night, _ in values], gone)
 
-    def _row(self, key: SeriesId, change: LevelChange, points: Sequence[LinkedPoint]) -> Row:
+    def _row(self, key: SeriesId, change: LevelChange, points: Sequence[LinkedPoint], gone: LinkedPoint | None) -> Row:
+        """Return the row of a change; `gone` is the night that ends all changes which last."""
         (ordinal, metric), target = key, self._suite.target
         since, confirmed = points[change.begin], points[change.confirmed]
-        end = None if change.end is None else points[change.end]
-        identity = (target.repository, target.full_name, self._suite.name, self._names[ordinal])
-        digest = hashlib.sha256("\0".join((*identity, *self._metrics[metric], since.sha)).encode())
+        end = gone if change.end is None else points[change.end]
+        identity = (target.repository, target.full_name, self._suite.name, self._numbers.names[ordinal])
+        digest = hashlib.sha256("\0".join((*identity, *self._numbers.metrics[metric], since.sha)).encode())
         return {
             "id": digest.hexdigest()[:_ID_LENGTH],
             "repository": target.repository,
@@ -389,7 +308,7 @@ def _is_far(numbers: Sequence[float], least: float) -> bool:
     ordered = sorted(older)
     level = trimmed_mean(ordered)
     offsets = (first - level, second - level)
-    deviation = _MAD_OF_NORMAL * median(abs(number - level) for number in ordered)
+    deviation = MAD_OF_NORMAL * median(abs(number - level) for number in ordered)
     return (
         offsets[0] * offsets[1] > 0
         and min(map(abs, offsets)) >= _PART_OF_LEAST * least * abs(level)

@@ -1,0 +1,1 @@
+"""Tests of messages about measurements that moved."""
