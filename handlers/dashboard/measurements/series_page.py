@@ -15,7 +15,7 @@ from bot.results.measurements.texts import change_text
 from bot.results.settings.measurements import DEFAULT_LIMITS
 from bot.results.store.grid.grid import lines_of_test
 from bot.results.store.grid.rows import GridRange
-from bot.results.store.measurements import search
+from bot.results.store.measurements import nights as stored_nights
 from bot.results.store.measurements.read import MeasuredNight, metrics_of_tests, series_on_target
 from bot.results.store.tables.commits import summaries_of
 from bot.results.store.tables.names import find_ordinal
@@ -40,7 +40,7 @@ from handlers.results.config import LAB_RESULTS, RENAMES
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
 
-ANALYSED_NIGHTS = search.NIGHTS
+ANALYSED_NIGHTS = stored_nights.NIGHTS
 """The newest nights of a target that are read: as many as the search for changes reads, so that both find the same."""
 NIGHTS_BESIDE_OTHERS = 120
 """The newest nights that are shown of each of several targets."""
