@@ -22,6 +22,7 @@ from handlers.dashboard.labs.page import lab_page
 from handlers.dashboard.lists.flaky import flaky_page
 from handlers.dashboard.lists.skipped import skipped_page
 from handlers.dashboard.lists.slow import slow_page
+from handlers.dashboard.measurements.badge import measurement_badge
 from handlers.dashboard.measurements.list_page import measurements_page
 from handlers.dashboard.measurements.map_page import map_page
 from handlers.dashboard.measurements.series_page import series_page
@@ -59,6 +60,7 @@ PAGES = (
     measurements_page,
     series_page,
     map_page,
+    measurement_badge,
     site_search,
     repository_search,
 )

@@ -21,7 +21,8 @@ from typing import Any
 import aiohttp
 import click
 
-from bot.core.page_paths import pull_path, view_path
+from bot.core.page_paths import measurement_path, pull_path, view_path
+from sandbox.demo import two_weeks as story
 from sandbox.demo.conversation import Conversation
 from sandbox.demo.nightly_runs import NightlyRuns
 from sandbox.demo.past import OPEN_PULL
@@ -43,6 +44,8 @@ NO_BROWSER = (
 )
 NOT_LOADED = "The page {url} did not load."
 LOAD_SECONDS = 30.0
+SLOWER = measurement_path(REPOSITORY, f"{story.KERNEL_FILE}::{story.SLOWER}", "latency")
+"""The page of a measurement that got worse."""
 
 
 class Browser:
@@ -140,6 +143,7 @@ def dashboard_pictures(bot_url: str) -> list[Picture]:
         Picture("grid", grid, ".legend"),
         Picture("grid-dark", grid, ".legend", DARK),
         Picture("overview", f"{bot_url}/", "main"),
+        Picture("measurement", f"{bot_url}{SLOWER}", ".figure"),
         Picture("pull-request", f"{bot_url}{pull_path(REPOSITORY, OPEN_PULL)}", "#commands-given + ol"),
     ]
 

@@ -65,6 +65,7 @@ ROUTES = {
     "GET /r/{owner}/{repo}/measurements",
     "GET /r/{owner}/{repo}/measurements/series",
     "GET /r/{owner}/{repo}/measurements/map",
+    "GET /r/{owner}/{repo}/badge.svg",
     "GET /r/{owner}/{repo}/nightly",
     "GET /r/{owner}/{repo}/regressions.atom",
     "GET /r/{owner}/{repo}",

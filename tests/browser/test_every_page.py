@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group
 MOST_CLICKS = 2
 HTML = "text/html"
 FAILING = "tests/python/operators/test_gather.py::test_gather[int8-1x128]"
+SLOWER = f"{story.KERNEL_FILE}::{story.SLOWER}"
 EXAMPLES = {
     "/": [""],
     "/api": [""],
@@ -48,9 +49,12 @@ EXAMPLES = {
     "/r/{owner}/{repo}/flaky": [""],
     "/r/{owner}/{repo}/labs": [""],
     "/r/{owner}/{repo}/labs/{lab}": [""],
-    "/r/{owner}/{repo}/measurements": [""],
+    "/r/{owner}/{repo}/measurements": ["", f"?target={story.LAB}/{story.TARGET}"],
     "/r/{owner}/{repo}/measurements/map": [""],
-    "/r/{owner}/{repo}/measurements/series": [f"?id={FAILING}&measurement=latency"],
+    "/r/{owner}/{repo}/measurements/series": [
+        f"?id={SLOWER}&measurement=latency",
+        f"?id={FAILING}&measurement=latency",
+    ],
     "/r/{owner}/{repo}/mute": [f"?id={FAILING}"],
     "/r/{owner}/{repo}/nightly": [""],
     "/r/{owner}/{repo}/pulls": [""],

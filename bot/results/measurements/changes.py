@@ -42,6 +42,8 @@ _LEAST_SCORE = 3.2
 """The least standard score of new nights before their exact chance is computed: no smaller one passes."""
 _LARGEST = 1e9
 """Values of a series that is not positive are cut off at so many times their usual size."""
+_LARGEST_LOGARITHM = math.log(1.7e308)
+"""Levels and bounds of positive series are cut off here."""
 _ROUGH_NIGHTS, _ROUGH_EVERY = 60, 20
 """The rough deviation is that of so many nights, and computed again after so many."""
 
@@ -208,8 +210,8 @@ class _Scan:
 def _scale_of(values: Sequence[float]) -> _Scale:
     """Return logarithms for positive values, and else shares of their usual size."""
     if min(values, default=0.0) > 0:
-        return _Scale(math.log, math.exp)
-    size = median(map(abs, values)) if values else 1.0
+        return _Scale(math.log, lambda logarithm: math.exp(min(logarithm, _LARGEST_LOGARITHM)))
+    size = 2 * median(abs(value / 2) for value in values) if values else 1.0  # halves: no sum of two is infinite
     size = size or max(map(abs, values), default=1.0) or 1.0
     return _Scale(lambda value: max(-_LARGEST, min(_LARGEST, value / size)), lambda value: value * size)
 

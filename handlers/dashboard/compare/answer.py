@@ -33,10 +33,13 @@ def compare_answer(page: ComparePage, repository: str) -> Sentence:
         if (count := page.counts.get(kind, 0))
     ]
     ends = texts.FROM_TO.format(target=page.target, base=short(page.base.sha), head=short(page.head.sha))
+    unexpected = sum(number.outside is True for number in page.numbers)
+    numbers = [phrase(texts.UNEXPECTED.format(count=counted(unexpected, "measurement")))] if unexpected else []
     if not changes:
         all_noted = all(suite.note for suite in page.suites)
-        return sentence([phrase((texts.NOT_COMPARED if all_noted else texts.NO_CHANGE) + ends)])
-    return sentence([*list(chain.from_iterable((phrase(", "), change) for change in changes))[1:], phrase(ends)])
+        return sentence([phrase((texts.NOT_COMPARED if all_noted else texts.NO_CHANGE) + ends)], numbers)
+    listed = list(chain.from_iterable((phrase(", "), change) for change in changes))[1:]
+    return sentence([*listed, phrase(ends)], numbers)
 
 
 def compare_steps(page: ComparePage, github: str) -> list[Sentence]:

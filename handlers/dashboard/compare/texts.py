@@ -20,5 +20,6 @@ CHANGES: Mapping[ChangeClass, tuple[str, str]] = {
 }
 """How the sentence counts each change, in its order: the noun for one, and the words around the count."""
 FROM_TO = " on {target}, from {base} to {head}"
-NO_CHANGE = "Nothing changed, and no test fails,"
+NO_CHANGE = "No test changed, and none fails,"
+UNEXPECTED = "noise does not explain how {count} changed"
 NOT_COMPARED = "No suite could be compared"

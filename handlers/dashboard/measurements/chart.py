@@ -20,6 +20,8 @@ _PADDING = 0.08
 """The share of the range of values that stays free above and below them."""
 _FLAT = 0.05
 """Half the height of a chart whose values are all equal, as a share of them."""
+_LARGEST = 1e308
+"""Values are cut off here, so that the edges of the chart are finite."""
 _HEAD = Markup(
     '<svg class="chart" role="img" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
     'aria-label="{label}">'
@@ -91,7 +93,9 @@ class SeriesChart:
             return round(left + (right - left) * (moment - first) / (last - first or 1.0), 1)
 
         def down(value: float) -> float:
-            return round(bottom - (bottom - top) * (value - low) / (high - low), 1)
+            # Halves, because the difference of two doubles may be infinite.
+            share = (_cut_off(value) / 2 - low / 2) / (high / 2 - low / 2)
+            return round(bottom - (bottom - top) * share, 1)
 
         if self.band is not None:
             x, y = across(max(first, self.band_begin)), down(self.band[1])
@@ -118,14 +122,13 @@ class SeriesChart:
         values = [point.value for point in self.points]
         values += [level.value for level in self.levels]
         values += self.band or ()
-        low, high = min(values), max(values)
+        low, high = _cut_off(min(values)), _cut_off(max(values))
         margin = _PADDING * (high / 2 - low / 2) * 2 or _FLAT * abs(high) or 1.0
-        return _finite(low - margin), _finite(high + margin)
+        return low - margin, high + margin
 
 
-def _finite(value: float) -> float:
-    largest = 1.7e308
-    return max(-largest, min(largest, value))
+def _cut_off(value: float) -> float:
+    return max(-_LARGEST, min(_LARGEST, value))
 
 
 def nice_values(low: float, high: float) -> list[float]:

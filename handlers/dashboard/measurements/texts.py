@@ -35,6 +35,5 @@ ABSENT = "none"
 NO_COMMIT = "The commit {sha} is not among the newest {nights} with numbers. The newest are {newest}."
 NOTHING_MAPPED = "No test with this measurement at these commits"
 
-BADGE_LABEL = "{name} of {test}"
 BADGE_NO_VALUE = "no value"
 BADGE_MOVED = "{value} ({share})"

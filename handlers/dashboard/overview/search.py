@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Annotated
 import sqlalchemy as sa
 from pydantic import BaseModel, Field, StringConstraints
 
-from bot.core.page_paths import commit_path, history_path, lab_path, pull_path, view_path
+from bot.core.page_paths import commit_path, history_path, lab_path, measurement_path, pull_path, view_path
 from bot.core.patterns import Pattern
 from bot.github.pull_heads import HEAD, LARGEST_NUMBER, repository_ids
 from bot.results.store.lists.search import commits_with_prefix, commits_with_title, names_with_text
+from bot.results.store.measurements.names import NamedMeasurement, measurements_with_words
 from bot.web.answers import AnswerPart
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard.measurements.texts import NAMED as MEASUREMENT_OF_TEST
 from handlers.dashboard.overview.page import visible_repositories
 from handlers.dashboard.shared import texts
 from handlers.dashboard.shared.settings import configured_targets, settings_of
@@ -47,6 +49,7 @@ class HitKind(StrEnum):
     TARGET = "target"
     LAB = "lab"
     TEST = "test"
+    MEASUREMENT = "measurement"
 
 
 class SearchQuery(BaseModel, extra="forbid"):
@@ -54,8 +57,9 @@ class SearchQuery(BaseModel, extra="forbid"):
 
     q: Annotated[str, StringConstraints(max_length=200)] | None = Field(
         default=None,
-        description="A part of the name of a test, target, lab or repository, or of the title of a commit; the "
-        "first digits of a commit (4 at least); or the number of a pull request. Letter case does not matter.",
+        description="A part of the name of a test, measurement, target, lab or repository, or of the title of a "
+        "commit; the first digits of a commit (4 at least); or the number of a pull request. Letter case does not "
+        "matter.",
     )
 
 
@@ -133,7 +137,7 @@ async def _search(
     if not text:
         return SearchPage(answer=[AnswerPart(text=texts.SEARCH_EMPTY)], hits=[], incomplete_kinds=[], unsearched=[])
     searched = repositories[:MOST_REPOSITORIES]
-    commits, tests = await request.pages.run(parts.results.store.read, _stored_matches, searched, text)
+    commits, tests, measurements = await request.pages.run(parts.results.store.read, _stored_matches, searched, text)
     lower_text = text.lower()
     candidates: dict[HitKind, Iterable[SearchHit]] = {
         HitKind.REPOSITORY: (
@@ -144,6 +148,7 @@ async def _search(
         HitKind.TARGET: _targets(parts, repositories, lower_text),
         HitKind.LAB: _labs(parts, repositories, lower_text),
         HitKind.TEST: (_hit(HitKind.TEST, name, test, history_path(name, test)) for name, test in tests.tests),
+        HitKind.MEASUREMENT: map(_measurement_hit, measurements),
     }
     hits_of = {kind: list(islice(hits, MOST_HITS + 1)) for kind, hits in candidates.items()}
     listed = {kind: hits[:MOST_HITS] for kind, hits in hits_of.items()}
@@ -161,16 +166,24 @@ async def _search(
 
 def _stored_matches(
     connection: sa.Connection, repositories: Sequence[str], text: str
-) -> tuple[list[CommitMatch], TestMatches]:
+) -> tuple[list[CommitMatch], TestMatches, list[NamedMeasurement]]:
     is_sha = _DIGITS.fullmatch(text) is not None
     commits = commits_with_prefix(connection, repositories, text.lower(), MOST_HITS + 1) if is_sha else []
     if not commits:
         commits = commits_with_title(connection, repositories, text.lower(), MOST_HITS + 1)
-    return commits, names_with_text(connection, repositories, text.lower(), MOST_HITS + 1)
+    tests = names_with_text(connection, repositories, text.lower(), MOST_HITS + 1)
+    measurements = measurements_with_words(connection, repositories, text.lower().split(), MOST_HITS + 1)
+    return commits, tests, measurements
 
 
 def _hit(kind: HitKind, repository: str, name: str, href: str) -> SearchHit:
     return SearchHit(kind=kind, repository=repository, name=name, href=href)
+
+
+def _measurement_hit(match: NamedMeasurement) -> SearchHit:
+    name = MEASUREMENT_OF_TEST.format(name=match.name, test=match.test)
+    href = measurement_path(match.repository, match.test, match.name)
+    return _hit(HitKind.MEASUREMENT, match.repository, name, href)
 
 
 def _commit_hit(commit: CommitMatch) -> SearchHit:

@@ -5,10 +5,22 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 from nightjar_formats.columns.collect import collect
-from nightjar_formats.model import RunKey
+from nightjar_formats.limits import MAX_UNIT
+from nightjar_formats.measurements import Better, Measurement
+from nightjar_formats.model import RunKey, TargetKey
 
-from bot.core.page_paths import history_path, lab_path, pull_path, query, run_file_path, run_path, view_path
+from bot.core.page_paths import (
+    history_path,
+    lab_path,
+    measurement_path,
+    pull_path,
+    query,
+    run_file_path,
+    run_path,
+    view_path,
+)
 from bot.results.state import RunState
+from bot.results.store.measurements.search import find_moves, store_moves
 from bot.results.store.store import ResultsStore
 from tests.handlers.dashboard.nightly_runs import HEXAGON, REPOSITORY, Sent, log_entry, sha
 from tests.handlers.dashboard.stored_story import HOSTILE as PULL
@@ -43,11 +55,15 @@ def fill_with_hostile_text(store: ResultsStore) -> None:
             run_name="run",
             slow=1000.0,
         )
-        store.put(
-            upload.run, collect(upload.cases(), lambda case: (case.nodeid, case.path)), artifacts=[log_entry(LOG)]
+        numbers = (
+            Measurement("latency", 10.0 + number, ATTACK.partition(" ")[0][:MAX_UNIT], Better.LOWER),
+            Measurement("delegated_nodes", 12.0 - number, "nodes", Better.HIGHER),
         )
+        cases = (case._replace(measurements=numbers) for case in upload.cases())
+        store.put(upload.run, collect(cases, lambda case: (case.nodeid, case.path)), artifacts=[log_entry(LOG)])
     refused = Sent(4, HEXAGON, ATTACK, (), run_name="run-2", state=RunState.REFUSED, reason=" ".join(TEXTS))
     store.put_state(refused.run)
+    store.write(store_moves, store.read(find_moves, TargetKey(REPOSITORY, *HEXAGON)))
 
 
 PAGES = (
@@ -64,6 +80,11 @@ PAGES = (
     view_path(REPOSITORY, "slow"),
     view_path(REPOSITORY, "skipped"),
     view_path(REPOSITORY, "nightly"),
+    view_path(REPOSITORY, "measurements", target=TARGET),
+    view_path(REPOSITORY, "measurements/map", target=TARGET, measurement="latency"),
+    measurement_path(REPOSITORY, TESTS[0], "latency"),
+    measurement_path(REPOSITORY, TESTS[0], "delegated_nodes", TARGET),
+    view_path(REPOSITORY, "search", q=f"latency {TESTS[0].split()[0]}"),
     run_path(REPOSITORY, TARGET, sha(4), "run"),
     run_path(REPOSITORY, TARGET, sha(4), "run-2"),
     run_file_path(REPOSITORY, TARGET, sha(4), "run", "log.txt"),

@@ -176,3 +176,26 @@ async def test_other_pages_have_the_numbers_and_lead_to_their_series(measured: D
         _, _, text = await measured.get(f"/r/{REPOSITORY}{path}")
         assert "11 nodes" in text
         assert f"/measurements/series?id={quote(CONV)}&amp;measurement=latency" in text
+
+
+async def test_badges_and_searches_find_measurements(measured: DashboardSite) -> None:
+    for target, words, color in ((FIRST, r"46\d ms \(\+1\d %\)", "#b3261e"), (SECOND, r"4\d\d ms", "#1d6b3a")):
+        status, headers, badge = await measured.get(
+            f"/r/{REPOSITORY}/badge.svg?id={quote(CONV)}&measurement=latency&target={target}"
+        )
+        assert (status, headers["Content-Type"].partition(";")[0]) == (200, "image/svg+xml")
+        title = ElementTree.fromstring(badge).findtext("{http://www.w3.org/2000/svg}title")
+        assert re.fullmatch(rf"latency of {re.escape(CONV)}: {words}", title or "")
+        assert color in badge
+    searches = {
+        "latency": [f"latency of {CONV}"],
+        "CONV2D": [f"delegated_nodes of {CONV}", f"latency of {CONV}"],
+        "softmax deleg": ["delegated_nodes of test_softmax[xnnpack]"],
+        "softmax latency": [],
+    }
+    for text, names in searches.items():
+        _, page = await measured.json(f"/api/v1/repos/{REPOSITORY}/search?q={quote(text)}")
+        hits = [hit for hit in page["hits"] if hit["kind"] == "measurement"]
+        assert sorted(hit["name"] for hit in hits) == names, text
+        for hit in hits:
+            assert (await measured.get(hit["href"]))[0] == 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.core.page_paths import history_path
+from bot.core.page_paths import history_path, measurement_path
 from bot.results.store.lists.search import names_with_text
 from tests.handlers.dashboard.nightly_runs import REPOSITORY, SOFTMAX, sha
 from tests.handlers.dashboard.site import DashboardSite
@@ -12,8 +12,12 @@ from tests.handlers.dashboard.stored_story import NUMBER
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 HERE = f"/r/{REPOSITORY}"
+FLOAT16 = SOFTMAX.replace("16x64", "1x128")
 CASES = [
-    ("softmax[float16-1x", "1 test matches", [("test", history_path(REPOSITORY, SOFTMAX.replace("16x64", "1x128")))]),
+    ("softmax[float16-1x", "1 test and 2 measurements match", [
+        ("test", history_path(REPOSITORY, FLOAT16)),
+        *(("measurement", measurement_path(REPOSITORY, FLOAT16, name)) for name in ("delegated_nodes", "latency")),
+    ]),
     ("ADRENO", "1 target matches", [("target", f"{HERE}?target=example-lab%2Fadreno")]),
     ("hubot-lab", "1 target and 1 lab match", [
         ("target", f"{HERE}?target=hubot-lab%2Frpi-5%40rack%3A2"), ("lab", f"{HERE}/labs/hubot-lab"),
@@ -37,7 +41,7 @@ async def test_one_field_finds_each_kind_and_every_hit_opens(site: DashboardSite
         for _, href in hits:
             assert (await site.get(href))[0] == 200, href
     _, everything = await site.json("/api/v1/search?q=test_")
-    assert (everything["incomplete_kinds"], len(everything["hits"])) == (["test"], 20)
+    assert (everything["incomplete_kinds"], len(everything["hits"])) == (["test", "measurement"], 40)
 
 
 async def test_every_page_has_the_field_and_a_repository_searches_itself(site: DashboardSite) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 
 import pytest
@@ -84,3 +85,12 @@ def test_the_prediction_interval_has_99_of_100_nights_whatever_the_noise() -> No
         outside += sum(not predicted[0] <= value <= predicted[1] for value in values[-10:])
         nights += 10
     assert outside <= 0.02 * nights
+
+
+def test_numbers_near_the_limits_of_doubles_are_analysed() -> None:
+    for exponents in ((290, 308), (-320, -300)):
+        chance = Random("limits")
+        analysis = analysis_of([10 ** chance.uniform(*exponents) for _ in range(80)])
+        assert analysis.level is not None
+        assert math.isfinite(analysis.level)
+    assert analysis_of([1.7e308, -1.7e308] * 40).level is not None
