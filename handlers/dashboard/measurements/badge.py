@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bot.web.page_files import PageFile
-from handlers.dashboard.labs.badge import SECONDS, BadgeColor, svg_badge
 from handlers.dashboard.measurements import texts
 from handlers.dashboard.measurements.series_model import ChangeKind, SeriesQuery
 from handlers.dashboard.measurements.series_page import read_series
+from handlers.dashboard.shared.badge_svg import SECONDS, BadgeColor, svg_badge
 from handlers.dashboard.shared.content import content_of_results
 from handlers.dashboard.shared.settings import settings_and_target
 
