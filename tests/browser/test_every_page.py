@@ -78,7 +78,11 @@ AUDITS: tuple[tuple[int, Literal["light", "dark"], Mapping[str, object]], ...] =
     (390, "dark", COLORS),
     (1280, "dark", {"runOnly": ["scrollable-region-focusable"]}),
 )
-"""What axe checks on each screen: all rules once, and then those whose answer may differ, which takes half the time."""
+"""What axe checks on each screen: all rules once, and then those whose answer may differ.
+
+All rules on all screens take 1.8 times as long: 240 instead of 130 s in axe, on a busy machine with two cores.
+On 27 November 2026, they found nothing more.
+"""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
