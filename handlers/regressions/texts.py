@@ -82,7 +82,8 @@ LEFT_DELEGATE, PARTLY_LEFT_DELEGATE = "left the delegate, {change}", "partly lef
 MOVED_BETWEEN = "The cause is between {good}, where the numbers were as before, and {since}."
 MOVED_CONFIRMED = "The newest nights confirm it. The numbers in parentheses are a 95 % interval."
 MOVED_ENDED = "ended at {sha}"
-MOVED_QUARANTINED, MOVED_WITHDRAWN = "the test is quarantined", "results that arrived late do not confirm it"
+MOVED_LEFT_OUT = "not reported now: the test is quarantined, or app.yaml no longer has the target"
+MOVED_WITHDRAWN = "Results that arrived late do not confirm that these measurements got worse, so I closed this issue."
 MOVED_ISSUE = """\
 These measurements got worse at {since} on the nightly branch. {range}
 
@@ -91,8 +92,8 @@ These measurements got worse at {since} on the nightly branch. {range}
 {end}"""
 MOVED_RANGE = "They were as before until [these changes]({url})."
 MOVED_LINE = "{test}: {change} on {target}{end}"
-MOVED_OPEN = "I'll close this issue when all of them are closer to the level before, or no longer measured."
-MOVED_CLOSED = "I closed this issue because all of them are closer to the level before, or no longer measured."
+MOVED_OPEN = "I'll close this issue when none of them is worse than before."
+MOVED_CLOSED = "I closed this issue because none of them is worse than before now."
 
 # What the audit log says
 MOVES_STORED = "looked for changes of measurements on {where} at {sha}"

@@ -94,8 +94,8 @@ def _listing(
 ) -> tuple[list[MovedSeries], list[ListedSeries]]:
     """Return the changes, and the series of a test; none without one. Raises `UserError`."""
     key = find_target(connection, repository, target) if target else None
-    known = sorted({stored.repository for stored in all_targets(connection)})
-    repositories = [key.repository] if key else [name for name in known if repository in (None, name)]
+    all_repositories = sorted({stored.repository for stored in all_targets(connection)})
+    repositories = [key.repository] if key else [name for name in all_repositories if repository in (None, name)]
     moved = list[MovedSeries]()
     for name in repositories:
         moved += moved_of_test(connection, name, test, key) if test else moved_series(connection, name, key, limit)

@@ -110,22 +110,22 @@ def updated_groups(
     """
     changes = dict(stored)
     alarming = [change for change in recent if is_lasting(change)]
-    before, known = list(groups), dict[str, MovedGroup]()
-    for group in before:
+    old_groups, group_of = list(groups), dict[str, MovedGroup]()
+    for group in old_groups:
         moved = [_member_now(member, stored, alarming) for member in group.members]
-        known[group.name] = replace(group, members=tuple(dict.fromkeys(moved)))
-    in_groups = {member.id for group in known.values() for member in group.members}
+        group_of[group.name] = replace(group, members=tuple(dict.fromkeys(moved)))
+    in_groups = {member.id for group in group_of.values() for member in group.members}
     changes |= {change.id: change for change in alarming}
     for new_changes in grouped(change for change in alarming if change.id not in in_groups):
         members = tuple(map(MovedMember.of, new_changes))
         # Sorted, so that the group does not depend on the order of records.
         name = hashlib.sha256("\0".join(member.id for member in members).encode()).hexdigest()[:16]
         new_group = MovedGroup(name, new_changes[0].since, (), (), moment)
-        joined = next((group for _, group in sorted(known.items()) if group.accepts(new_changes)), new_group)
-        known[joined.name] = replace(joined, members=(*joined.members, *members))
-    old_of = {group.name: group for group in before}
+        joined = next((group for _, group in sorted(group_of.items()) if group.accepts(new_changes)), new_group)
+        group_of[joined.name] = replace(joined, members=(*joined.members, *members))
+    old_of = {group.name: group for group in old_groups}
     updates = []
-    for name, group in known.items():
+    for name, group in group_of.items():
         of_group = {member.id: changes[member.id] for member in group.members if member.id in changes}
         lasting = tuple(sorted(change.id for change in of_group.values() if is_lasting(change)))
         update = GroupUpdate(old_of.get(name), replace(group, lasting=lasting), of_group)

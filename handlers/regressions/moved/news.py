@@ -41,7 +41,9 @@ async def post_moves(context: Context) -> Plan:
     commits = sorted({update.group.since for update in updates})
     repository = service.canonical_name(context.repository.full_name)
     page = await service.read(_page_of, repository, commits)
-    posts = _Posts(context.repository.id, audiences_of(regressions), MovedText((), (), page, await details_of(context)))
+    posts = MovedPosts(
+        context.repository.id, audiences_of(regressions), MovedText((), (), page, await details_of(context))
+    )
     effects = [effect for update in updates for effect in posts.of(update)]
     return Plan(tuple(effects), why=texts.MOVES_POSTED.format(commits=", ".join(sha[:SHORT] for sha in commits)))
 
@@ -53,7 +55,7 @@ def _page_of(connection: sa.Connection, repository: str, commits: Sequence[str])
 
 
 @dataclass(frozen=True, slots=True)
-class _Posts:
+class MovedPosts:
     """Plans the posts about groups; `text` has what the texts of all groups share."""
 
     repository_id: int
@@ -73,6 +75,8 @@ class _Posts:
         lasted = heard.intersection(old.lasting) if old is not None else set[str]()
         changes = sorted_changes(change for change in update.changes.values() if change.id in heard)
         if not changes:
+            if lasted and audience.has_issue:
+                yield EnsureIssue(group.key, closing=texts.MOVED_WITHDRAWN)
             return
         text = replace(self.text, changes=changes, lasting=[item for item in changes if item.id in group.lasting])
         key, count = group.key, len(group.members)

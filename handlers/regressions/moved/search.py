@@ -100,9 +100,9 @@ class SearchMoves:
         not_before = None
         if any(update.old is None for update in updates):
             evaluated = await context.records.under(REGRESSIONS, context.repository.id)
-            others = active_targets(evaluated, moment).keys() - {f"{self.lab}:{self.on}"}
+            other_targets = active_targets(evaluated, moment).keys() - {f"{self.lab}:{self.on}"}
             # By the database's clock, as the engine reads it.
-            not_before = time.time() + seconds(regressions.wait) if others else None
+            not_before = time.time() + seconds(regressions.wait) if other_targets else None
         await announce(context.announce, MOVES_ARRIVED, repository, MovesArrived(digest), not_before=not_before)
 
 

@@ -64,8 +64,8 @@ class MovedText:
     def end_news(self) -> News:
         """Return the message when no change lasts."""
         items = tuple(NewsItem(shown_test(change.test), self._end(change)) for change in self.changes[:MOST_ITEMS])
-        more = len(self.changes[MOST_ITEMS:])
-        return News(title=self._title(texts.MOVED_BACK_TITLE), items=items, more=more, good=True)
+        unlisted = len(self.changes[MOST_ITEMS:])
+        return News(title=self._title(texts.MOVED_BACK_TITLE), items=items, more=unlisted, good=True)
 
     def body(self) -> str:
         """Return the Markdown of the issue."""
@@ -88,12 +88,11 @@ class MovedText:
     def _end(self, change: MovedSeries) -> str:
         if change.state is MoveState.ENDED:
             return texts.MOVED_ENDED.format(sha=change.ended_in[:SHORT])
-        return texts.MOVED_QUARANTINED if change.is_worse else texts.MOVED_WITHDRAWN
+        return texts.MOVED_LEFT_OUT
 
     def _title(self, template: str) -> str:
         targets = listed([target.full_name for target in targets_of(self.changes)], MOST_TARGETS)
-        what = _what(self.changes)
-        return template.format(what=what, targets=targets, since=self.changes[0].since[:SHORT])
+        return template.format(what=_what(self.changes), targets=targets, since=self.changes[0].since[:SHORT])
 
     @property
     def _range_url(self) -> str:
@@ -114,8 +113,8 @@ def _what(changes: Sequence[MovedSeries]) -> str:
 def _text(change: MovedSeries) -> str:
     """Return a change in a line, and what it means if the number of delegated nodes fell."""
     if change.name == DELEGATED_NODES and not change.is_rise:
-        left = texts.LEFT_DELEGATE if change.after == 0 else texts.PARTLY_LEFT_DELEGATE
-        return left.format(change=change.text)
+        template = texts.LEFT_DELEGATE if change.after == 0 else texts.PARTLY_LEFT_DELEGATE
+        return template.format(change=change.text)
     return change.text
 
 

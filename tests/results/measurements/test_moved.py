@@ -69,19 +69,17 @@ def test_a_change_is_stored_once_two_nights_confirm_it_and_then_its_end(renaming
     for number in range(1, NIGHTS + 1):
         upload = night(number)
         renaming.put(upload.run, upload.columns)
-        before = {change.id for change in moved(renaming)}
+        ids = {change.id for change in moved(renaming)}
         searched(renaming)
-        news += [
-            (number, change.name, change.text, change.since) for change in moved(renaming) if change.id not in before
-        ]
+        news += [(number, change.name, change.text, change.since) for change in moved(renaming) if change.id not in ids]
     assert [(number, name, since) for number, name, _, since in news] == [
         (LOST, "delegated_nodes", sha(LOST)),
         (SLOWER + 3, "latency", sha(SLOWER)),
         (FOUND, "delegated_nodes", sha(FOUND)),
         (FASTER + 3, "latency", sha(FASTER)),
     ]
-    faster, found, slower, lost = moved(renaming)
-    assert [change.state for change in (faster, found, slower, lost)] == [
+    faster, regained, slower, lost = moved(renaming)
+    assert [change.state for change in (faster, regained, slower, lost)] == [
         MoveState.IMPROVEMENT,
         MoveState.IMPROVEMENT,
         MoveState.OPEN,
@@ -95,9 +93,9 @@ def test_a_change_is_stored_once_two_nights_confirm_it_and_then_its_end(renaming
     # Pages of the list, of a target too, and by ID.
     pages = [
         renaming.read(moved_series, REPOSITORY, ABOUT, 2),
-        renaming.read(moved_series, REPOSITORY, None, 2, found.cursor),
+        renaming.read(moved_series, REPOSITORY, None, 2, regained.cursor),
     ]
-    assert pages == [[faster, found], [slower, lost]]
+    assert pages == [[faster, regained], [slower, lost]]
     assert renaming.read(moved_series, REPOSITORY, replace(ABOUT, target="mali")) == []
     assert renaming.read(moved_by_id, [lost.id, "no such change"]) == {lost.id: lost}
     # Nothing is new: one search finds that out without reading a number.
@@ -106,7 +104,7 @@ def test_a_change_is_stored_once_two_nights_confirm_it_and_then_its_end(renaming
     assert searched(renaming, ChangeLimits([{"lat*": MeasurementSettings(least="22%")}]))
     assert [change.name for change in moved(renaming)] == ["latency", "delegated_nodes", "delegated_nodes"]
     assert searched(renaming)
-    assert moved(renaming) == [faster, found, slower, lost]
+    assert moved(renaming) == [faster, regained, slower, lost]
 
 
 def test_what_moved_is_stored_and_read_on_both_databases(store: ResultsStore) -> None:

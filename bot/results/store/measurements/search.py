@@ -141,13 +141,13 @@ def _store(connection: sa.Connection, search: SuiteSearch) -> bool:
 
 def _end_of(stored: Mapping[str, Any], rows: Iterable[Row]) -> Row | None:
     """Return the first newer change of the same series whose level is closer to the one before a stored change."""
-    before, after = stored["before"], stored["after"]
+    old_level, new_level = stored["before"], stored["after"]
     ends = [
         row
         for row in rows
         if (row["ordinal"], row["metric_id"]) == (stored["ordinal"], stored["metric_id"])
-        and (row["after"] > row["before"]) != (after > before)
-        and abs(row["after"] - before) < abs(row["after"] - after)
+        and (row["after"] > row["before"]) != (new_level > old_level)
+        and abs(row["after"] - old_level) < abs(row["after"] - new_level)
     ]
     return min(ends, key=lambda row: row["since_at"], default=None)
 
@@ -283,9 +283,9 @@ def _count_new(searched: bytes, nights: bytes) -> int:
     """Return how many nights were added after the searched ones; 0 if there were other changes, or too many."""
     most = _DIGEST * (1 + NIGHTS)
     for count in range(1, NEW_AT_ONCE + 1):
-        older, added = nights[:_DIGEST], nights[-count * _DIGEST :]
-        known = searched[_DIGEST:] + added
-        if searched[:_DIGEST] == older and nights == older + known[-(most - _DIGEST) :]:
+        limits, added = nights[:_DIGEST], nights[-count * _DIGEST :]
+        expected = searched[_DIGEST:] + added
+        if searched[:_DIGEST] == limits and nights == limits + expected[-(most - _DIGEST) :]:
             return count
     return 0
 

@@ -1,0 +1,42 @@
+"""Which effects post a group of measurements that moved, and its end, in each place."""
+
+from __future__ import annotations
+
+from bot.effects.issues import EnsureIssue
+from bot.effects.remember import StoreRecord
+from bot.news.effects import PostMessage
+from handlers.regressions import texts
+from handlers.regressions.audiences import Audience
+from handlers.regressions.config import Subscription
+from handlers.regressions.moved.groups import GroupUpdate
+from handlers.regressions.moved.news import MovedPosts
+from handlers.regressions.moved.text import MovedText
+from tests.handlers.regressions.moved.test_moved_groups import change, updated
+
+SUBSCRIBED = Audience(("slack",), (Subscription(to=("slack",), paths=("conv",)),))
+POSTS = MovedPosts(7, (Audience(("issue", "discord")), SUBSCRIBED), MovedText((), ()))
+
+
+def posted(update: GroupUpdate) -> list[str]:
+    """Return the places of the posts, and what happens to the issue and the record."""
+    kinds = list[str]()
+    for effect in POSTS.of(update):
+        if isinstance(effect, PostMessage):
+            kinds.append(effect.place)
+        elif isinstance(effect, EnsureIssue):
+            kinds.append(f"{'update' if effect.body else 'close'} issue{' with a comment' * bool(effect.news)}")
+        elif isinstance(effect, StoreRecord):
+            kinds.append("store" if effect.stored else "remove")
+    return kinds
+
+
+def test_places_get_their_part_of_a_group_once_and_its_end() -> None:
+    conv, relu = change("adreno", "conv"), change("adreno", "relu")
+    (update,) = updated([], [relu])
+    assert posted(update) == ["update issue with a comment", "discord", "store"]
+    (joined,) = updated([update.group], [relu, conv])
+    assert posted(joined) == ["update issue", "slack", "store"]
+    (withdrawn,) = updated([joined.group], [])
+    assert posted(withdrawn) == ["close issue", "remove"]
+    issue = next(effect for effect in POSTS.of(withdrawn) if isinstance(effect, EnsureIssue))
+    assert issue.closing == texts.MOVED_WITHDRAWN
