@@ -60,9 +60,8 @@ def proposals(town: Town) -> list[PullRequest]:
 @pytest_asyncio.fixture
 async def place(tmp_path: Path) -> AsyncIterator[Town]:
     """Return a town where tests can be muted."""
-    database = f"sqlite:///{tmp_path}/nightjar.db"
-    options = {"config": CONFIG % "mute: true", "environment": SIGN_IN, "files": {PATH: OWN_FILE}}
-    async with town(database, now=CLOCK.now, **options) as here:
+    database, config, files = f"sqlite:///{tmp_path}/nightjar.db", CONFIG % "mute: true", {PATH: OWN_FILE}
+    async with town(database, config=config, environment=SIGN_IN, files=files, now=CLOCK.now) as here:
         may_sign_in(here)
         await here.started()
         yield here
