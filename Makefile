@@ -21,16 +21,16 @@ TRACED_OF := $(patsubst %,tests/%.py,$(addprefix engine/test_,encoding jobs port
                $(addprefix github/test_,check_runs limits limits_reported mentions pages sticky) \
                $(addprefix results/test_,compare identity manifest renames report report_annotations report_runs report_safe \
                                           report_summary))
-UNTRACED  := $(addprefix tests/,app/doctor app/setup $(addprefix app/test_,gauges.py idle.py idle_requests.py preload.py \
-                                          redelivery.py reload.py serve.py surface.py) aws browser ci cli \
-               conversations core/untrusted deploy devices effects handlers/dashboard handlers/operate lab sandbox signal \
-               timers web news/test_effects.py news/test_render.py) $(wildcard tests/test_*.py) \
+UNTRACED  := $(addprefix tests/,app/doctor app/setup $(addprefix app/test_,gauges.py idle.py idle_requests.py \
+                                          prefilter.py preload.py redelivery.py reload.py serve.py surface.py) \
+               aws browser ci cli conversations core/test_http.py core/test_systemd.py core/untrusted deploy devices \
+               effects handlers/dashboard handlers/operate lab sandbox signal timers web news/test_effects.py \
+               news/test_render.py) $(wildcard tests/test_*.py) \
              $(sort $(wildcard $(addprefix tests/handlers/,test_*conversation.py */test_*conversation.py */test_effects.py)) \
-                    $(addprefix tests/handlers/,device_tests/test_claims_at_scale.py device_tests/test_store.py \
+                    $(addprefix tests/handlers/,device_tests/test_claims_at_scale.py device_tests/test_store.py mute \
                                                 repository_file/test_many_files.py results/test_bucket_listings.py)) \
              $(filter-out $(TRACED_OF),$(wildcard $(addprefix tests/,engine/test_*.py github/test_*.py results/test_*.py))) \
              tests/results/formats
-# What is in one folder stands together: pytest 9.1 loses the fixtures of a folder that it comes back to.
 # A worker costs 10 to 15 s of CPU time before its first test: it imports the bot, collects all tests of its session, of
 # which it runs a part, and starts what they share. So each session is one process, but three: the tests of robustness
 # and of the engine (in `others`) mostly wait, and the conversations take longest. All run beside each other, so that no

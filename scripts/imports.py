@@ -39,5 +39,5 @@ def _sources(node: ast.AST) -> Iterator[tuple[str, list[str]]]:
             yield from ((alias.name, []) for alias in child.names)
         elif isinstance(child, ast.ImportFrom):
             yield child.module or "", [alias.name for alias in child.names]
-        else:
+        elif not isinstance(child, ast.expr):  # no expression has an import
             yield from _sources(child)

@@ -32,6 +32,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 watch()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Collect what is in one folder together: pytest 9.1 loses the fixtures of a folder that it comes back to."""
+    config.args.sort(key=lambda argument: argument.partition("::")[0].split("/"))
+
+
 def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Let all tests run on a loop whose clock is not that of the machine."""
     return {"patient": PatientLoop}

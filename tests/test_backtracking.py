@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
+# One worker parses all files, once.
+pytestmark = pytest.mark.xdist_group("source")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 OF_OURS = frozenset(
     {

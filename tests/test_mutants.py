@@ -12,6 +12,8 @@ from scripts.pure_modules import pure_modules, quick_tests
 
 ROOT = Path(__file__).parents[1]
 COVERED = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["coverage"]["run"]["include"]
+# One worker parses all files, once.
+pytestmark = pytest.mark.xdist_group("source")
 
 
 @cache

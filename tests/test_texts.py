@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from bot.core.patterns import Pattern
 from scripts.docs import CONFIG
 from scripts.texts import ROOT, constants, holds_texts, is_sentence, modules
 
+# One worker parses all files, once.
+pytestmark = pytest.mark.xdist_group("source")
 SHOWN = {
     "UserError",
     "Refused",
@@ -51,6 +54,7 @@ ELSEWHERE = {
 """Modules whose folder has a `texts.py`, with sentences of another kind at their top."""
 
 
+@functools.cache
 def trees() -> dict[Path, ast.Module]:
     return {path: ast.parse((ROOT / path).read_text(encoding="utf-8")) for path in modules()}
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import aiohttp
 
-from tests.conversations.town import Town, town
+from tests.conversations.town import DayClock, Town, town
 from tests.visitor import SIGN_IN, Visitor, asked_of, may_sign_in
 
-TODAY = datetime.now(UTC).date()
-"""Also the day of the bot's clock."""
-SOON, LATER = TODAY + timedelta(days=3), TODAY + timedelta(days=60)
+CLOCK = DayClock()
+SOON, LATER = CLOCK.day + timedelta(days=3), CLOCK.day + timedelta(days=60)
 CONFIG = f"""
 operators: ["@hubot"]
 repositories:
@@ -35,7 +34,7 @@ async def steps_of(reader: Visitor, path: str = API) -> list[str]:
 async def test_each_reader_gets_the_next_steps_of_their_role(tmp_path: Path) -> None:
     environment = f"sqlite:///{tmp_path}/nightjar.db"
     async with (
-        town(environment, config=CONFIG, environment=SIGN_IN) as place,
+        town(environment, config=CONFIG, environment=SIGN_IN, now=CLOCK.now) as place,
         aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as client,
     ):
         may_sign_in(place)

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, LiteralString
 
 import aiohttp
@@ -98,6 +99,19 @@ class Town:
     def answers(self, pull: PullRequest) -> list[str]:
         """Return what the bot wrote on a pull request, oldest first."""
         return [comment.body for comment in pull.comments_by(BOT)]
+
+
+class DayClock:
+    """A clock of a town for tests that name days: it starts at noon of `day`, so no test runs across midnight."""
+
+    def __init__(self) -> None:
+        noon = datetime.now(UTC).replace(hour=12)
+        self.day = noon.date()
+        self._ahead = noon.timestamp() - time.time()
+
+    def now(self) -> float:
+        """Return the seconds since 1970."""
+        return time.time() + self._ahead
 
 
 @asynccontextmanager

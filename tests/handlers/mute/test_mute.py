@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -15,7 +15,7 @@ from bot.config.repository_file import parse_repository_file
 from bot.config.shared import PATH
 from handlers.results.config import QUARANTINE
 from sandbox import PullRequest
-from tests.conversations.town import BOT, Town, town
+from tests.conversations.town import BOT, DayClock, Town, town
 from tests.handlers.dashboard.hostile import ATTACK, PageMarkup
 from tests.settings import MODEL
 from tests.visitor import SIGN_IN, Visitor, may_sign_in
@@ -41,8 +41,11 @@ BUTTON = "/r/octocat/compiler/mute"
 HOSTILE = f'{ATTACK} @hubot " until: "2999-01-01" #'
 
 
+CLOCK = DayClock()
+
+
 def day(ahead: int) -> str:
-    return f"{datetime.now(UTC).date() + timedelta(days=ahead)}"
+    return f"{CLOCK.day + timedelta(days=ahead)}"
 
 
 def form(token: str, **fields: str) -> dict[str, str]:
@@ -57,8 +60,8 @@ def proposals(town: Town) -> list[PullRequest]:
 @pytest_asyncio.fixture
 async def place(tmp_path: Path) -> AsyncIterator[Town]:
     """Return a town where tests can be muted."""
-    database = f"sqlite:///{tmp_path}/nightjar.db"
-    async with town(database, config=CONFIG % "mute: true", environment=SIGN_IN, files={PATH: OWN_FILE}) as here:
+    database, config, files = f"sqlite:///{tmp_path}/nightjar.db", CONFIG % "mute: true", {PATH: OWN_FILE}
+    async with town(database, config=config, environment=SIGN_IN, files=files, now=CLOCK.now) as here:
         may_sign_in(here)
         await here.started()
         yield here
