@@ -204,13 +204,13 @@ class JobStore:
         A job that the bot requested is queued again instead if a person's job waits for the target.
         """
         digest, moment = lease_digest(lease), self._clock()
-        job = await self.find(lab, job_id)
-        if job.is_bots and await self._is_wanted(job):
-            await self._change(lab, job_id, lambda job: transitions.give_way(job, digest, moment))
-            raise transitions.LeaseLost
-        return await self._change(
+        extended = await self._change(
             lab, job_id, lambda job: transitions.heartbeat(job, digest, moment, log_url=log_url, note=note)
         )
+        if extended.is_bots and await self._is_wanted(extended):
+            await self._change(lab, job_id, lambda job: transitions.give_way(job, digest, moment))
+            raise transitions.LeaseLost
+        return extended
 
     async def _is_wanted(self, job: DeviceJob) -> bool:
         """Return whether a person's job waits for the target of a job."""

@@ -6,10 +6,12 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
+from nightjar_formats.model import TargetKey
 
 from bot.engine.database import Database
 from bot.results.few_tests import FailureKind, FewTestsOutcome, TestAttempts
 from handlers.device_tests import transitions
+from handlers.device_tests.commit_jobs import searches_left
 from handlers.device_tests.model import (
     LEASE_SECONDS,
     QUEUE_SECONDS,
@@ -21,6 +23,7 @@ from handlers.device_tests.store import JobStore
 from handlers.device_tests.transitions import LeaseLost
 from tests.handlers.device_tests.cases import HUBOT, NOW, few_tests_job, leased, limits, new_job
 from tests.postgres import PostgresServer  # noqa: F401  (its fixtures)
+from tests.settings import repository_config
 
 LAB, TARGET = "example-lab", "hexagon-v73"
 
@@ -100,6 +103,26 @@ async def test_the_outcome_of_a_few_tests_is_stored_with_their_job(database: Dat
         PASSED, head={**PASSED.head, "b": TestAttempts(0, 2)}
     )
     assert await store.durations(LAB, TARGET) == [], "how long a suite takes is another question"
+
+
+async def test_the_jobs_of_the_bot_have_a_budget_and_a_lab_turns_them_off(database: Database) -> None:
+    store, about = JobStore(database.connector, lambda: NOW), TargetKey("octocat/compiler", LAB, TARGET)
+
+    async def left(*, tier: int = 2, **lab_keys: object) -> int | None:
+        lab = {"targets": {TARGET: {"tier": tier, "searches": {"budget": "2/day"}}}, **lab_keys}
+        return await searches_left(store, repository_config(results={"labs": {LAB: lab}}), 7, about, NOW)
+
+    await store.submit(new_job("person"), approval_needed=False)
+    assert await left() == 2, "people use a budget of their own"
+    await store.submit(few_tests_job("search:1"), approval_needed=False)
+    assert await left() == 1
+    refused, _ = await store.submit(few_tests_job("search:2"), approval_needed=False, refused=JobEnd.OVER_BUDGET)
+    assert (refused.state, refused.to_show) == (DeviceJobState.ENDED, ShownStep.ENDED), "its end is announced"
+    assert await left() == 1, "a job that was refused uses no budget"
+    await store.submit(few_tests_job("search:3"), approval_needed=False)
+    assert await left() == 0
+    assert await left(searches=False) is None
+    assert await left(tier=3) is None, "a target that accepts no requests has no agent"
 
 
 def test_late_results_of_a_few_tests_are_announced_again() -> None:
