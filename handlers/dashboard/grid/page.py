@@ -185,8 +185,8 @@ def grid_page(parts: DashboardParts) -> Page:
 def _pairs(settings: RepositoryConfig, targets: Sequence[str]) -> dict[str, str]:
     """Return the target to compare each target with: its device, or the first of its simulators."""
     paired = {target: paired_targets(settings.of(LAB_RESULTS), target) for target in targets}
-    others = {target: pair.device or min(pair.simulators, default="") for target, pair in paired.items()}
-    return {target: other for target, other in others.items() if other}
+    partners = {target: pair.device or min(pair.simulators, default="") for target, pair in paired.items()}
+    return {target: partner for target, partner in partners.items() if partner}
 
 
 def read_grid(
