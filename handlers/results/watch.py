@@ -397,7 +397,7 @@ class Watch:
         async with self._listings:
             with only_logged(texts.WATCH_FAILED, repository=repository, bucket=results.store):
                 announced = await listing(repository, results)
-                del self._retries[repository]
+                self._retries.pop(repository, None)
         return announced
 
     async def _list_all(self, repository: str, results: Results, *, until_new: bool) -> int:

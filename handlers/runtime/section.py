@@ -132,11 +132,11 @@ def slower_tests(tested: HeadAndBase) -> list[GrownTest]:
     """Return the tests that take much longer than in the slowest of the base's last runs, the most changed first."""
     grown = []
     for name, head, base in _suites_with_base(tested):
-        for test, now in head.seconds.items():
-            before = base.suite.seconds.get(test)
-            usual = max(before or 0.0, base.longest.get(test, 0.0))
-            if before is not None and now - usual >= SMALLEST_CHANGE and now >= LEAST_FACTOR * usual:
-                grown.append(GrownTest(name, test, usual, now))
+        for test, taken in head.seconds.items():
+            base_seconds = base.suite.seconds.get(test)
+            usual = max(base_seconds or 0.0, base.longest.get(test, 0.0))
+            if base_seconds is not None and taken - usual >= SMALLEST_CHANGE and taken >= LEAST_FACTOR * usual:
+                grown.append(GrownTest(name, test, usual, taken))
     return sorted(grown, key=lambda test: (test.base_seconds - test.head_seconds, test.suite, test.test))
 
 

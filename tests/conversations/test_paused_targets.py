@@ -80,6 +80,8 @@ async def test_a_paused_target_accepts_no_requests_until_its_day_or_until_it_is_
         (row,) = [row for row in page["targets"] if row["target"] == HEXAGON]
         assert row["paused"]["until"].startswith(until)
         assert (row["paused"]["by"], row["tier"]) == ("keeper", 3)
+        async with session.get(f"/r/{REPOSITORY}/labs") as response:
+            assert "1 paused" in await response.text()
         for address in (f"/r/{REPOSITORY}/labs/{LAB}", "/"):
             async with session.get(address) as response:
                 assert f"paused until {until}" in await response.text()
@@ -115,6 +117,8 @@ async def test_runs_that_are_missing_during_a_pause_do_not_degrade_the_target(de
     await nightly_run(devices, HEXAGON)
     async with aiohttp.ClientSession(town.url) as session:
         answer = "".join(part["text"] for part in (await lab_page(session))["answer"])
+        async with session.get(f"/r/{REPOSITORY}") as response:
+            assert f"paused until {day_after(devices, 2)}" in await response.text()
     assert f"{HEXAGON} is paused until {day_after(devices, 2)}, by octocat" in answer
     await pass_time(devices, 2 * DAY)
     issues = [issue for issue in town.repo.issues.values() if issue.user.login == BOT]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from bot.app.load import parse_config
@@ -11,6 +12,7 @@ from bot.config import ConfigError
 from tests.bucket import World
 from tests.conversations.channels import channels
 from tests.conversations.lab import LAB, TARGET, junit, lab_town
+from tests.conversations.town import REPOSITORY
 
 SIMULATOR = "simulator"
 TARGETS = f"{{{TARGET}: nightly, {SIMULATOR}: {{simulates: {LAB}/{TARGET}}}}}"
@@ -34,6 +36,8 @@ async def test_a_test_that_fails_on_the_device_only_is_named_as_such(tmp_path: P
                 summary = str(place.check(sha).summary)
                 assert "Passes on the simulator, fails on the device: 1 new failure." in summary
                 assert f"passes on the simulator `{LAB}/{SIMULATOR}`" in summary
+        async with aiohttp.ClientSession(place.town.url) as session, session.get(f"/r/{REPOSITORY}") as response:
+            assert f"compare with {LAB}/{SIMULATOR}" in await response.text()
         (message,) = opened.discord.said
         assert f"passes on the simulator {LAB}/{SIMULATOR}" in message
 

@@ -130,8 +130,8 @@ def chosen_targets(settings: RepositoryConfig, query: TargetsQuery) -> tuple[str
     if target is None or query.against:
         return target, query.against
     paired = paired_targets(results, target)
-    others = [*([paired.device] if paired.device else sorted(paired.simulators)), *names]
-    return target, next((name for name in others if name != target), None)
+    candidates = [*([paired.device] if paired.device else sorted(paired.simulators)), *names]
+    return target, next((name for name in candidates if name != target), None)
 
 
 def simulator_of(settings: RepositoryConfig, target: str | None, against: str | None) -> str | None:

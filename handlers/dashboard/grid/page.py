@@ -13,6 +13,7 @@ from markupsafe import Markup
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
+from bot.results.compare.paired import paired_targets
 from bot.results.compare.target_health import is_stale
 from bot.results.state import CommitSummary
 from bot.results.store.grid.grid import grid_of, newest_of_lines
@@ -43,6 +44,7 @@ from handlers.dashboard.shared.cells import GridCell
 from handlers.dashboard.shared.content import content_of_results
 from handlers.dashboard.shared.settings import TARGET_PATTERN, configured_targets, quarantine_of, settings_and_target
 from handlers.dashboard.shared.wiring import DashboardParts
+from handlers.device_tests.paused.records import paused_in_repositories
 from handlers.results.config import LAB_RESULTS, RENAMES
 from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
@@ -115,6 +117,10 @@ class GridPage(BaseModel, extra="forbid"):
     )
     takes_results: bool = Field(description="Whether app.yaml has `results` for the repository.")
     targets: list[str] = Field(description="All targets of app.yaml, as LAB/TARGET.")
+    paused: dict[str, datetime] = Field(default={}, description="Until when targets are paused, by LAB/TARGET.")
+    paired: dict[str, str] = Field(
+        default={}, description="Simulators and their devices: for each target, the one to compare it with."
+    )
     commits: list[ListedNightly]
     rows: list[GridRow]
     more: int = Field(description="Number of matching rows that are not listed.")
@@ -146,7 +152,7 @@ def grid_page(parts: DashboardParts) -> Page:
         name, settings = await settings_and_target(parts, request)
         if settings.of(LAB_RESULTS) is None:
             return GridPage(takes_results=False, targets=[], commits=[], rows=[], more=0, older=None)
-        return await request.pages.run(
+        page = await request.pages.run(
             parts.results.store.read,
             read_grid,
             name,
@@ -157,6 +163,10 @@ def grid_page(parts: DashboardParts) -> Page:
             request.as_csv,
             commits_of_moves(await nightlies.moves(name)),
         )
+        pauses = await paused_in_repositories(parts.records, [name], parts.moment())
+        page.paused = {f"{key.lab}/{key.target}": datetime.fromtimestamp(pauses[key].until, UTC) for key in pauses}
+        page.paired = _pairs(settings, page.targets)
+        return page
 
     return Page(
         path="/r/{owner}/{repo}",
@@ -170,6 +180,13 @@ def grid_page(parts: DashboardParts) -> Page:
         table=_table,
         most_csv_rows=MOST_ROWS * COLUMNS,
     )
+
+
+def _pairs(settings: RepositoryConfig, targets: Sequence[str]) -> dict[str, str]:
+    """Return the target to compare each target with: its device, or the first of its simulators."""
+    paired = {target: paired_targets(settings.of(LAB_RESULTS), target) for target in targets}
+    partners = {target: pair.device or min(pair.simulators, default="") for target, pair in paired.items()}
+    return {target: partner for target, partner in partners.items() if partner}
 
 
 def read_grid(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ from handlers.dashboard.shared.content import Content, content_of_results
 from handlers.dashboard.shared.percentiles import percentile
 from handlers.dashboard.shared.settings import settings_of
 from handlers.dashboard.shared.wiring import DashboardParts
+from handlers.device_tests.paused.records import paused_in_repositories
 from handlers.results.config import LAB_RESULTS, labs_of
 from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
@@ -42,6 +44,7 @@ class LabSummary(BaseModel, extra="forbid"):
     lab: str
     contacts: list[str]
     targets: int
+    paused: int = Field(default=0, description="How many of its targets are paused.")
     newest: LabRun | None = Field(description="The last nightly run of any target, however old.")
     stale: bool = Field(description="Whether the last nightly run arrived more than 36 hours ago, or never.")
     runs: int = Field(
@@ -102,6 +105,7 @@ def labs_page(parts: DashboardParts) -> Page:
             return LabsPage(answer=labs_answer([], parts.moment()), takes_results=False, days=DAYS, labs=[])
         moves = await branches.moves_of([name])
         labs = await request.pages.run(parts.results.store.read, read_labs, {name: results.labs}, moves, parts.moment())
+        await _add_pauses(parts, labs)
         return LabsPage(answer=labs_answer(labs, parts.moment()), takes_results=True, days=DAYS, labs=labs)
 
     return Page(
@@ -148,6 +152,7 @@ def all_labs_page(parts: DashboardParts) -> Page:
             labs_of_names = {name: labs(name) for name in names}
             read = parts.results.store.read
             summaries += await request.pages.run(read, read_labs, labs_of_names, moves, parts.moment())
+        await _add_pauses(parts, summaries)
         return AllLabsPage(
             answer=labs_answer(summaries, parts.moment(), of_page=len(pages) > 1),
             days=DAYS,
@@ -168,6 +173,16 @@ def all_labs_page(parts: DashboardParts) -> Page:
         content=content,
         table=_table,
     )
+
+
+async def _add_pauses(parts: DashboardParts, labs: Sequence[LabSummary]) -> None:
+    """Count the paused targets of each lab."""
+    repositories = list(dict.fromkeys(lab.repository for lab in labs))
+    paused = Counter(
+        (key.repository, key.lab) for key in await paused_in_repositories(parts.records, repositories, parts.moment())
+    )
+    for lab in labs:
+        lab.paused = paused[lab.repository, lab.lab]
 
 
 def read_labs(

@@ -113,12 +113,12 @@ async def _change_pauses(
     effects, lines, done = list[Effect](), list[str](), True
     for name in names:
         targets = targets_named(results, name)
-        own = [key for key in targets if is_maintainer or request.by.id in results.labs[key.lab].contact_ids]
-        if not own:
+        keys = [key for key in targets if is_maintainer or request.by.id in results.labs[key.lab].contact_ids]
+        if not keys:
             text = texts.NOT_YOURS if targets else texts.UNKNOWN_TARGET
             lines.append(text.format(name=code(truncate(name, LONGEST_NAME))))
             done = False
-        for target in own:
+        for target in keys:
             key = PAUSES.of(context.repository.id, target.lab, target.target)
             stored = await context.records.get(key) or TargetPauses((), "")
             if stored.commented_at > request.comment.written_at:

@@ -28,7 +28,7 @@ from ruamel.yaml import YAML
 from bot.core.adapters import adapter_of
 from bot.github.text.markdown import code, fenced, truncate
 from bot.results.settings.results import Contact, LabName
-from bot.results.settings.targets import NIGHTLY_ONLY, TargetName
+from bot.results.settings.targets import EVERY_PUSH, NIGHTLY_ONLY, ON_REQUEST, TargetName
 from handlers.labs.proposals import texts
 
 FORM_PATH = ".github/ISSUE_TEMPLATE/lab.yml"
@@ -92,9 +92,10 @@ def read_proposal(body: str) -> LabProposal:
     answers = _answers(body)
     if not answers.keys() >= {texts.LAB, texts.TARGET, texts.CONTACTS, texts.TIER}:
         raise NotAProposal(texts.NOT_A_PROPOSAL)
-    if answers[texts.TIER] not in TIERS:
+    tiers = dict(zip(TIERS, (NIGHTLY_ONLY, ON_REQUEST, EVERY_PUSH), strict=True))
+    tier = tiers.get(answers[texts.TIER])
+    if tier is None:
         raise _wrong(texts.TIER, answers, ", ".join(TIERS))
-    tier = NIGHTLY_ONLY - TIERS.index(answers[texts.TIER])
     if tier < NIGHTLY_ONLY and not answers.get(texts.ISOLATION):
         raise NotAProposal(texts.NO_ISOLATION.format(field=texts.ISOLATION))
     contacts = tuple(part for part in map(str.strip, answers[texts.CONTACTS].split(",")) if part)

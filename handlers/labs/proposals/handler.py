@@ -61,8 +61,8 @@ async def accept_lab(context: Context) -> Plan:
         return _refused(comment, str(problem))
     proposer_id = payload.integer("issue", "user", "id") if payload.has("issue", "user", "id") else comment.author.id
     text = accepted_text(proposal, context.repository.full_name, proposer_id)
-    why = texts.WHY_ACCEPTED.format(lab=proposal.lab)
-    return Plan((Reply(comment.number, text, since=comment.written_at), React.to(comment, DONE)), why=why)
+    reason = texts.WHY_ACCEPTED.format(lab=proposal.lab)
+    return Plan((Reply(comment.number, text, since=comment.written_at), React.to(comment, DONE)), why=reason)
 
 
 def _refused(comment: UserComment, text: str) -> Plan:

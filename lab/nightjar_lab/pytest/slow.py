@@ -55,8 +55,8 @@ def level_of_run(environment: Mapping[str, str] = os.environ) -> str:
     """
     level = environment.get(levels.VARIABLE, "").strip().lower()
     if level and level not in levels.LEVELS:
-        known = ", ".join(levels.LEVELS)
-        raise ValueError(texts.LEVEL_UNKNOWN.format(level=quoted_text(level), levels=known))
+        names = ", ".join(levels.LEVELS)
+        raise ValueError(texts.LEVEL_UNKNOWN.format(level=quoted_text(level), levels=names))
     return levels.PULL_REQUEST if skips_slow_tests(environment) else level
 
 
@@ -85,8 +85,8 @@ def _level_of(item: pytest.Item) -> str:
     for mark in item.iter_markers("level"):
         name = mark.args[0] if mark.args else ""
         if name not in levels.LEVELS:
-            known = ", ".join(levels.LEVELS)
-            problem = texts.LEVEL_UNKNOWN.format(level=quoted_text(str(name)), levels=known)
+            names = ", ".join(levels.LEVELS)
+            problem = texts.LEVEL_UNKNOWN.format(level=quoted_text(str(name)), levels=names)
             raise pytest.UsageError(f"{printable(item.nodeid)}: {problem}")
         level = name if levels.is_above(name, level) else level
     return level
