@@ -49,8 +49,8 @@ class ComparedNumber(BaseModel, extra="forbid"):
     test: str
     measurement: str
     unit: str
-    before: float
-    now: float
+    base_value: float
+    head_value: float
     kind: ChangeKind = Field(description="What the difference means.")
     low: float | None = Field(description="At the base, values from here ...")
     high: float | None = Field(description="... to here were expected; null if the nights before say too little.")
@@ -59,8 +59,12 @@ class ComparedNumber(BaseModel, extra="forbid"):
     @property
     def words(self) -> str:
         """Return both values, and by how much they differ."""
-        share = f", {100 * (self.now / self.before - 1):+.1f} %" if self.before > 0 and self.now > 0 else ""
-        return f"{number_text(self.before)} -> {number_text(self.now)} {self.unit}".rstrip() + share
+        share = (
+            f", {100 * (self.head_value / self.base_value - 1):+.1f} %"
+            if self.base_value > 0 and self.head_value > 0
+            else ""
+        )
+        return f"{number_text(self.base_value)} -> {number_text(self.head_value)} {self.unit}".rstrip() + share
 
     @property
     def expected(self) -> str:
@@ -73,19 +77,19 @@ class ComparedNumber(BaseModel, extra="forbid"):
 class _Difference(NamedTuple):
     suite: SuiteOnTarget
     metric: TestMetric
-    before: float
-    now: float
+    base_value: float
+    head_value: float
 
     @property
     def is_exact(self) -> bool:
-        return Measurement("", self.now, self.metric.metric.unit).is_exact
+        return Measurement("", self.head_value, self.metric.metric.unit).is_exact
 
     @property
     def size(self) -> float:
         """The difference as a share, the same in both directions."""
-        if min(self.before, self.now) > 0:
-            return abs(math.log(self.now / self.before))
-        return abs(self.now / 2 - self.before / 2) / max(abs(self.now), abs(self.before)) * 4
+        if min(self.base_value, self.head_value) > 0:
+            return abs(math.log(self.head_value) - math.log(self.base_value))
+        return 4 * abs(self.head_value / 2 - self.base_value / 2) / max(abs(self.head_value), abs(self.base_value))
 
 
 def compared_numbers(
@@ -102,13 +106,13 @@ def compared_numbers(
         metrics = listed_metrics(connection, suite.row, MeasurementFilter(), 0, MOST_COMPARED).metrics
         places = {sha: suite.place_at(sha) for sha in (base.sha, head.sha)}
         runs = numbers_of(stored_runs(connection, places.values()))
-        before, now = (
+        base_values, head_values = (
             values_at_runs(connection, suite, metrics, runs.get(places[sha], ())) for sha in (base.sha, head.sha)
         )
         differences += (
-            _Difference(suite, metric, value, now[metric])
-            for metric, value in before.items()
-            if metric in now and now[metric] != value
+            _Difference(suite, metric, value, head_values[metric])
+            for metric, value in base_values.items()
+            if metric in head_values and head_values[metric] != value
         )
     # What is exact needs no statistics.
     differences.sort(key=lambda difference: (not difference.is_exact, -difference.size))
@@ -141,16 +145,16 @@ def _judged(
         least = least_change(settings, suite.target, metric.name, metric.unit)
         predicted = analysed(in_newest_unit(nights), least).predicted if nights else None
         low, high = predicted or (None, None)
-        outside = True if row.is_exact else not predicted[0] <= row.now <= predicted[1] if predicted else None
+        outside = True if row.is_exact else not predicted[0] <= row.head_value <= predicted[1] if predicted else None
         numbers.append(
             ComparedNumber(
                 suite=suite.name,
                 test=names[row.metric.ordinal],
                 measurement=metric.name,
                 unit=metric.unit,
-                before=row.before,
-                now=row.now,
-                kind=kind_of(metric.better, is_rise=row.now > row.before),
+                base_value=row.base_value,
+                head_value=row.head_value,
+                kind=kind_of(metric.better, is_rise=row.head_value > row.base_value),
                 low=low,
                 high=high,
                 outside=outside,

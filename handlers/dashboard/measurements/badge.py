@@ -44,7 +44,9 @@ def draw_badge(page: SeriesPage) -> str:
         return svg_badge(label, texts.BADGE_NO_VALUE, BadgeColor.UNKNOWN)
     series = page.targets[0]
     value, move = series.amount(series.nights[0].value), series.lasting
-    if move is not None and move.before > 0:
-        value = texts.BADGE_MOVED.format(value=value, share=f"{100 * (move.after / move.before - 1):+.0f} %")
+    if move is not None and move.level_before > 0:
+        value = texts.BADGE_MOVED.format(
+            value=value, share=f"{100 * (move.level_after / move.level_before - 1):+.0f} %"
+        )
     is_worse = move is not None and move.kind is ChangeKind.WORSE
     return svg_badge(label, value, BadgeColor.BAD if is_worse else BadgeColor.GOOD)

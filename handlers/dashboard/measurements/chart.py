@@ -85,12 +85,12 @@ class SeriesChart:
         return Markup("").join([_HEAD.format(width=self.width, height=self.height, label=self.label), *self._parts()])
 
     def _parts(self) -> Iterator[Markup]:
-        left, right, top, bottom = 62, self.width - 10, 18, self.height - 24
+        start, right, top, bottom = 62, self.width - 10, 18, self.height - 24
         low, high = self._range()
         first, last = self.points[0].moment, self.points[-1].moment
 
         def across(moment: float) -> float:
-            return round(left + (right - left) * (moment - first) / (last - first or 1.0), 1)
+            return round(start + (right - start) * (moment - first) / (last - first or 1.0), 1)
 
         def down(value: float) -> float:
             # Halves, because the difference of two doubles may be infinite.
@@ -101,12 +101,12 @@ class SeriesChart:
             x, y = across(max(first, self.band_begin)), down(self.band[1])
             yield _BAND.format(x=x, y=y, width=round(right - x, 1), height=round(down(self.band[0]) - y, 1))
         for value in nice_values(low, high):
-            yield _RULE.format(left=left, right=right, y=down(value))
-            yield _VALUE.format(x=left - 6, y=down(value) + 4, text=f"{value:,.10g}")
+            yield _RULE.format(left=start, right=right, y=down(value))
+            yield _VALUE.format(x=start - 6, y=down(value) + 4, text=f"{value:,.10g}")
         yield _UNIT.format(text=self.unit)
         for moment in days_between(first, last, self.width // PIXELS_OF_DAY):
             text = f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d}"
-            yield _TIME.format(x=min(max(across(moment), left + 4), right - 28), y=self.height - 6, text=text)
+            yield _TIME.format(x=min(max(across(moment), start + 4), right - 28), y=self.height - 6, text=text)
         for level in self.levels:
             yield _LEVEL.format(x1=across(level.begin), x2=across(level.end), y=down(level.value))
         for mark in self.marks:

@@ -56,8 +56,8 @@ class MeasurementsQuery(ListQuery):
         default=None, description="The suite; by default the first one of the target that measures something."
     )
     measurement: MeasurementName | None = Field(default=None, description="Only measurements with this name.")
-    before: Annotated[str, StringConstraints(pattern=CURSOR)] | None = Field(
-        default=None, description="Only older changes than this one: `older` of a page."
+    older_than: Annotated[str, StringConstraints(pattern=CURSOR)] | None = Field(
+        default=None, description="Only changes older than this place: `older` of a page."
     )
 
 
@@ -148,33 +148,33 @@ def read_measurements(
     targets = [*(name for name in configured if name in names), *sorted(names - set(configured))]
     target = query.target or (targets[0] if targets else None)
     of_target = [suite for suite in suites if suite.target.full_name == target]
-    shown = next((suite for suite in of_target if query.suite in (None, suite.name)), None)
+    suite = next((suite for suite in of_target if query.suite in (None, suite.name)), None)
     empty = MeasurementsPage(
         takes_results=settings.of(LAB_RESULTS) is not None,
         has_results=bool(of_target),
         targets=targets,
         target=target,
         suites=[suite.name for suite in of_target],
-        suite=shown.name if shown else query.suite,
+        suite=suite.name if suite else query.suite,
         names=[],
         total=0,
         pages=1,
         rows=[],
     )
-    if shown is None:
+    if suite is None:
         return empty
     chosen = MeasurementFilter((query.q or "").lower(), query.measurement or "")
     limit = min(request.most_rows(ROWS), MOST_CSV)
     offset = 0 if request.as_csv else (query.page - 1) * ROWS
-    listed = listed_metrics(connection, shown.row, chosen, offset, limit)
-    rows = _rows(connection, shown, [(metric.ordinal, metric.metric.name) for metric in listed.metrics], settings)
-    moved, older = read_moved(connection, shown.target, query.before, settings.of(RENAMES).aliases)
+    listed = listed_metrics(connection, suite.row, chosen, offset, limit)
+    rows = _rows(connection, suite, [(metric.ordinal, metric.metric.name) for metric in listed.metrics], settings)
+    moved, older = read_moved(connection, suite.target, query.older_than, settings.of(RENAMES).aliases)
     shas = {row.sha for row in rows} | {row.since for row in moved}
     return empty.model_copy(
         update={
             "moved": moved,
             "older": older,
-            "names": metric_names(connection, shown.row)[:MOST_NAMES],
+            "names": metric_names(connection, suite.row)[:MOST_NAMES],
             "total": listed.total,
             "pages": max(1, -(-listed.total // ROWS)),
             "rows": rows,

@@ -131,7 +131,7 @@ class MapPage(BaseModel, extra="forbid"):
     head: str | None = None
     flows: list[str] = Field(default=[], description="The columns.")
     rows: list[MapRow] = []
-    more: bool = Field(default=False, description="Whether there are more tests or flows, which are left out.")
+    is_cut: bool = Field(default=False, description="Whether there are more tests or flows, which are left out.")
 
     @property
     def changed(self) -> int:
@@ -183,18 +183,18 @@ def read_map(connection: sa.Connection, repository: str, settings: RepositoryCon
     target = query.target or (targets[0] if targets else None)
     of_target = [suite for suite in suites if suite.target.full_name == target]
     page = MapPage(takes_results=settings.of(LAB_RESULTS) is not None, targets=targets, target=target)
-    shown = next((suite for suite in of_target if query.suite in (None, suite.name)), None)
-    if shown is None:
+    suite = next((suite for suite in of_target if query.suite in (None, suite.name)), None)
+    if suite is None:
         return page
-    metrics = metric_names(connection, shown.row)
+    metrics = metric_names(connection, suite.row)
     measurement = query.measurement or next((name for name in PREFERRED if name in metrics), metrics[0])
-    nights = newest_points(connection, [shown.series], NIGHTS).get(shown.series, [])
+    nights = newest_points(connection, [suite.series], NIGHTS).get(suite.series, [])
     base, head = _chosen_nights(nights, query)
     chosen = MeasurementFilter((query.q or "").lower(), measurement)
-    listed = listed_metrics(connection, shown.row, chosen, 0, MOST_TESTS)
-    values = _values(connection, shown, listed.metrics, [night for night in (base, head) if night])
+    listed = listed_metrics(connection, suite.row, chosen, 0, MOST_TESTS)
+    values = _values(connection, suite, listed.metrics, [night for night in (base, head) if night])
     rows = _rows(
-        all_names(connection, shown.row),
+        all_names(connection, suite.row),
         listed.metrics,
         values[base.sha] if base else None,
         values[head.sha] if head else {},
@@ -209,7 +209,7 @@ def read_map(connection: sa.Connection, repository: str, settings: RepositoryCon
     return page.model_copy(
         update={
             "suites": [suite.name for suite in of_target],
-            "suite": shown.name,
+            "suite": suite.name,
             "names": metrics[:MOST_NAMES],
             "measurement": measurement,
             "unit": rows[0].cells[0].unit if rows else "",
@@ -218,7 +218,7 @@ def read_map(connection: sa.Connection, repository: str, settings: RepositoryCon
             "head": head.sha if head else None,
             "flows": flows[:MOST_FLOWS],
             "rows": rows,
-            "more": listed.total > len(listed.metrics) or len(flows) > MOST_FLOWS,
+            "is_cut": listed.total > len(listed.metrics) or len(flows) > MOST_FLOWS,
             "known_commits": summaries_of(connection, repository, {night.sha for night in nights}),
         }
     )
@@ -259,29 +259,29 @@ def _rows(
     """Return the rows of tests that have a value at one of two commits, in the order of their names."""
     cells: dict[str, list[MapCell]] = {}
     for metric in metrics:
-        before, after = (base or {}).get(metric), head.get(metric)
-        if before is None and after is None:
+        base_value, head_value = (base or {}).get(metric), head.get(metric)
+        if base_value is None and head_value is None:
             continue
         operator, flow = operator_and_flow(names[metric.ordinal])
         cells.setdefault(operator, []).append(
             MapCell(
                 test=names[metric.ordinal],
                 flow=flow,
-                base=before,
-                head=after,
+                base=base_value,
+                head=head_value,
                 unit=metric.metric.unit,
-                kind=_kind(metric, before, after) if base is not None else None,
+                kind=_kind(metric, base_value, head_value) if base is not None else None,
             )
         )
     return [MapRow(operator=operator, cells=cells[operator]) for operator in sorted(cells)]
 
 
-def _kind(metric: TestMetric, before: float | None, after: float | None) -> ChangeKind | None:
-    if before == after:
+def _kind(metric: TestMetric, base_value: float | None, head_value: float | None) -> ChangeKind | None:
+    if base_value == head_value:
         return None
-    if before is None or after is None:
+    if base_value is None or head_value is None:
         return ChangeKind.NEITHER
-    return kind_of(metric.metric.better, is_rise=after > before)
+    return kind_of(metric.metric.better, is_rise=head_value > base_value)
 
 
 def operator_and_flow(test: str) -> tuple[str, str]:

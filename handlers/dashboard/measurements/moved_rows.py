@@ -47,8 +47,8 @@ class MovedRow(BaseModel, extra="forbid"):
     good: str = Field(description="The last nightly commit before it.")
     confirmed_in: str
     confirmed_at: datetime
-    before: float
-    after: float
+    level_before: float
+    level_after: float
     low: float
     high: float
     ended_in: str = Field(description="The commit with which the level moved back; empty while it lasts.")
@@ -75,18 +75,21 @@ def value_line(name: str, values: list[float]) -> Markup:
 
 
 def read_moved(
-    connection: sa.Connection, target: TargetKey, before: str | None, aliases: Aliases
+    connection: sa.Connection, target: TargetKey, place: str | None, aliases: Aliases
 ) -> tuple[list[MovedRow], str]:
-    """Return changes on a target that are older than a cursor, and the cursor for the next older ones; "" for none."""
+    """Return changes on a target, newest first, and the place of the last one if there are older ones, or "".
+
+    With a `place`, as CURSOR has it, only older changes are returned.
+    """
     cursor = None
-    if before is not None:
-        seconds, _, change = before.partition(",")
+    if place is not None:
+        seconds, _, change = place.partition(",")
         cursor = MoveCursor(float(seconds), change)
     moved = moved_series(connection, target.repository, target, ROWS + 1, cursor)
-    shown = moved[:ROWS]
-    older = f"{shown[-1].confirmed_at!r},{shown[-1].id}" if len(moved) > ROWS else ""
-    recent = _recent(connection, target, shown, aliases)
-    return [_row(move, recent.get((move.suite, move.test, move.name), [])) for move in shown], older
+    listed = moved[:ROWS]
+    older = f"{listed[-1].confirmed_at!r},{listed[-1].id}" if len(moved) > ROWS else ""
+    recent = _recent(connection, target, listed, aliases)
+    return [_row(move, recent.get((move.suite, move.test, move.name), [])) for move in listed], older
 
 
 def _recent(
@@ -127,8 +130,8 @@ def _row(move: MovedSeries, recent: list[float]) -> MovedRow:
         good=move.good,
         confirmed_in=move.confirmed_in,
         confirmed_at=datetime.fromtimestamp(move.confirmed_at, UTC),
-        before=move.before,
-        after=move.after,
+        level_before=move.before,
+        level_after=move.after,
         low=move.low,
         high=move.high,
         ended_in=move.ended_in,

@@ -59,8 +59,8 @@ class SeriesMove(BaseModel, extra="forbid"):
     since_at: datetime
     good: str = Field(description="The last nightly commit before it.")
     confirmed_in: str = Field(description="The commit whose night confirmed the change.")
-    before: float
-    after: float
+    level_before: float
+    level_after: float
     low: float = Field(description="The new level is between `low` and `high` with 95 % confidence.")
     high: float
     ended_in: str = Field(description="The commit with which the level moved back; empty while it lasts.")
@@ -126,7 +126,7 @@ class SeriesOnTarget(BaseModel, extra="forbid"):
         first, last = nights[0].committed_at.timestamp(), nights[-1].committed_at.timestamp()
         moves = [move for move in reversed(self.moves) if move.since_at >= nights[0].committed_at]
         edges = [first, *(move.since_at.timestamp() for move in moves), last]
-        values = [*(move.before for move in moves), *([] if self.level is None else [self.level])]
+        values = [*(move.level_before for move in moves), *([] if self.level is None else [self.level])]
         levels = [ChartLevel(begin, end, value) for (begin, end), value in zip(pairwise(edges), values, strict=False)]
         low, high = self.expected_low, self.expected_high
         return SeriesChart(
@@ -186,6 +186,6 @@ class SeriesPage(BaseModel, extra="forbid"):
     )
     id: str
     measurement: str
-    others: list[str] = Field(description="The names of what else the test measures.")
+    other_names: list[str] = Field(description="The names of what else the test measures.")
     targets: list[SeriesOnTarget]
     more_targets: list[str] = Field(description="Further targets whose suites have the test, as LAB/TARGET.")

@@ -90,18 +90,18 @@ def read_series(
     if not lines:
         raise LookupError(query.id)
     with_name = [line for line in lines if query.measurement in names[line.row.id]]
-    shown = with_name[:MOST_TARGETS]
-    series = [read_on_target(connection, line, query, settings) for line in shown]
+    listed = with_name[:MOST_TARGETS]
+    series = [read_on_target(connection, line, query, settings) for line in listed]
     present = [on_target for on_target in series if on_target is not None]
     if len(with_name) > 1:
         present = [on_target.model_copy(update=_newest_nights(on_target)) for on_target in present]
     shas = {night.sha for on_target in present for night in on_target.nights}
     shas |= {sha for on_target in present for move in on_target.moves for sha in (move.since, move.good)}
-    others = sorted({name for line in lines for name in names[line.row.id]} - {query.measurement})
+    other_names = sorted({name for line in lines for name in names[line.row.id]} - {query.measurement})
     return SeriesPage(
         id=query.id,
         measurement=query.measurement,
-        others=others,
+        other_names=other_names,
         targets=present,
         more_targets=list(dict.fromkeys(line.target.full_name for line in with_name[MOST_TARGETS:])),
         known_commits=summaries_of(connection, repository, shas),
@@ -161,8 +161,8 @@ def move_of(change: LevelChange, nights: Sequence[MeasuredNight], name: str) -> 
         since_at=_moment(begin),
         good=nights[change.begin - 1].sha,
         confirmed_in=nights[change.confirmed].sha,
-        before=change.before,
-        after=change.after,
+        level_before=change.before,
+        level_after=change.after,
         low=change.low,
         high=change.high,
         ended_in="" if change.end is None else nights[change.end].sha,

@@ -38,9 +38,9 @@ async def test_a_series_says_what_moved_by_how_much_and_since_when(measured: Das
     query = f"?id={quote(CONV)}&measurement=latency"
     status, page = await measured.json(f"{API}/series{query}")
     assert status == 200
-    said = sentence_of(page)
+    answer = sentence_of(page)
     numbers = r"41\d -> 46\d ms, \+1\d % \(1\d to 1\d\)"
-    assert re.fullmatch(rf"latency of {re.escape(CONV)} on {FIRST}: {numbers}, since {sha(SLOWER)[:7]}\.", said)
+    assert re.fullmatch(rf"latency of {re.escape(CONV)} on {FIRST}: {numbers}, since {sha(SLOWER)[:7]}\.", answer)
     slower, steady = page["targets"]
     assert [move["since"] for move in slower["moves"]] == [sha(SLOWER)]
     assert slower["moves"][0]["kind"] == "worse"
@@ -48,7 +48,7 @@ async def test_a_series_says_what_moved_by_how_much_and_since_when(measured: Das
     assert steady["moves"] == []
     assert steady["expected_low"] < 412 < steady["expected_high"] < 440
     assert len(slower["nights"]) == NIGHTS
-    assert page["others"] == ["delegated_nodes"]
+    assert page["other_names"] == ["delegated_nodes"]
     _, _, text = await measured.get(f"{HERE}/series{query}")
     assert "Lower &lt;conv2d&gt; in two steps" in text
     assert f"{sha(SLOWER - 1)}...{sha(SLOWER)}" in text
@@ -72,8 +72,8 @@ async def test_a_series_says_what_moved_by_how_much_and_since_when(measured: Das
 async def test_a_count_changes_as_a_fact(measured: DashboardSite) -> None:
     query = f"?id={quote(CONV)}&measurement=delegated_nodes&target={FIRST}"
     _, page = await measured.json(f"{API}/series{query}")
-    said = f"delegated_nodes of {CONV} on {FIRST}: 12 -> 11 nodes, since {sha(LOST)[:7]}."
-    assert sentence_of(page) == said
+    answer = f"delegated_nodes of {CONV} on {FIRST}: 12 -> 11 nodes, since {sha(LOST)[:7]}."
+    assert sentence_of(page) == answer
     assert page["targets"][0]["exact"]
     _, _, csv = await measured.get(f"{API}/series{query}&format=csv")
     lines = csv.splitlines()
@@ -97,8 +97,8 @@ async def test_the_list_of_a_target_has_the_newest_value_of_all_it_measures(meas
     assert sentence_of(page) == f"7 measurements of operators on {SECOND}."
     assert page["moved"] == []
     _, page = await measured.json(f"{API}?target={FIRST}&measurement=delegated_nodes&q=CONV")
-    said = rf"delegated_nodes of {re.escape(CONV)}: 12 -> 11 nodes, since {sha(LOST)[:7]}; 1 measurement of .*"
-    assert re.fullmatch(said, sentence_of(page))
+    answer = rf"delegated_nodes of {re.escape(CONV)}: 12 -> 11 nodes, since {sha(LOST)[:7]}; 1 measurement of .*"
+    assert re.fullmatch(answer, sentence_of(page))
     assert [(row["measurement"], row["since"], row["kind"]) for row in page["moved"]] == [
         ("delegated_nodes", sha(LOST), "worse"),
         ("latency", sha(SLOWER), "worse"),
@@ -106,9 +106,9 @@ async def test_the_list_of_a_target_has_the_newest_value_of_all_it_measures(meas
     assert page["moved"][0]["recent"] == [12.0] * 50 + [11.0] * 10
     first, second = page["moved"]
     moment = datetime.fromisoformat(second["confirmed_at"]).timestamp()
-    _, page = await measured.json(f"{API}?target={FIRST}&before={moment},0")
+    _, page = await measured.json(f"{API}?target={FIRST}&older_than={moment},0")
     assert page["moved"] == []
-    _, page = await measured.json(f"{API}?target={FIRST}&before={moment + 1},0")
+    _, page = await measured.json(f"{API}?target={FIRST}&older_than={moment + 1},0")
     assert page["moved"] == [second] != [first]
     _, page = await measured.json(f"{API}?target={FIRST}&measurement=delegated_nodes&q=CONV")
     (row,) = page["rows"]
@@ -132,8 +132,8 @@ async def test_the_map_compares_operators_and_flows_at_two_commits(measured: Das
         row["operator"]: [(cell["base"], cell["head"], cell["kind"]) for cell in row["cells"]] for row in page["rows"]
     }
     assert cells == {"test_conv2d": [(12.0, 11.0, "worse")], "test_softmax": [(3.0, 3.0, None)]}
-    said = f"delegated_nodes of 2 operators on {FIRST}: 1 value differs between"
-    assert sentence_of(page).startswith(said)
+    answer = f"delegated_nodes of 2 operators on {FIRST}: 1 value differs between"
+    assert sentence_of(page).startswith(answer)
     _, _, text = await measured.get(f"{HERE}/map{query}")
     assert "12 -&gt; 11" in text
     assert f"{sha(LOST - 1)}...{sha(LOST)}" in text
@@ -149,23 +149,23 @@ async def test_the_map_compares_operators_and_flows_at_two_commits(measured: Das
 
 
 async def test_other_pages_have_the_numbers_and_lead_to_their_series(measured: DashboardSite) -> None:
-    here = f"/api/v1/repos/{REPOSITORY}"
+    api = f"/api/v1/repos/{REPOSITORY}"
     query = f"?target={FIRST}&base={sha(SLOWER - 1)}&head={sha(LOST)}"
-    _, page = await measured.json(f"{here}/compare{query}")
+    _, page = await measured.json(f"{api}/compare{query}")
     numbers = [(number["test"], number["measurement"], number["outside"]) for number in page["numbers"]]
     assert numbers[:2] == [(CONV, "delegated_nodes", True), (CONV, "latency", True)]
     assert {outside for *_, outside in numbers[2:]} <= {False}
     latency = page["numbers"][1]
-    assert latency["low"] < latency["before"] < latency["high"] < latency["now"]
+    assert latency["low"] < latency["base_value"] < latency["high"] < latency["head_value"]
     _, _, text = await measured.get(f"/r/{REPOSITORY}/compare{query}")
     assert "12 -&gt; 11 nodes, -8.3 %" in text
     assert f"/measurements/series?id={quote(CONV)}&amp;measurement=latency" in text
     run = f"/runs/{FIRST}/{sha(NIGHTS)}/1"
-    _, page = await measured.json(f"{here}{run}")
+    _, page = await measured.json(f"{api}{run}")
     assert len(page["numbers"]) == 7
     assert not page["more_numbers"]
     history = f"/tests?id={quote(CONV)}"
-    _, page = await measured.json(f"{here}{history}")
+    _, page = await measured.json(f"{api}{history}")
     assert [
         (target["target"], number["measurement"], number["value"], number["unit"])
         for target in page["targets"]

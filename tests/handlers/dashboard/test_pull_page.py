@@ -51,7 +51,7 @@ BY_RECORD = {
 """Kinds of which the page shows what they left behind, and where."""
 NOT_OF_PULLS = {
     *("EnsureIssue", "EnsurePull", "MarkNightly", "MoveBranch", "PostMessage", "PostNews", "PublishNightly"),
-    *("RequestScan", "SubmitCommitJob", "StoreReports", "StoreRepositoryFile", "StoreTeamList"),
+    *("RequestScan", "SearchMoves", "SubmitCommitJob", "StoreReports", "StoreRepositoryFile", "StoreTeamList"),
 }
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 PAGE, API = "/r/octocat/compiler/pulls", "/api/v1/repos/octocat/compiler/pulls"
