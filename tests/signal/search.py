@@ -58,9 +58,9 @@ Rates = tuple[float, float]
 class PlantedCase:
     """A range with planted culprits.
 
-    `rates` has, for each series, the rate up to each culprit and after the last one; `now` is the rate at every commit,
-    if no commit is the cause. `broken` is the run from which on a lab fails every test; `not_built` are commits without
-    results.
+    `rates` has, for each series, the rate up to each culprit and after the last one. `level_rate` is the rate at every
+    commit, if no commit is the cause. `broken` is the run from which on a lab fails every test; `not_built` are commits
+    without results.
     """
 
     commits: int
@@ -72,7 +72,7 @@ class PlantedCase:
     idle: int = 1
     targets: Sequence[str] = ONE
     tests: int = 1
-    now: float | None = None
+    level_rate: float | None = None
     broken: int | None = None
     not_built: frozenset[int] = frozenset()
     histories: dict[str, FailureCounts] = field(default_factory=dict)
@@ -83,18 +83,18 @@ class PlantedCase:
 
         Under "no commit", one end of the range has another rate than under "the first commit", or "the last one".
         """
-        before, after = self.rates["phone"]
-        assert self.now is not None
-        alternative = after if self.now == before else before
+        low, high = self.rates["phone"]
+        assert self.level_rate is not None
+        alternative = high if self.level_rate == low else low
         needed = (2 * CERTAIN - 1) * math.log(CERTAIN / (1 - CERTAIN))
-        return self.budget * _divergence(self.now, alternative) >= 2 * needed
+        return self.budget * _divergence(self.level_rate, alternative) >= 2 * needed
 
     def fails(self, commit: int, series: str, run: int) -> bool:
         """Return the outcome of a test at a commit."""
         if self.broken is not None and run >= self.broken:
             return True
         level = sum(culprit <= commit for culprit in self.culprits)
-        rate = self.rates[series][level] if self.now is None else self.now
+        rate = self.rates[series][level] if self.level_rate is None else self.level_rate
         return self.rng.random() < rate
 
     @property
@@ -105,8 +105,8 @@ class PlantedCase:
     @property
     def bound(self) -> float:
         """Return the information bound of the first series: see `information_bound`."""
-        before, *_, after = self.rates[next(iter(self.rates))]
-        return information_bound(self.commits, before, after)
+        low, *_, high = self.rates[next(iter(self.rates))]
+        return information_bound(self.commits, low, high)
 
 
 @dataclass(slots=True)
@@ -125,21 +125,21 @@ class MethodScore:
     runs: list[int] = field(default_factory=list)
     ratios: list[float] = field(default_factory=list)
 
-    def add(self, other: MethodScore) -> None:
+    def add(self, addend: MethodScore) -> None:
         """Add the searches of another score."""
-        self.right, self.wrong = self.right + other.right, self.wrong + other.wrong
-        self.not_commit, self.untold = self.not_commit + other.not_commit, self.untold + other.untold
-        self.within_reach += other.within_reach
-        self.recognized += other.recognized
-        self.runs += other.runs
-        self.ratios += other.ratios
+        self.right, self.wrong = self.right + addend.right, self.wrong + addend.wrong
+        self.not_commit, self.untold = self.not_commit + addend.not_commit, self.untold + addend.untold
+        self.within_reach += addend.within_reach
+        self.recognized += addend.recognized
+        self.runs += addend.runs
+        self.ratios += addend.ratios
 
     def count(self, name: int | None, runs: int, case: PlantedCase) -> None:
         """Count a search that ended with a name or without one."""
         self.runs.append(runs)
         if name is None:
             self.untold += 1
-        elif name in case.culprits and case.now is None:
+        elif name in case.culprits and case.level_rate is None:
             self.right += 1
         else:
             self.wrong += 1
@@ -147,22 +147,22 @@ class MethodScore:
 
 @dataclass(slots=True)
 class KindScore:
-    """The searches of one kind, by method; `over` counts those that took more runs than their budget."""
+    """The searches of one kind, by method; `over_budget` counts those that took more runs than their budget."""
 
     search: MethodScore = field(default_factory=MethodScore)
     bisect: MethodScore = field(default_factory=MethodScore)
     repeated: MethodScore = field(default_factory=MethodScore)
-    over: int = 0
+    over_budget: int = 0
 
-    def add(self, other: KindScore) -> None:
+    def add(self, addend: KindScore) -> None:
         """Add the searches of another kind."""
-        self.search.add(other.search)
-        self.bisect.add(other.bisect)
-        self.repeated.add(other.repeated)
-        self.over += other.over
+        self.search.add(addend.search)
+        self.bisect.add(addend.bisect)
+        self.repeated.add(addend.repeated)
+        self.over_budget += addend.over_budget
 
 
-def information_bound(commits: int, before: float, after: float, error: float = 1 - CERTAIN) -> float:
+def information_bound(commits: int, low: float, high: float, error: float = 1 - CERTAIN) -> float:
     """Return how many runs a search for one of n commits needs at least on average, even if it knows the failure rates.
 
     No search can do better that names the culprit with the probability 1 - error, and nobody with the same probability
@@ -176,47 +176,47 @@ def information_bound(commits: int, before: float, after: float, error: float = 
     """
     chance = error / commits
     divergence = (1 - error) * math.log2((1 - error) / chance) + error * math.log2(error / (1 - chance))
-    return divergence / _capacity(before, after)
+    return divergence / _capacity(low, high)
 
 
 def _divergence(rate: float, alternative: float) -> float:
     """Return the divergence of Kullback and Leibler between two rates, in nats."""
     total = 0.0
-    for chance, other in ((rate, alternative), (1 - rate, 1 - alternative)):
+    for chance, opposite in ((rate, alternative), (1 - rate, 1 - alternative)):
         if chance > 0:
-            total += chance * math.log(chance / other) if other > 0 else math.inf
+            total += chance * math.log(chance / opposite) if opposite > 0 else math.inf
     return total
 
 
-def _capacity(before: float, after: float) -> float:
+def _capacity(low: float, high: float) -> float:
     """Return the capacity of a binary channel in bits, by trying shares of inputs."""
     shares = (step / 200 for step in range(1, 200))
     return max(
-        entropy(share * after + (1 - share) * before) - share * entropy(after) - (1 - share) * entropy(before)
+        entropy(share * high + (1 - share) * low) - share * entropy(high) - (1 - share) * entropy(low)
         for share in shares
     )
 
 
 def _case(rng: Random, rates: Rates, **traits: object) -> PlantedCase:
-    before, after = rates
+    low, high = rates
     commits = rng.choice(COMMITS)
     culprit = rng.randint(1, commits)
-    case = PlantedCase(
-        commits, [culprit], {"phone": [before, after]}, rng, rng.choice(BUDGETS), [1 / commits] * commits
-    )
+    case = PlantedCase(commits, [culprit], {"phone": [low, high]}, rng, rng.choice(BUDGETS), [1 / commits] * commits)
     for name, value in traits.items():
         setattr(case, name, value)
     return case
 
 
-def _rates(rng: Random, after: Sequence[float], before: Sequence[float] = BEFORE, rise: float = LEAST_RISE) -> Rates:
-    pairs = [(low, high) for low in before for high in after if high >= low + rise and _is_clear(low, high)]
+def _rates(
+    rng: Random, bad_rates: Sequence[float], good_rates: Sequence[float] = BEFORE, rise: float = LEAST_RISE
+) -> Rates:
+    pairs = [(low, high) for low in good_rates for high in bad_rates if high >= low + rise and _is_clear(low, high)]
     return rng.choice(pairs)
 
 
-def _is_clear(before: float, after: float) -> bool:
+def _is_clear(low: float, high: float) -> bool:
     """Whether a change of a rate is one that is looked for."""
-    return after * (1 - before) >= LEAST_ODDS_RATIO * before * (1 - after)
+    return high * (1 - low) >= LEAST_ODDS_RATIO * low * (1 - high)
 
 
 def _steady(rng: Random) -> PlantedCase:
@@ -256,24 +256,24 @@ def _likely(rng: Random) -> PlantedCase:
 
 def _several(rng: Random) -> PlantedCase:
     case = _case(rng, _rates(rng, AFTER[3:], rise=0.2))
-    before, after = case.rates["phone"]
+    low, high = case.rates["phone"]
     case.commits = max(4, case.commits)
     case.prior = [1 / case.commits] * case.commits
     case.culprits = sorted(rng.sample(range(1, case.commits + 1), 2))
-    middle = before + (after - before) * rng.choice((0.3, 0.5, 0.7))
-    case.rates["phone"] = [before, middle, after]
+    middle = low + (high - low) * rng.choice((0.3, 0.5, 0.7))
+    case.rates["phone"] = [low, middle, high]
     return case
 
 
 def _relanded(rng: Random) -> PlantedCase:
     """The change breaks the test, is reverted, and lands again; only the revert is no culprit."""
     case = _case(rng, _rates(rng, AFTER[4:], rise=0.3))
-    before, after = case.rates["phone"]
+    low, high = case.rates["phone"]
     case.commits = max(4, case.commits)
     case.prior = [1 / case.commits] * case.commits
     first, reverted, second = sorted(rng.sample(range(1, case.commits + 1), 3))
     case.culprits = [first, reverted, second]
-    case.rates["phone"] = [before, after, before, after]
+    case.rates["phone"] = [low, high, low, high]
     return case
 
 
@@ -301,17 +301,17 @@ def _devices(rng: Random) -> PlantedCase:
 
 def _environment(rng: Random) -> PlantedCase:
     rates = _rates(rng, AFTER[2:], rise=0.15)
-    return _case(rng, rates, now=rates[1])
+    return _case(rng, rates, level_rate=rates[1])
 
 
 def _rarely_new(rng: Random) -> PlantedCase:
     rates = _rates(rng, AFTER[:2], BEFORE[:3])
-    return _case(rng, rates, now=rates[1])
+    return _case(rng, rates, level_rate=rates[1])
 
 
 def _recovered(rng: Random) -> PlantedCase:
     rates = _rates(rng, AFTER[3:], rise=0.2)
-    return _case(rng, rates, now=rates[0])
+    return _case(rng, rates, level_rate=rates[0])
 
 
 def _breaks(rng: Random) -> PlantedCase:
@@ -319,7 +319,7 @@ def _breaks(rng: Random) -> PlantedCase:
 
 
 def _random(rng: Random) -> PlantedCase:
-    return _case(rng, (rng.choice(BEFORE[:-1]), 1.0), now=0.5)
+    return _case(rng, (rng.choice(BEFORE[:-1]), 1.0), level_rate=0.5)
 
 
 KINDS: Mapping[str, Callable[[Random], PlantedCase]] = {
@@ -355,17 +355,17 @@ def searched(case: PlantedCase) -> tuple[SearchVerdict, int]:
         case.histories[series] = FailureCounts(failures, size - failures)
     of_range = SearchRange(case.prior, case.histories, case.series_of)
     idle = [case.targets[device % len(case.targets)] for device in range(case.idle)]
-    runs, unknown, asked = list[SearchRun](), set[int](), 0
+    runs, unknown, spent = list[SearchRun](), set[int](), 0
     while True:
-        step = search_step(of_range, runs, idle=idle, unknown=unknown, budget=case.budget - asked)
+        step = search_step(of_range, runs, idle=idle, unknown=unknown, budget=case.budget - spent)
         if step.verdict is not None:
-            return step.verdict, asked
+            return step.verdict, spent
         for question in step.questions:
-            asked += 1
+            spent += 1
             if question.commit in case.not_built:
                 unknown.add(question.commit)
             else:
-                runs += _answers(case, question, asked)
+                runs += _answers(case, question, spent)
 
 
 def _answers(case: PlantedCase, question: Question, run: int) -> Iterator[SearchRun]:
@@ -376,25 +376,25 @@ def _answers(case: PlantedCase, question: Question, run: int) -> Iterator[Search
 
 def bisected(case: PlantedCase, repeats: int) -> tuple[int | None, int]:
     """Search as `git bisect` does, with the majority of some repeats; return the name, if any, and the runs."""
-    good, bad, skipped, asked = 0, case.commits, set[int](), 0
+    good, bad, skipped, spent = 0, case.commits, set[int](), 0
     series = next(iter(case.rates))
     while bad - good > 1:
         middle = (good + bad) // 2
         open_commits = [commit for commit in range(good + 1, bad) if commit not in skipped]
         if not open_commits:
-            return None, asked
-        commit = min(open_commits, key=lambda other: abs(other - middle))
+            return None, spent
+        commit = min(open_commits, key=lambda addend: abs(addend - middle))
         if commit in case.not_built:
             skipped.add(commit)
-            asked += 1
+            spent += 1
             continue
-        failures = sum(case.fails(commit, series, asked + number) for number in range(repeats))
-        asked += repeats
+        failures = sum(case.fails(commit, series, spent + number) for number in range(repeats))
+        spent += repeats
         if 2 * failures > repeats:
             bad = commit
         else:
             good = commit
-    return bad, asked
+    return bad, spent
 
 
 def measured(kind: str, seeds: Iterable[int], *, compared: bool = True) -> KindScore:
@@ -402,19 +402,19 @@ def measured(kind: str, seeds: Iterable[int], *, compared: bool = True) -> KindS
     score = KindScore()
     for seed in seeds:
         case = KINDS[kind](Random(f"{kind} {seed}"))
-        verdict, asked = searched(case)
+        verdict, spent = searched(case)
         name = verdict.first if verdict.outcome is SearchOutcome.CULPRIT else None
-        score.search.count(name, asked, case)
-        score.over += asked > case.budget
+        score.search.count(name, spent, case)
+        score.over_budget += spent > case.budget
         is_recognized = verdict.outcome in (SearchOutcome.ENVIRONMENT, SearchOutcome.NOT_REPEATED)
-        if case.now is not None and case.is_within_reach:
+        if case.level_rate is not None and case.is_within_reach:
             score.search.within_reach += 1
             score.search.recognized += is_recognized
         if is_recognized:
             score.search.untold -= 1
             score.search.not_commit += 1
-        if name is not None and len(case.rates) == len(case.culprits) == case.idle == 1 and case.now is None:
-            score.search.ratios.append(asked / case.bound)
+        if name is not None and len(case.rates) == len(case.culprits) == case.idle == 1 and case.level_rate is None:
+            score.search.ratios.append(spent / case.bound)
         if compared:
             score.bisect.count(*bisected(case, 1), case)
             score.repeated.count(*bisected(case, REPEATS), case)
@@ -460,7 +460,7 @@ def _summary(scores: Mapping[str, KindScore]) -> dict[str, object]:
         "not_a_commit_recognised": frequent.recognized / max(1, frequent.within_reach),
         "not_a_commit_recognised_with_rare_failures": total.search.recognized / max(1, total.search.within_reach),
         "median_runs_by_bound": median(total.search.ratios),
-        "over_budget": total.over,
+        "over_budget": total.over_budget,
         "kinds": {kind: asdict(score) for kind, score in scores.items()},
     }
 

@@ -18,5 +18,5 @@ def test_names_are_right_and_cheap_and_labs_that_changed_are_recognized() -> Non
     assert total.search.wrong < WRONG < min(total.repeated.wrong, total.bisect.wrong)
     assert total.search.recognized >= 0.85 * total.search.within_reach
     assert median(total.search.ratios) <= 1.5
-    assert total.over == 0
+    assert total.over_budget == 0
     assert scores["fails always, failed never before"].search.right == len(SEEDS)

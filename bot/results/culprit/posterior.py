@@ -85,12 +85,12 @@ class Posterior:
         if bounds[-1] < self.commits:
             bounds.append(self.commits)
         lines, fits = [], []
-        before = defaultdict[str, FailureCounts](FailureCounts)
+        good_runs = defaultdict[str, FailureCounts](FailureCounts)
         for first, last in pairwise(bounds):
             for series, of_commit in self.counts.items():
-                before[series] += of_commit.get(first, FailureCounts())
+                good_runs[series] += of_commit.get(first, FailureCounts())
             segment_fits = {
-                series: step_fit(self._histories[series], before[series], total - before[series])
+                series: step_fit(self._histories[series], good_runs[series], total - good_runs[series])
                 for series, total in self._totals.items()
             }
             likelihood = sum(

@@ -35,8 +35,8 @@ class Question:
 class _Rates:
     """The rates of a series under each hypothesis: the culprit is in one of some parts of the range, or is none."""
 
-    before: Sequence[float]
-    after: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
     without: Sequence[float]
 
 
@@ -54,8 +54,8 @@ class QuestionPlanner:
         """For each combination of answers: the chances of all hypotheses together with it."""
         self._rates = {
             series: _Rates(
-                [segment.fits[series].before for segment in segments],
-                [segment.fits[series].after for segment in segments],
+                [segment.fits[series].low_rate for segment in segments],
+                [segment.fits[series].high_rate for segment in segments],
                 posterior.level_rates[series],
             )
             for series in posterior.counts
@@ -83,7 +83,7 @@ class QuestionPlanner:
             return
         place = bisect_left(self._places, question.commit)
         rates = self._rates[self._series_of[question.target][0]]
-        chances = [*rates.after[: place + 1], *rates.before[place + 1 :], *rates.without]
+        chances = [*rates.high[: place + 1], *rates.low[place + 1 :], *rates.without]
         self._branches = [
             [weight * (chance if failed else 1 - chance) for weight, chance in zip(branch, chances, strict=True)]
             for branch in self._branches
@@ -94,13 +94,13 @@ class QuestionPlanner:
 def repeats_of(posterior: Posterior, target_series: Sequence[str]) -> int:
     """Return how often a job should run tests that rarely fail: so often that a broken commit is likely to show it."""
     likeliest = max(posterior.segments, key=lambda segment: segment.probability)
-    rate = max(likeliest.fits[series].after for series in target_series)
+    rate = max(likeliest.fits[series].high_rate for series in target_series)
     return min(MOST_REPEATS, math.ceil(math.log(1 - _CHANCE_TO_FAIL) / math.log1p(-min(rate, 0.999))))
 
 
 def _informations(weights: Sequence[float], rates: _Rates) -> list[float]:
     """Return, for each place, how many bits the answer there has about the hypotheses, times the sum of the weights."""
-    parts = len(rates.before)
+    parts = len(rates.low)
     total = sum(weights)
     if total <= 0.0:
         return [0.0] * (parts - 1)
@@ -110,12 +110,12 @@ def _informations(weights: Sequence[float], rates: _Rates) -> list[float]:
     fails, noises = [
         list(accumulate(values))
         for values in (
-            [weight * rate for weight, rate in zip(weights, rates.after, strict=False)],
-            [weight * entropy(rate) for weight, rate in zip(weights, rates.after, strict=False)],
+            [weight * rate for weight, rate in zip(weights, rates.high, strict=False)],
+            [weight * entropy(rate) for weight, rate in zip(weights, rates.high, strict=False)],
         )
     ]
-    rates_before = [weight * rate for weight, rate in zip(weights, rates.before, strict=False)]
-    noises_before = [weight * entropy(rate) for weight, rate in zip(weights, rates.before, strict=False)]
+    rates_before = [weight * rate for weight, rate in zip(weights, rates.low, strict=False)]
+    noises_before = [weight * entropy(rate) for weight, rate in zip(weights, rates.low, strict=False)]
     fail, noise = fail + sum(rates_before), noise + sum(noises_before)
     result = list[float]()
     passed_rates = passed_noises = 0.0
@@ -139,7 +139,7 @@ def _places(posterior: Posterior, unknown: Collection[int]) -> tuple[list[int], 
         for commit in _borders(posterior, segment):
             tested = _nearest(commit, segment, unknown)
             if tested is not None:
-                distance = min((abs(tested - other) for other in failed), default=0)
+                distance = min((abs(tested - broken) for broken in failed), default=0)
                 places[tested] = distance / (distance + len(failed) / 2) if failed else 1.0
     places.setdefault(0, 1.0)
     commits = sorted(places)
@@ -159,9 +159,9 @@ def _borders(posterior: Posterior, segment: RangeSegment) -> set[int]:
 def _nearest(commit: int, segment: RangeSegment, unknown: Collection[int]) -> int | None:
     """Return the commit inside a segment that can be tested and is nearest to one."""
     for distance in range(segment.last - segment.first):
-        for other in (commit - distance, commit + distance):
-            if segment.first < other < segment.last and other not in unknown:
-                return other
+        for candidate in (commit - distance, commit + distance):
+            if segment.first < candidate < segment.last and candidate not in unknown:
+                return candidate
     return None
 
 

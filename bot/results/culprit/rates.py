@@ -30,11 +30,11 @@ class FailureCounts:
     failures: int = 0
     passes: int = 0
 
-    def __add__(self, other: FailureCounts) -> FailureCounts:
-        return FailureCounts(self.failures + other.failures, self.passes + other.passes)
+    def __add__(self, counts: FailureCounts) -> FailureCounts:
+        return FailureCounts(self.failures + counts.failures, self.passes + counts.passes)
 
-    def __sub__(self, other: FailureCounts) -> FailureCounts:
-        return FailureCounts(self.failures - other.failures, self.passes - other.passes)
+    def __sub__(self, counts: FailureCounts) -> FailureCounts:
+        return FailureCounts(self.failures - counts.failures, self.passes - counts.passes)
 
     @property
     def total(self) -> int:
@@ -47,14 +47,14 @@ class StepFit:
     """How well a step explains runs: the logarithm of their probability, and the mean rates before and after it."""
 
     log_likelihood: float
-    before: float
-    after: float
+    low_rate: float
+    high_rate: float
 
 
-def step_fit(history: FailureCounts, before: FailureCounts, after: FailureCounts) -> StepFit:
-    """Return how well a step from a low to a higher rate explains the runs before it and after it."""
-    low_top, low = _weights(_before_prior(_limited(history)), before)
-    high_top, high = _weights(_AFTER_PRIOR, after)
+def step_fit(history: FailureCounts, good_runs: FailureCounts, bad_runs: FailureCounts) -> StepFit:
+    """Return how well a step from a low to a higher rate explains the runs on its good and on its bad side."""
+    low_top, low = _weights(_before_prior(_limited(history)), good_runs)
+    high_top, high = _weights(_AFTER_PRIOR, bad_runs)
     low_rates = [weight * rate for weight, rate in zip(low, RATES, strict=True)]
     low_sums, rate_sums = [0.0, *accumulate(low)], [0.0, *accumulate(low_rates)]
     total = before_sum = after_sum = 0.0
@@ -140,10 +140,7 @@ def _after_prior() -> tuple[float, ...]:
 
 _AFTER_PRIOR = _after_prior()
 _LOWER = tuple(
-    sum(
-        before <= after - LEAST_RISE and after * (1 - before) >= LEAST_ODDS_RATIO * before * (1 - after)
-        for before in RATES
-    )
-    for after in RATES
+    sum(low <= high - LEAST_RISE and high * (1 - low) >= LEAST_ODDS_RATIO * low * (1 - high) for low in RATES)
+    for high in RATES
 )
 """For each rate after a change, how many rates of the grid may be before it."""

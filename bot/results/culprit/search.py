@@ -78,8 +78,8 @@ def search_step(
     posterior = Posterior(of_range.prior, of_range.histories, runs)
     missing = _untested_ends(posterior, waiting)
     if missing:
-        asked = [Question(commit, target) for commit, target in zip(missing, idle, strict=False)]
-        return _within_budget(posterior, asked, waiting, budget)
+        questions = [Question(commit, target) for commit, target in zip(missing, idle, strict=False)]
+        return _within_budget(posterior, questions, waiting, budget)
     verdict, needed = _verdict(of_range, posterior)
     if verdict is not None:
         return SearchStep(posterior, verdict=verdict)
@@ -87,27 +87,29 @@ def search_step(
     for unanswered in waiting:
         planner.add(unanswered)
     on_the_way = {question.commit for question in waiting}
-    asked, wanted = list[Question](), [commit for commit in needed if commit not in on_the_way]
+    questions, missing_runs = list[Question](), [commit for commit in needed if commit not in on_the_way]
     for target in idle:
-        if wanted:
-            asked.append(Question(wanted.pop(0), target))
+        if missing_runs:
+            questions.append(Question(missing_runs.pop(0), target))
         elif (question := planner.ask(target)) is not None:
-            asked.append(question)
-    if not asked and not waiting and idle:
+            questions.append(question)
+    if not questions and not waiting and idle:
         return SearchStep(posterior, verdict=_range_left(posterior, SearchOutcome.RANGE))
-    return _within_budget(posterior, asked, waiting, budget)
+    return _within_budget(posterior, questions, waiting, budget)
 
 
-def _within_budget(posterior: Posterior, asked: list[Question], waiting: Sequence[Question], budget: int) -> SearchStep:
+def _within_budget(
+    posterior: Posterior, questions: list[Question], waiting: Sequence[Question], budget: int
+) -> SearchStep:
     if budget <= 0 and not waiting:
         return SearchStep(posterior, verdict=_range_left(posterior, SearchOutcome.BUDGET))
-    return SearchStep(posterior, asked[: max(0, budget)])
+    return SearchStep(posterior, questions[: max(0, budget)])
 
 
 def _untested_ends(posterior: Posterior, waiting: Sequence[Question]) -> list[int]:
     """Return the ends without a run, the last one first: nothing is to be found unless its failure repeats."""
-    known = {*posterior.tested, *(question.commit for question in waiting)}
-    return [commit for commit in (posterior.commits, 0) if commit not in known]
+    covered = {*posterior.tested, *(question.commit for question in waiting)}
+    return [commit for commit in (posterior.commits, 0) if commit not in covered]
 
 
 def _verdict(of_range: SearchRange, posterior: Posterior) -> tuple[SearchVerdict | None, list[int]]:
@@ -153,10 +155,10 @@ def _range_left(posterior: Posterior, outcome: SearchOutcome) -> SearchVerdict:
     low = high = max(range(len(segments)), key=lambda number: segments[number].probability)
     total = segments[low].probability
     while total < CERTAIN and (low > 0 or high < len(segments) - 1):
-        left = segments[low - 1].probability if low > 0 else -1.0
-        right = segments[high + 1].probability if high < len(segments) - 1 else -1.0
-        if left > right:
-            low, total = low - 1, total + left
+        lower = segments[low - 1].probability if low > 0 else -1.0
+        upper = segments[high + 1].probability if high < len(segments) - 1 else -1.0
+        if lower > upper:
+            low, total = low - 1, total + lower
         else:
-            high, total = high + 1, total + right
+            high, total = high + 1, total + upper
     return SearchVerdict(outcome, total, segments[low].first + 1, segments[high].last)

@@ -35,11 +35,11 @@ def search(
     prior: list[float] | None = None,
 ) -> tuple[SearchStep, list[int]]:
     """Answer all questions until the search ends; return the last step and the commits that were tested."""
-    whole = of_range(commits)
-    whole = SearchRange(prior or whole.prior, whole.histories, whole.series_of)
+    searched_range = of_range(commits)
+    searched_range = SearchRange(prior or searched_range.prior, searched_range.histories, searched_range.series_of)
     runs, unknown, tested = list[SearchRun](), set[int](), list[int]()
     while True:
-        step = search_step(whole, runs, idle=[PHONE], unknown=unknown, budget=budget - len(tested))
+        step = search_step(searched_range, runs, idle=[PHONE], unknown=unknown, budget=budget - len(tested))
         if step.verdict is not None:
             return step, tested
         for question in step.questions:
@@ -111,14 +111,14 @@ def test_docs_and_reverted_commits_are_unlikely_but_evidence_decides() -> None:
 
 def test_idle_devices_ask_different_commits_and_answers_on_their_way_are_not_asked_again() -> None:
     ends = [run_of(commit, failed=commit > 0, series=series) for series in (PHONE, BOARD) for commit in (64, 0, 64, 0)]
-    whole = of_range(64, PHONE, BOARD)
-    step = search_step(whole, ends, idle=[PHONE, BOARD, PHONE], budget=BUDGET)
+    searched_range = of_range(64, PHONE, BOARD)
+    step = search_step(searched_range, ends, idle=[PHONE, BOARD, PHONE], budget=BUDGET)
     commits = [question.commit for question in step.questions]
     assert len(set(commits)) == 3
     assert min(commits) < 32 < max(commits)
-    later = search_step(whole, ends, idle=[BOARD], waiting=[Question(commits[0], PHONE)], budget=BUDGET)
+    later = search_step(searched_range, ends, idle=[BOARD], waiting=[Question(commits[0], PHONE)], budget=BUDGET)
     assert commits[0] not in {question.commit for question in later.questions}
-    assert search_step(whole, ends, idle=[], waiting=step.questions, budget=0).verdict is None
+    assert search_step(searched_range, ends, idle=[], waiting=step.questions, budget=0).verdict is None
 
 
 def test_a_broken_device_does_not_hide_what_another_shows() -> None:
