@@ -13,7 +13,8 @@ from handlers.slow_tests.records import REVERT_REQUEST, REVERTED, RevertedPull, 
 from handlers.slow_tests.revert import texts
 
 if TYPE_CHECKING:
-    from bot.core.events import PullRequest
+    from bot.config import RepositoryConfig
+    from bot.core.events import Delivery, PullRequest
 
 MOST_REFERENCES = 20
 """The most numbers that are read from a title and a description."""
@@ -22,11 +23,17 @@ _MARKER = Pattern(r"<!-- nightjar:revert:([0-9]{1,9}) -->")
 router = Router()
 
 
-@router.on("pull_request", "closed", name="reverts", feature=SLOW_TESTS.name)
+def _accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
+    pull = PullRequestEvent.of(delivery.payload).pull
+    repository = delivery.payload.text("repository", "full_name")
+    return bool(pull.merged_at) and reverted_number(pull, repository) is not None
+
+
+@router.on("pull_request", "closed", name="reverts", feature=SLOW_TESTS.name, accepts=_accepts)
 async def remember_revert(context: Context) -> Plan:
     """Remember which pull request a merged one has reverted: by the line that the bot and GitHub's button write."""
     pull = PullRequestEvent.of(context.delivery.payload).pull
-    number = reverted_number(pull, context.repository.full_name) if pull.merged_at else None
+    number = reverted_number(pull, context.repository.full_name)
     if number is None:
         return Plan(why=texts.NO_REVERT)
     reverted = RevertedPull(number, pull.number)
