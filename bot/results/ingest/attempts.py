@@ -20,6 +20,8 @@ from bot.results.few_tests import FailureKind, FewTestsOutcome, TestAttempts, mo
 from bot.results.ingest import texts
 from bot.results.ingest.parse import NamedFile
 
+MOST_ATTEMPTS = 200
+"""The attempts of a test at a commit in a run that count, the first ones: no job asks for as many."""
 MOST_CAUSES = 100
 """The most causes of a test's failures that are told apart while its files are read."""
 MOST_TEXT = 4_000
@@ -34,6 +36,8 @@ class _Attempts:
     kinds: dict[str, FailureKind] = field(default_factory=dict)
 
     def add(self, case: Case) -> None:
+        if sum(self.counts.values()) >= MOST_ATTEMPTS:
+            return
         status = case.status
         outcome = "failed" if status in BAD else "skipped" if status is Status.SKIPPED else "passed"
         self.counts[outcome] += 1
