@@ -37,6 +37,7 @@ HEADING = "### "
 TIERS = ("nightly commits only", "pull requests on request", "every push to a pull request")
 """The options of the form for tier 3, 2 and 1: written to it, and read from the issues that were opened with it."""
 LABELS = (texts.LAB, texts.TARGET, texts.DEVICE, texts.CONTACTS, texts.TIER, texts.ISOLATION)
+MOST_CONTACTS = 20
 MOST_QUOTED = 100
 """Characters of a wrong answer that is quoted."""
 
@@ -99,8 +100,8 @@ def read_proposal(body: str) -> LabProposal:
     if tier < NIGHTLY_ONLY and not answers.get(texts.ISOLATION):
         raise NotAProposal(texts.NO_ISOLATION.format(field=texts.ISOLATION))
     contacts = tuple(part for part in map(str.strip, answers[texts.CONTACTS].split(",")) if part)
-    if not contacts or not all(_is_valid(contact, Contact) for contact in contacts):
-        raise _wrong(texts.CONTACTS, answers, texts.NO_CONTACTS)
+    if not 1 <= len(contacts) <= MOST_CONTACTS or not all(_is_valid(contact, Contact) for contact in contacts):
+        raise _wrong(texts.CONTACTS, answers, texts.NO_CONTACTS.format(most=MOST_CONTACTS))
     if not _is_valid(answers[texts.LAB], LabName):
         raise _wrong(texts.LAB, answers, texts.LAB_WORDS)
     if not _is_valid(answers[texts.TARGET], TargetName):
@@ -139,9 +140,9 @@ def _wrong(field: str, answers: Mapping[str, str], words: str) -> NotAProposal:
 
 def app_yaml_of(proposal: LabProposal, repository: str, proposer_id: int) -> str:
     """Return the lines of app.yaml that accept a lab for `owner/name`; `proposer_id` may pause its targets."""
-    # A JSON string is a YAML string, whatever it holds.
+    # A JSON string is a YAML string, but for escapes of half surrogate pairs.
     tier = "nightly" if proposal.tier == NIGHTLY_ONLY else f"{{tier: {proposal.tier}}}"
-    contacts = ", ".join(map(json.dumps, proposal.contacts))
+    contacts = ", ".join(json.dumps(contact, ensure_ascii=False) for contact in proposal.contacts)
     return f"""\
 repositories:
   {repository}:
