@@ -122,7 +122,7 @@ def _measurement(entry: Mapping[str, Any]) -> ComparedMeasurement:
     base, head = (_within(entry[name], math.ulp(0.0), sys.float_info.max) for name in ("base", "head"))
     low, ratio, high = (_within(entry[name], 1 / MOST_RATIO, MOST_RATIO) for name in ("low", "ratio", "high"))
     if not low <= ratio <= high:
-        raise ValueError(f"{ratio} is not between {low} and {high}")
+        raise ValueError(texts.NOT_WITHIN.format(number=ratio, least=low, most=high))
     return ComparedMeasurement(
         _text(entry["test"], MAX_NAME),
         _text(entry["name"], MAX_MEASUREMENT_NAME),
@@ -139,7 +139,7 @@ def _measurement(entry: Mapping[str, Any]) -> ComparedMeasurement:
 def _within(value: object, least: float, most: float) -> float:
     number = float(value)  # type: ignore[arg-type]  # a TypeError is expected
     if not least <= number <= most:
-        raise ValueError(f"{number} is not a number from {least} to {most}")
+        raise ValueError(texts.NOT_WITHIN.format(number=number, least=least, most=most))
     return number
 
 
