@@ -14,6 +14,8 @@ INTRODUCTION = (
 )
 LAB, TARGET, DEVICE, CONTACTS = "Lab", "Target", "Device", "Contacts"
 TIER, ISOLATION = "Which commits you test", "Isolation"
+TIERS = ("nightly commits only", "pull requests on request", "every push to a pull request")
+"""The options of the form for tier 3, 2 and 1: written to it, and read from the issues that were opened with it."""
 LAB_HELP = "The lab's name: letters, digits, `.`, `_` and `-`."
 TARGET_HELP = "A short name of what you test on. Check runs are named `hardware/LAB/TARGET`."
 DEVICE_HELP = "Which device it is, how many there are, and what they run."
