@@ -34,8 +34,6 @@ from handlers.labs.proposals import texts
 FORM_PATH = ".github/ISSUE_TEMPLATE/lab.yml"
 NO_RESPONSE = "_No response_"
 HEADING = "### "
-TIERS = ("nightly commits only", "pull requests on request", "every push to a pull request")
-"""The options of the form for tier 3, 2 and 1: written to it, and read from the issues that were opened with it."""
 LABELS = (texts.LAB, texts.TARGET, texts.DEVICE, texts.CONTACTS, texts.TIER, texts.ISOLATION)
 MOST_QUOTED = 100
 """Characters of a wrong answer that is quoted."""
@@ -67,7 +65,7 @@ def issue_form() -> str:
             _field("input", texts.TARGET, texts.TARGET_HELP, placeholder="hexagon-v73"),
             _field("textarea", texts.DEVICE, texts.DEVICE_HELP),
             _field("input", texts.CONTACTS, texts.CONTACTS_HELP, placeholder="@octocat, lab@example.org"),
-            _field("dropdown", texts.TIER, texts.TIER_HELP, options=list(TIERS)),
+            _field("dropdown", texts.TIER, texts.TIER_HELP, options=list(texts.TIERS)),
             _field("textarea", texts.ISOLATION, texts.ISOLATION_HELP, is_required=False),
         ],
     }
@@ -92,10 +90,10 @@ def read_proposal(body: str) -> LabProposal:
     answers = _answers(body)
     if not answers.keys() >= {texts.LAB, texts.TARGET, texts.CONTACTS, texts.TIER}:
         raise NotAProposal(texts.NOT_A_PROPOSAL)
-    tiers = dict(zip(TIERS, (NIGHTLY_ONLY, ON_REQUEST, EVERY_PUSH), strict=True))
+    tiers = dict(zip(texts.TIERS, (NIGHTLY_ONLY, ON_REQUEST, EVERY_PUSH), strict=True))
     tier = tiers.get(answers[texts.TIER])
     if tier is None:
-        raise _wrong(texts.TIER, answers, ", ".join(TIERS))
+        raise _wrong(texts.TIER, answers, ", ".join(texts.TIERS))
     if tier < NIGHTLY_ONLY and not answers.get(texts.ISOLATION):
         raise NotAProposal(texts.NO_ISOLATION.format(field=texts.ISOLATION))
     contacts = tuple(part for part in map(str.strip, answers[texts.CONTACTS].split(",")) if part)
