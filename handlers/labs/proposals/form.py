@@ -35,6 +35,7 @@ FORM_PATH = ".github/ISSUE_TEMPLATE/lab.yml"
 NO_RESPONSE = "_No response_"
 HEADING = "### "
 LABELS = (texts.LAB, texts.TARGET, texts.DEVICE, texts.CONTACTS, texts.TIER, texts.ISOLATION)
+MOST_CONTACTS = 20
 MOST_QUOTED = 100
 """Characters of a wrong answer that is quoted."""
 
@@ -97,8 +98,8 @@ def read_proposal(body: str) -> LabProposal:
     if tier < NIGHTLY_ONLY and not answers.get(texts.ISOLATION):
         raise NotAProposal(texts.NO_ISOLATION.format(field=texts.ISOLATION))
     contacts = tuple(part for part in map(str.strip, answers[texts.CONTACTS].split(",")) if part)
-    if not contacts or not all(_is_valid(contact, Contact) for contact in contacts):
-        raise _wrong(texts.CONTACTS, answers, texts.NO_CONTACTS)
+    if not 1 <= len(contacts) <= MOST_CONTACTS or not all(_is_valid(contact, Contact) for contact in contacts):
+        raise _wrong(texts.CONTACTS, answers, texts.NO_CONTACTS.format(most=MOST_CONTACTS))
     if not _is_valid(answers[texts.LAB], LabName):
         raise _wrong(texts.LAB, answers, texts.LAB_WORDS)
     if not _is_valid(answers[texts.TARGET], TargetName):
@@ -137,9 +138,9 @@ def _wrong(field: str, answers: Mapping[str, str], words: str) -> NotAProposal:
 
 def app_yaml_of(proposal: LabProposal, repository: str, proposer_id: int) -> str:
     """Return the lines of app.yaml that accept a lab for `owner/name`; `proposer_id` may pause its targets."""
-    # A JSON string is a YAML string, whatever it holds.
+    # A JSON string is a YAML string, but for escapes of half surrogate pairs.
     tier = "nightly" if proposal.tier == NIGHTLY_ONLY else f"{{tier: {proposal.tier}}}"
-    contacts = ", ".join(map(json.dumps, proposal.contacts))
+    contacts = ", ".join(json.dumps(contact, ensure_ascii=False) for contact in proposal.contacts)
     return f"""\
 repositories:
   {repository}:
