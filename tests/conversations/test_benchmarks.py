@@ -109,6 +109,8 @@ async def test_a_planted_slowdown_is_a_row_of_the_table_and_equal_code_is_no_dif
         assert (job.state, job.few_tests.base_sha, job.few_tests.precision) == (DeviceJobState.QUEUED, base, 0.02)
         assert job.few_tests.seconds == 20 * 60
         assert "is already requested" in await answer(rack, slower, f"@ci benchmark on {TARGET}")
+        other = await answer(rack, slower, f"@ci benchmark a::b on {TARGET}")
+        assert "with other tests or options has not ended" in other
         # A test of the same head is another job.
         await answer(rack, slower, f"@ci test on {TARGET}")
         await answer(rack, slower, "@ci cancel tests")

@@ -86,6 +86,8 @@ async def benchmark(request: CommandRequest, command: Command) -> CommandAnswer:
         few_tests=FewTests(cut_tests(words.tests), base_sha=base, precision=words.precision, seconds=limit),
     )
     answer = await answer_request(context.part(JOBS), context.repository.id, job_request, target)
+    if answer.open_job and answer.open_job.few_tests != job_request.few_tests:
+        return _refused(texts.OTHER_OPEN.format(name=name, sha=sha))
     if answer.effect is None:
         text = open_text(request, answer.open_job) if answer.open_job else budget_text(answer)
         return CommandAnswer(say=text, done=bool(answer.open_job))

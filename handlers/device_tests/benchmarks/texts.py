@@ -38,6 +38,7 @@ SEVERAL_TARGETS = (
     "Several labs have a target named {name}. A benchmark runs on one device, so name one of them: {names}."
 )
 NO_BASE = "The head has no commit in common with {branch}, so there is nothing to compare it with."
+OTHER_OPEN = "A benchmark of {sha} on {name} with other tests or options has not ended. Ask again when it has."
 REQUESTED = "{name} will run {sha} and its base {base} in turn. The result will be in my comment on this pull request."
 
 # The section
