@@ -51,6 +51,18 @@ def junit(**verdicts: str) -> bytes:
     return f'<?xml version="1.0"?><testsuites><testsuite name="pytest">{body}</testsuite></testsuites>'.encode()
 
 
+def measured_junit(measured: Mapping[str, str]) -> bytes:
+    """Return a pytest JUnit file with measurements of tests of TEST_FILE: name, value, unit, and what is better."""
+    classname, cases = TEST_FILE.removesuffix(".py").replace("/", "."), []
+    for test, text in measured.items():
+        name, _, value = text.partition(" ")
+        properties = f'<properties><property name="measurement.{name}" value="{value}"/></properties>'
+        cases.append(f'<testcase classname="{classname}" name="{test}" time="0.01">{properties}</testcase>')
+    return (
+        f'<?xml version="1.0"?><testsuites><testsuite name="pytest">{"".join(cases)}</testsuite></testsuites>'.encode()
+    )
+
+
 @dataclass
 class Moments:
     """The bot's clock in a test: it advances by itself and when the test advances it.

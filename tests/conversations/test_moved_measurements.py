@@ -4,36 +4,23 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from tests.bucket import World
 from tests.conversations.channels import LabNews, town_with_channels
-from tests.conversations.lab import LAB, TARGET
+from tests.conversations.lab import LAB, TARGET, TEST_FILE, measured_junit
 
 OTHER = "adreno"
 NIGHTS = 25
 """With fewer nights before it, a change of a noisy number is not reported."""
 CONFIRMING = 5
-FILE = "tests/python/test_ops.py"
 CONFIG = """regressions:
       {to: [discord, issue], wait: 1s, subscriptions: [{to: [slack], paths: ["tests/python/other/*"]}]}
     quarantine: [{test: "tests/python/test_ops.py::test_known", owner: octocat, reason: Known,
                   issue: "https://github.com/octocat/compiler/issues/1", until: 2099-01-01}]"""
-
-
-def measured_junit(measured: Mapping[str, str]) -> bytes:
-    """Return a JUnit file with what tests of FILE measured: the name, the value, the unit, and what is better."""
-    classname, cases = FILE.removesuffix(".py").replace("/", "."), []
-    for test, text in measured.items():
-        name, _, value = text.partition(" ")
-        properties = f'<properties><property name="measurement.{name}" value="{value}"/></properties>'
-        cases.append(f'<testcase classname="{classname}" name="{test}" time="0.01">{properties}</testcase>')
-    return (
-        f'<?xml version="1.0"?><testsuites><testsuite name="pytest">{"".join(cases)}</testsuite></testsuites>'.encode()
-    )
 
 
 class MeasuredNights(LabNews):
@@ -77,11 +64,11 @@ async def test_each_change_has_one_message_with_its_commit_and_its_end(nights: M
     # An exact number needs no second night, and a quarantined test is left out.
     lost = await nights.night(TARGET, nodes=11)
     (text,) = nights.channels.discord.said
-    title = f"delegated_nodes of {FILE}::test_conv2d got worse on {LAB}/{TARGET} since {lost[:7]}"
+    title = f"delegated_nodes of {TEST_FILE}::test_conv2d got worse on {LAB}/{TARGET} since {lost[:7]}"
     change = "partly left the delegate, delegated_nodes 12 -> 11 nodes"
     assert text.splitlines() == [
         f"❌ {title} (details)",
-        f"- {FILE}::test_conv2d: {change} on {LAB}/{TARGET}",
+        f"- {TEST_FILE}::test_conv2d: {change} on {LAB}/{TARGET}",
         f"The cause is between {shas[-1][:7]}, where the numbers were as before, and {lost[:7]}.",
     ]
     (issue,) = nights.issues
@@ -104,7 +91,9 @@ async def test_each_change_has_one_message_with_its_commit_and_its_end(nights: M
     first, second = nights.channels.discord.said
     assert (first, issue.comments) == (text, [])
     first_line, item, *notes = second.splitlines()
-    assert first_line.startswith(f"❌ latency of {FILE}::test_matmul got worse on {LAB}/{TARGET} since {slower[0][:7]}")
+    assert first_line.startswith(
+        f"❌ latency of {TEST_FILE}::test_matmul got worse on {LAB}/{TARGET} since {slower[0][:7]}"
+    )
     assert re.search(r"latency 41\d -> 46\d ms, \+1[23] % \(1[123] to 1[345]\) on ", item)
     assert notes[1:] == ["The newest nights confirm it. The numbers in parentheses are a 95 % interval."]
     # The end is a message too, once no target is worse.
@@ -119,7 +108,7 @@ async def test_each_change_has_one_message_with_its_commit_and_its_end(nights: M
     await nights.night(TARGET, slower=1.13)
     third = nights.channels.discord.said[2]
     assert third.startswith(
-        f"✅ delegated_nodes of {FILE}::test_conv2d no longer worse on {LAB}/{OTHER}, {LAB}/{TARGET}"
+        f"✅ delegated_nodes of {TEST_FILE}::test_conv2d no longer worse on {LAB}/{OTHER}, {LAB}/{TARGET}"
     )
     assert (issue.state, len(issue.comments), [item.state for item in nights.issues]) == (
         "closed",

@@ -11,25 +11,27 @@ from bot.news.texts import MAYBE_POSTED_BEFORE
 from sandbox import Fault
 from tests.bucket import World
 from tests.conversations.channels import channels
-from tests.conversations.lab import junit
+from tests.conversations.lab import junit, measured_junit
 from tests.robustness.nightly_runs import BREAKS, NightlyRuns
 from tests.robustness.place import BOT, PATIENCE, Place, failures, open_place, tracebacks
 from tests.robustness.test_secrets import stored
 
+MEASURED = measured_junit({"test_conv2d": "delegated_nodes 12 nodes higher"})
+
 
 class Regression(NightlyRuns):
-    """A test passes in one nightly run and fails in the next two."""
+    """A test passes in one nightly run and fails in the next two; another one measures the same in each."""
 
     async def hold(self) -> None:
         """Upload everything, each commit's results after those of the previous commit were reported."""
         self.commits = {}
         for nightly_run, verdict, title in (
-            ("first", "passed", "First run, nothing to compare with · 1 passed"),
-            ("second", BREAKS, "1 new failure · 0 passed"),
+            ("first", "passed", "First run, nothing to compare with · 2 passed"),
+            ("second", BREAKS, "1 new failure · 1 passed"),
             ("third", BREAKS, ""),
         ):
             sha = self._nightly_run(nightly_run, {"nightly_run": nightly_run})
-            self.upload(sha, nightly_run, {"a.xml": junit(test_add=verdict)})
+            self.upload(sha, nightly_run, {"a.xml": junit(test_add=verdict), "b.xml": MEASURED})
             await self.until(partial(self._reported, sha, title))
 
     def _reported(self, sha: str, title: str) -> bool:

@@ -13,9 +13,9 @@ from tests.robustness.conversation import Rerun, SlowTests
 from tests.robustness.crashes import Crash, Point, Undisturbed, alone, packed, spread
 from tests.robustness.place import open_place
 
-NOT_KILLED = {"UpsertSection", "CancelPausedJobs"}
+NOT_KILLED = {"UpsertSection", "CancelPausedJobs", "SubmitCommitJob"}
 """`welcome` plans the first, for a first contribution. The same writes are part of other effects, which kills hit."""
-IN_CHANNELS = {"StoreReports", "EnsureIssue", "PostNews", "PostMessage"}
+IN_CHANNELS = {"StoreReports", "SearchMoves", "EnsureIssue", "PostNews", "PostMessage"}
 """Effects of news: tests/robustness/test_channel_crashes.py has channels, and kills the bot around them."""
 
 IN_ALARMS = {"RequestScan"}

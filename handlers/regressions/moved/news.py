@@ -34,7 +34,7 @@ async def post_moves(context: Context) -> Plan:
     regressions = context.config.of(REGRESSIONS_KEY)
     if regressions is None:
         return NOTHING
-    service, moment = context.part(RESULTS), context.part(RESULTS).store.clock()
+    service, moment = context.part(RESULTS), context.delivery.received_at
     updates = await load_updates(context.records, service, context.repository, context.config, moment)
     if not updates:
         return Plan(why=texts.NO_MOVES)
