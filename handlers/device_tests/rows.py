@@ -252,7 +252,7 @@ REQUESTS: LiteralString = """
 SELECT count(*) FILTER (WHERE requested_by_id <> 0) AS everybody,
        count(*) FILTER (WHERE requested_by_id = %(person)s) AS person FROM nightjar_device_jobs
  WHERE lab = %(lab)s AND target = %(target)s AND repository_id = %(repository_id)s AND requested_at >= %(since)s
-   AND ended_for NOT IN ('degraded', 'over budget')
+   AND ended_for NOT IN ('degraded', 'paused', 'over budget')
 """
 DURATIONS: LiteralString = """
 SELECT ended_at - leased_at AS seconds FROM nightjar_device_jobs
