@@ -44,7 +44,7 @@ def quick_tests(module: str) -> list[str]:
     """Return the quick tests that import a module, or one of its folder that uses it.
 
     If none does, return those of the modules that import these, and so on. If nothing quick imports these either,
-    return the tests of the folder that mirrors the module's.
+    return the tests of the folder that mirrors the module's, or the nearest one above it that has tests.
     """
     name = dotted(module)
     folder_name = name.rpartition(".")[0]
@@ -55,8 +55,9 @@ def quick_tests(module: str) -> list[str]:
             return direct
         names = {importer for name in names for importer in _importers().get(name, ())} - visited
         visited |= names
-    folder = ROOT / "tests" / Path(module).parent
-    return [file.relative_to(ROOT).as_posix() for file in sorted(folder.glob("test_*.py"))]
+    folders = (ROOT / "tests" / folder for folder in Path(module).parents)
+    tests_by_folder = [sorted(folder.glob("test_*.py")) for folder in folders]
+    return [file.relative_to(ROOT).as_posix() for file in next(filter(None, tests_by_folder), [])]
 
 
 @cache

@@ -114,7 +114,7 @@ def test_no_pattern_for_text_from_outside_backtracks() -> None:
 
 def test_all_modules_that_use_re_are_known() -> None:
     assert {module for module, _ in read()} == {
-        "handlers/dashboard/log_text.py",
+        "handlers/dashboard/run/log_text.py",
         "handlers/docker_update/images.py",
         "lab/nightjar_formats/readers/junit/case_runs.py",
         "lab/nightjar_formats/readers/json/stream.py",

@@ -41,6 +41,8 @@ OVERLAP = 120.0
 an attempt under the time when it began, once it has ended, and GitHub waits ten seconds for an answer."""
 FIRST_PAUSE, LONGEST_PAUSE = 240.0, 6 * 3600.0
 """Seconds before a GUID is requested again, doubled each time: a delivery that we refuse stays refused."""
+MOST_DOUBLINGS = 7
+"""As many as the longest pause needs; 2.0 ** 1024 would overflow."""
 PER_SWEEP = 240
 """The most redeliveries that one sweep requests: four minutes of work. The next sweep continues a minute later."""
 PER_NOTE = 25
@@ -107,7 +109,8 @@ class MissingDelivery:
     @property
     def askable(self) -> float:
         """When it may be asked for, in seconds since 1970."""
-        pause = min(FIRST_PAUSE * 2 ** (self.asked - 1), LONGEST_PAUSE) if self.asked else 0.0
+        doublings = min(self.asked - 1, MOST_DOUBLINGS)
+        pause = min(FIRST_PAUSE * 2**doublings, LONGEST_PAUSE) if self.asked else 0.0
         return self.last + pause
 
     @property

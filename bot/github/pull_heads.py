@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from gidgethub import HTTPException
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
 
 
+LARGEST_NUMBER = 2**31 - 1
+"""The largest number of a pull request or issue."""
 MOST_PULLS = 20
 """The most pull requests that we store for a commit, the latest ones: a branch may have several pull requests."""
 
@@ -52,6 +54,11 @@ class PullHead:
     author: str = ""
     merged_at: str = ""
     merged_by: str = ""
+
+    @property
+    def state(self) -> Literal["open", "merged", "closed"]:
+        """Return whether it is open, merged, or closed without a merge."""
+        return "open" if self.is_open else "merged" if self.merged_at else "closed"
 
     @classmethod
     def of(cls, pull: PullRequest, replaced_sha: str = "", *, opened: bool = False) -> Self:

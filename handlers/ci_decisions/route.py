@@ -12,11 +12,11 @@ from pydantic import BaseModel, Field
 from bot.config.types import BRANCH, HEADS
 from bot.core.errors import TryAgain
 from bot.core.patterns import Pattern
+from bot.github.pull_heads import LARGEST_NUMBER
 from bot.web.openapi import Operation, Parameter, ResponseSchema, problem
 from bot.web.problems import Problem
 from handlers.ci_decisions import texts
 
-LARGEST_NUMBER = 2**31 - 1
 _NAME = r"[A-Za-z0-9._-]{1,100}"
 _NUMBER = Pattern(r"[1-9][0-9]{0,9}")
 # 64 digits: a repository with git's newer hash. https://git-scm.com/docs/hash-function-transition

@@ -8,28 +8,28 @@ from pathlib import Path
 from bot.feature import Feature, Services
 from bot.web.openapi import Operation
 from bot.web.page_routes import Page
-from handlers.dashboard import log_text
-from handlers.dashboard.badge import target_badge
-from handlers.dashboard.commit import commit_page
-from handlers.dashboard.compare import compare_page
-from handlers.dashboard.feed import regressions_feed
-from handlers.dashboard.flaky import flaky_page
-from handlers.dashboard.grid import grid_page
-from handlers.dashboard.grid_picture import grid_picture
-from handlers.dashboard.history import history_page
-from handlers.dashboard.lab import lab_page
-from handlers.dashboard.labs import all_labs_page, labs_page
-from handlers.dashboard.nightly import nightly_page
-from handlers.dashboard.overview import overview_page
-from handlers.dashboard.pull import pull_page
-from handlers.dashboard.pulls import pulls_page
-from handlers.dashboard.reader_steps import with_reader_steps
-from handlers.dashboard.run import run_page
-from handlers.dashboard.run_file import run_file_page
-from handlers.dashboard.search import repository_search, site_search
-from handlers.dashboard.skipped import skipped_page
-from handlers.dashboard.slow import slow_page
-from handlers.dashboard.wiring import DashboardParts
+from handlers.dashboard.compare.page import compare_page
+from handlers.dashboard.grid.commit import commit_page
+from handlers.dashboard.grid.feed import regressions_feed
+from handlers.dashboard.grid.nightly import nightly_page
+from handlers.dashboard.grid.page import grid_page
+from handlers.dashboard.grid.picture import grid_picture
+from handlers.dashboard.history.page import history_page
+from handlers.dashboard.labs.badge import target_badge
+from handlers.dashboard.labs.list_page import all_labs_page, labs_page
+from handlers.dashboard.labs.page import lab_page
+from handlers.dashboard.lists.flaky import flaky_page
+from handlers.dashboard.lists.skipped import skipped_page
+from handlers.dashboard.lists.slow import slow_page
+from handlers.dashboard.overview.page import overview_page
+from handlers.dashboard.overview.search import repository_search, site_search
+from handlers.dashboard.pull.list_page import pulls_page
+from handlers.dashboard.pull.page import pull_page
+from handlers.dashboard.run import log_text
+from handlers.dashboard.run.file_page import run_file_page
+from handlers.dashboard.run.page import run_page
+from handlers.dashboard.shared.reader_steps import with_reader_steps
+from handlers.dashboard.shared.wiring import DashboardParts
 
 PAGES = (
     overview_page,

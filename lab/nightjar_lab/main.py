@@ -21,6 +21,7 @@ LAZY = {
     "suite": ("nightjar_lab.suite.cli:suite", "Test a compiler or a backend as a black box."),
     "ci": ("nightjar_lab.cli.ci:ci", "Ask the bot what CI should run."),
     "doctor": ("nightjar_lab.cli.doctor:doctor", "Check everything that a lab depends on."),
+    "filter": ("nightjar_lab.cli.filter:filter_tests", "Print the arguments that select the tests of a job."),
     "init": ("nightjar_lab.cli.init:init", "Write the files that a lab's CI needs."),
     "nightly": ("nightjar_lab.cli.nightly:nightly", "Print the commit to test."),
     "run": ("nightjar_lab.cli.run:run", "Run tests and upload their results."),

@@ -90,7 +90,7 @@ def test_deliveries_that_people_wait_for_come_before_the_others() -> None:
 
 
 def test_a_guid_is_requested_at_once_and_then_less_and_less_often() -> None:
-    pauses = [MissingDelivery("a", 1, NOW, NOW, asked=asked).askable - NOW for asked in range(12)]
+    pauses = [MissingDelivery("a", 1, NOW, NOW, asked=asked).askable - NOW for asked in range(1_100)]
     assert pauses[:4] == [0, FIRST_PAUSE, 2 * FIRST_PAUSE, 4 * FIRST_PAUSE]
     assert pauses[-1] == LONGEST_PAUSE
 

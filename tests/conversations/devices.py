@@ -60,9 +60,10 @@ class Devices:
         (run,) = self.checks(sha, target)
         return run
 
-    async def claim(self, target: str = HEXAGON) -> ClaimedJob:
-        """Claim a job as a lab does."""
-        claimed = await self.store.claim(LAB, [target], self.place.town.bot.services.part(SWEEP).limits_of)
+    async def claim(self, target: str = HEXAGON, *, is_able: bool = False) -> ClaimedJob:
+        """Claim a job as a lab does; `is_able`: also one that the bot requested."""
+        limits_of = self.place.town.bot.services.part(SWEEP).limits_of
+        claimed = await self.store.claim(LAB, [target], limits_of, is_able=is_able)
         assert claimed is not None
         return claimed
 

@@ -19,8 +19,8 @@ from yarl import URL
 from bot.results.service import RESULTS
 from bot.results.store.lists.run_lists import run_with_artifacts
 from bot.web.problems import Problem
-from handlers.dashboard.artifacts import ArtifactReader, RunArtifact
-from handlers.dashboard.wiring import DashboardParts
+from handlers.dashboard.run.artifacts import ArtifactReader, RunArtifact
+from handlers.dashboard.shared.wiring import DashboardParts
 from handlers.results.config import LAB_RESULTS
 from tests.bucket import World
 from tests.conversations.lab import LAB, TARGET, TEST_FILE, LabTown, junit, lab_town

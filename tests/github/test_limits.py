@@ -175,7 +175,7 @@ def test_a_cost_larger_than_the_window_never_fits() -> None:
 
 def test_the_first_backoff_is_a_minute_and_doubles_up_to_an_hour() -> None:
     ledger, moment, waits = Ledger(Allowance()), 0.0, []
-    for _ in range(9):
+    for _ in range(1_100):
         waits.append(ledger.strike(moment, sent_at=moment, retry_after=None))
         moment += waits[-1]
     assert waits[:4] == [FIRST_BACKOFF, 120, 240, 480]

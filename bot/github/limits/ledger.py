@@ -173,7 +173,7 @@ class Ledger:
         self._quotas: dict[str, Quota] = {}
         self._not_before = -inf
         self._struck_at = -inf
-        self._strikes = 0
+        self._backoff = 0.0
 
     def earliest(self, moment: float, demand: Demand, share: float = 1.0) -> tuple[float, str]:
         """Return when the request may be sent, and why not sooner; `share` is the usable part of the write limits."""
@@ -225,7 +225,7 @@ class Ledger:
     def succeed(self, sent_at: float) -> None:
         """Record that a request was not limited, so that the next back-off starts at the minimum."""
         if sent_at > self._struck_at:
-            self._strikes = 0
+            self._backoff = 0.0
 
     def strike(self, moment: float, sent_at: float, retry_after: float | None) -> float:
         """Pause the whole installation after a rate-limited answer; return the seconds.
@@ -234,8 +234,7 @@ class Ledger:
         answers to requests that were in flight together count as one.
         """
         if retry_after is None and sent_at > self._struck_at:
-            retry_after = min(FIRST_BACKOFF * 2**self._strikes, LONGEST_BACKOFF)
-            self._strikes += 1
+            retry_after = self._backoff = min(2 * self._backoff or FIRST_BACKOFF, LONGEST_BACKOFF)
             self._struck_at = moment
         elif retry_after is None:
             retry_after = max(self._not_before - moment, 0.0) or FIRST_BACKOFF

@@ -111,3 +111,6 @@ DRY_RUN_FAILED = (
 NEXT_STEPS = """\
 Next: add {secrets} as secrets of the CI, commit these files, and start the job.
 nightjar-lab doctor checks the credentials."""
+
+# The tests of a job
+TESTS_UNREADABLE = "NIGHTJAR_TESTS names a file that cannot be read: {reason}"

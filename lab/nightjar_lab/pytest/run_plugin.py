@@ -10,8 +10,10 @@ import argparse
 import pytest
 
 from nightjar_formats.terminal import quoted_text
+from nightjar_lab.few_tests import named_tests, repeats
 from nightjar_lab.pytest import run_texts as texts
 from nightjar_lab.pytest import slow
+from nightjar_lab.pytest.few_tests_plugin import NamedTests, RepeatedTests
 from nightjar_lab.pytest.measure import measure as measure
 from nightjar_lab.pytest.report import REPORT, HeldBackCalls, Report, has_report, opened_report
 from nightjar_lab.pytest.reproduce_plugin import Reproduce, prints_reproduce
@@ -48,6 +50,14 @@ def pytest_configure(config: pytest.Config) -> None:
     if source and not shard and not report:
         raise pytest.UsageError(texts.DURATIONS_ALONE)
     plugins = config.pluginmanager
+    try:
+        tests = named_tests()
+    except (OSError, UnicodeError) as error:
+        raise pytest.UsageError(texts.TESTS_UNREADABLE.format(reason=error)) from None
+    if tests:
+        plugins.register(NamedTests(tests), "nightjar-named-tests")
+        if (count := repeats()) > 1:
+            plugins.register(RepeatedTests(count), "nightjar-repeated-tests")
     if slow.skips_slow_tests():
         plugins.register(slow.SkipSlowTests(), "nightjar-skip-slow")
     sharding = Sharding(config, shard, source) if shard else None

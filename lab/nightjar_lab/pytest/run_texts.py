@@ -82,3 +82,6 @@ ISSUE_TITLE = "[Flaky Test] {test}"
 ISSUE_TEST = "Test: {test}"
 ISSUE_FACT = "{name}: {value}"
 ISSUE_REPRODUCE = "To reproduce, in the folder of the repository:"
+
+# The tests of a job
+TESTS_UNREADABLE = "NIGHTJAR_TESTS names a file that cannot be read: {reason}"

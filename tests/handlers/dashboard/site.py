@@ -30,7 +30,7 @@ from bot.web.bodies import IN_FLIGHT, Bodies
 from bot.web.connections import Connections, LimitedSite
 from bot.web.webhook import MAX_BODY
 from handlers.dashboard.feature import FEATURE, PAGES
-from handlers.dashboard.wiring import DashboardParts
+from handlers.dashboard.shared.wiring import DashboardParts
 from handlers.nightly import route as nightly_route
 from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 from tests.handlers.dashboard.nightly_runs import NOW, REPOSITORY, fill

@@ -10,8 +10,8 @@ import pytest
 from nightjar_formats.model import TargetKey
 
 from bot.results.store.failures.failures import FailureMessage, RegressionMessage
-from handlers.dashboard.badge import BadgeColor, svg_badge
-from handlers.dashboard.feed import ATOM, FeedQuery, atom_feed
+from handlers.dashboard.grid.feed import ATOM, FeedQuery, atom_feed
+from handlers.dashboard.labs.badge import BadgeColor, svg_badge
 from tests.handlers.dashboard.nightly_runs import REPOSITORY, SOFTMAX, sha
 from tests.handlers.dashboard.site import DashboardSite
 

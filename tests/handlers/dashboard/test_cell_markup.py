@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 import pytest
 from markupsafe import escape
 
-from handlers.dashboard import texts
-from handlers.dashboard.cell_markup import SHAPES, legend, row_of_cells, strip_of_cells
-from handlers.dashboard.cells import CellState, GridCell
-from handlers.dashboard.history_model import HistoryCommit, HistoryOnTarget
+from handlers.dashboard.history.model import HistoryCommit, HistoryOnTarget
+from handlers.dashboard.shared import texts
+from handlers.dashboard.shared.cell_markup import SHAPES, legend, row_of_cells, strip_of_cells
+from handlers.dashboard.shared.cells import CellState, GridCell
 
 REPOSITORY, TARGET, SHA = "octocat/compiler", "example-lab/gpu", "a" * 40
 LINKED = GridCell(state=CellState.STILL, passed=2, failed=3, run_id="night-1")

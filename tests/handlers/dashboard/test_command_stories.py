@@ -11,7 +11,7 @@ import pytest
 from bot.commands.conclusion import CommandResults, Item
 from bot.engine.jobs.journal import DONE, FAILED, WAITING, DeliveryRecord, EffectRecord, JobState, PlanRecord, PlanStage
 from bot.engine.jobs.notes import APPLIED, PLANNED, REFUSED, UNCHANGED
-from handlers.dashboard.story import StoryTeller, without_links
+from handlers.dashboard.pull.story import StoryTeller, without_links
 
 GITHUB = "https://github.com/octocat/compiler"
 URL = f"{GITHUB}/pull/42#issuecomment-1"

@@ -19,7 +19,7 @@ from bot.results.store.tables.cells import (
     count_cell,
     renamed_column,
 )
-from handlers.dashboard.rows import below_each, only_folder
+from handlers.dashboard.grid.rows import below_each, only_folder
 from tests.engine.filled import Traced
 from tests.handlers.dashboard.nightly_runs import Sent, operators, sha
 from tests.handlers.dashboard.site import DashboardSite, dashboard_site

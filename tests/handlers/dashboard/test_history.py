@@ -12,7 +12,7 @@ from nightjar_formats.columns.collect import collect
 
 from bot.results.compare.flaky import WINDOW
 from bot.results.store.store import ResultsStore
-from handlers.dashboard.chart import duration_chart
+from handlers.dashboard.shared.chart import duration_chart
 from tests.handlers.dashboard.nightly_runs import FLAKY, HEXAGON, NOW, SOFTMAX, Sent, committed_at, sha
 from tests.handlers.dashboard.site import CONFIG, DashboardSite, dashboard_site
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from handlers.dashboard.percentiles import percentile
+from handlers.dashboard.shared.percentiles import percentile
 from tests.handlers.dashboard.nightly_runs import sha
 from tests.handlers.dashboard.site import CONFIG, DashboardSite, dashboard_site
 

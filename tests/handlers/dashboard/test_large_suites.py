@@ -14,8 +14,9 @@ from bot.results.store.grid.rows import GridRange
 from bot.results.store.store import ResultsStore
 from bot.results.store.tables.cells import TestGroups
 from bot.results.store.tables.names import all_names
-from handlers.dashboard import causes, rows
-from handlers.dashboard.rows import MOST_ROWS, Folders, ListedRows, RowFilter, rows_of
+from handlers.dashboard.grid import rows
+from handlers.dashboard.grid.rows import MOST_ROWS, Folders, ListedRows, RowFilter, rows_of
+from handlers.dashboard.run import causes
 from tests.handlers.dashboard.nightly_runs import NOW
 from tests.handlers.dashboard.site import dashboard_site
 from tests.results.uploads import LAB, REPOSITORY, SUITE, TARGET, Upload, sha

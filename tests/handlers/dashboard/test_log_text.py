@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handlers.dashboard.log_text import (
+from handlers.dashboard.run.log_text import (
     LONGEST_LINE,
     MOST_BYTES,
     MOST_OF_TEST,

@@ -14,8 +14,9 @@ import sqlalchemy as sa
 
 from bot.results.store.store import ResultsStore
 from bot.results.store.tables import runs
-from handlers.dashboard import grid, overview
-from handlers.dashboard.overview import split_in_pages
+from handlers.dashboard.grid import page as grid
+from handlers.dashboard.overview import page as overview
+from handlers.dashboard.overview.page import split_in_pages
 from tests.handlers.dashboard.nightly_runs import NOW
 from tests.handlers.dashboard.site import DashboardSite, dashboard_site
 from tests.results.uploads import LAB, REPOSITORY, SUITE, Upload

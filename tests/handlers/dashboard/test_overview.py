@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handlers.dashboard.overview import branch_of_nightly
+from handlers.dashboard.overview.page import branch_of_nightly
 from tests.handlers.dashboard.site import DashboardSite
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bot.results.settings.results import Lab
 from bot.results.store.store import ResultsStore
-from handlers.dashboard.lab import read_lab
+from handlers.dashboard.labs.page import read_lab
 from handlers.device_tests.degraded.rule import DegradedTarget
 from handlers.tracking_branches.records import TrackingMove
 from tests.results.uploads import LAB, REPOSITORY, Upload, sha

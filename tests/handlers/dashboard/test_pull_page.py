@@ -15,8 +15,8 @@ from bot.engine.jobs.notes import Note
 from bot.github.pull_heads import HEAD, PullHead
 from bot.results.report.findings import IgnoredFailures
 from bot.web.texts import page_words
-from handlers.dashboard.pull import DELIVERIES
-from handlers.dashboard.story import WRITTEN, effect_words
+from handlers.dashboard.pull.page import DELIVERIES
+from handlers.dashboard.pull.story import WRITTEN, effect_words
 from handlers.device_tests.effects import step_guids
 from handlers.device_tests.store import JobStore
 from handlers.labs.webhooks import webhook_guids

@@ -11,7 +11,7 @@ import pytest_asyncio
 from bot.core.events import Delivery
 from bot.core.payload import Payload
 from bot.github.pull_heads import HEAD, LISTED_PULL, ListedPull, PullHead, list_key, note_head, note_id
-from handlers.dashboard import pulls
+from handlers.dashboard.pull import list_page as pulls
 from tests.handlers.dashboard.site import DashboardSite, dashboard_site
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -10,8 +10,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from handlers.dashboard.cells import CellState
-from handlers.dashboard.grid_picture import COLORS, GRAY, HEIGHT, PALETTE, RED, WIDTH, picture
+from handlers.dashboard.grid.picture import COLORS, GRAY, HEIGHT, PALETTE, RED, WIDTH, picture
+from handlers.dashboard.shared.cells import CellState
 from tests.handlers.dashboard.nightly_runs import REPOSITORY
 from tests.handlers.dashboard.site import CONFIG, DashboardSite, dashboard_site
 from tests.handlers.dashboard.test_statements import ADDRESSES, PARTS

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from nightjar_formats.model import Detail, SeenTest, Status
 
 from bot.results.report.findings import NewFailure
-from handlers.dashboard.history import file_in_id, source_place, source_url
-from handlers.dashboard.issue_draft import LONGEST_ADDRESS, IssueDraft
+from handlers.dashboard.history.issue_draft import LONGEST_ADDRESS, IssueDraft
+from handlers.dashboard.history.page import file_in_id, source_place, source_url
 from tests.gfm import Page, rendered
 from tests.handlers.dashboard.nightly_runs import sha
 from tests.results.test_report_safe import ACTIVE, OURS, TEXTS

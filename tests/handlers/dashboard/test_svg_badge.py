@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.dashboard.badge import LONGEST_LABEL, LONGEST_MESSAGE, BadgeColor, svg_badge
+from handlers.dashboard.labs.badge import LONGEST_LABEL, LONGEST_MESSAGE, BadgeColor, svg_badge
 
 SVG = "{http://www.w3.org/2000/svg}"
 

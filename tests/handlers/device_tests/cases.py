@@ -8,7 +8,8 @@ from typing import Any
 from nightjar_formats.model import TargetKey
 
 from handlers.device_tests import transitions
-from handlers.device_tests.model import DeviceJob, DeviceJobState, JobOrigin, Someone
+from handlers.device_tests.commit_jobs import commit_job_id
+from handlers.device_tests.model import NOBODY, DeviceJob, DeviceJobState, FewTests, JobOrigin, Someone
 from handlers.device_tests.queue import LimitsOf, TargetLimits
 
 NOW = 1_800_000_000.0
@@ -37,6 +38,20 @@ def new_job(name: str = "job", **changes: Any) -> DeviceJob:
         **changes,
     }
     return DeviceJob(**fields)
+
+
+def few_tests_job(purpose: str, **changes: Any) -> DeviceJob:
+    """Return a job of the bot for a purpose, before its submission."""
+    fields: dict[str, Any] = {
+        "pull_request": 0,
+        "tier": 3,
+        "origin": JobOrigin.BOT,
+        "requested_by": NOBODY,
+        "purpose": purpose,
+        "few_tests": FewTests(("a.py::test_a",), 10),
+        **changes,
+    }
+    return new_job(commit_job_id(fields.get("repository_id", 7), purpose), **fields)
 
 
 def queued(name: str = "job", **changes: Any) -> DeviceJob:

@@ -1,0 +1,1 @@
+"""The grid of a repository, its commits, picture and feed."""

@@ -1,0 +1,67 @@
+"""The first sentence of the page of a test, and the next steps below it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from bot.core.page_paths import commit_path, history_path
+from bot.web.answers import AnswerPart
+from bot.web.page_filters import counted, short
+from handlers.dashboard.shared import answer_texts as texts
+from handlers.dashboard.shared.answers import (
+    MOST_STEPS,
+    Sentence,
+    name_list,
+    phrase,
+    sentence,
+)
+
+if TYPE_CHECKING:
+    from handlers.dashboard.history.model import HistoryOnTarget, HistoryPage
+
+
+def history_answer(targets: Sequence[HistoryOnTarget], repository: str, test: str) -> Sentence:
+    """Say where a test fails, and since when; where it is flaky; or that it passes."""
+    if not targets:
+        return []
+    failing = [history for history in targets if history.failing]
+    flaky = [history for history in targets if history.flakiness and not history.failing]
+    return sentence(
+        _fails_on(failing, len(targets), repository, test)
+        if failing
+        else [phrase(texts.FAILS_NOWHERE.format(targets=counted(len(targets), "target")))],
+        [phrase(texts.IS_FLAKY_ON), *name_list(_targets(flaky, repository, test), "target")] if flaky else [],
+    )
+
+
+def _fails_on(failing: Sequence[HistoryOnTarget], total: int, repository: str, test: str) -> Sentence:
+    first_shas = {history.failing.since for history in failing if history.failing}
+    since = min(first_shas)
+    names = name_list(_targets(failing, repository, test), "target")
+    start = [phrase(texts.FAILS_ON.format(count=len(failing), targets=counted(total, "target"))), *names]
+    if len(first_shas) > 1:
+        return start
+    return [*start, phrase(texts.SINCE), phrase(short(since), commit_path(repository, since))]
+
+
+def _targets(targets: Iterable[HistoryOnTarget], repository: str, test: str) -> list[AnswerPart]:
+    names = dict.fromkeys(f"{history.lab}/{history.target}" for history in targets)
+    return [phrase(name, history_path(repository, test, name)) for name in names]
+
+
+def history_steps(page: HistoryPage, github: str) -> list[Sentence]:
+    """Say what a maintainer can do about a failing or flaky test."""
+    failing = next((history for history in page.targets if history.failing), None)
+    reported = next((history for history in page.targets if history.issue_url), None)
+    steps = []
+    if failing and failing.failing and failing.failing.last_passed_at:
+        href = f"{github}/compare/{failing.failing.last_passed_at}...{failing.failing.since}"
+        steps.append([phrase(texts.MAINTAINER), phrase(texts.READ_COMMITS_SINCE, href)])
+    if reported:
+        steps.append([phrase(texts.MAINTAINER), phrase(texts.OPEN_ISSUE, reported.issue_url)])
+    if failing and failing.reproduce:
+        steps.append(
+            [phrase(texts.CONTRIBUTOR), phrase(texts.REPRODUCE.format(command=texts.shortened(failing.reproduce)))]
+        )
+    return steps[:MOST_STEPS]

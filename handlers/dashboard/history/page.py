@@ -1,0 +1,461 @@
+"""`/r/{owner}/{repo}/tests?id=…`: one test on all targets, from commit to commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import sqlalchemy as sa
+from nightjar_formats.columns import is_flaky, status_of
+from nightjar_formats.items import first_of
+from nightjar_formats.model import BAD, Detail, SeenTest, TargetKey
+
+from bot.core.page_paths import history_path
+from bot.core.patterns import Pattern
+from bot.results.compare.context import FailureContext
+from bot.results.compare.flaky import WINDOW, Flakiness
+from bot.results.compare.owners import owners_of
+from bot.results.report.annotations import line_of
+from bot.results.report.findings import NewFailure
+from bot.results.report.reproduce import command
+from bot.results.report.texts import how_flaky
+from bot.results.store.failures.contexts import TargetContextQuery, contexts_on_targets
+from bot.results.store.grid.grid import lines_of_test, nightly_commits, runs_of_test, test_details, test_durations
+from bot.results.store.grid.rows import GridLine, GridRange
+from bot.results.store.grid.test_runs import TestAt, TestRun, last_run_before
+from bot.results.store.history.flakiness import flakiness_at_newest_runs, flakiness_of_tests
+from bot.results.store.history.history import Segment, TestHistory, history
+from bot.results.store.history.series_names import END
+from bot.results.store.tables.commits import summaries_of
+from bot.results.store.tables.points import Position
+from bot.web.csv_tables import CsvTable
+from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard.history.answer import history_answer, history_steps
+from handlers.dashboard.history.issue_draft import IssueDraft
+from handlers.dashboard.history.model import (
+    HistoryCommit,
+    HistoryFailing,
+    HistoryFlakiness,
+    HistoryOnTarget,
+    HistoryPage,
+    HistoryQuarantine,
+    HistoryQuery,
+    HistorySource,
+)
+from handlers.dashboard.shared.cells import no_cell, test_cell
+from handlers.dashboard.shared.content import content_of_results
+from handlers.dashboard.shared.settings import configured_targets, quarantine_of, settings_and_target
+from handlers.dashboard.shared.wiring import DashboardParts
+from handlers.results.config import OWNERS, RENAMES, labs_of
+
+if TYPE_CHECKING:
+    from bot.config.model import RepositoryConfig
+    from bot.core.aliases import Aliases
+
+RUNS = 30
+"""Commits that the page shows for each target, the newest ones."""
+MOST_LINES = 60
+"""The most pairs of a target and a suite that a page shows; the page counts the rest."""
+MOST_PROOFS = 10
+LONGEST_MESSAGE = 1000
+
+
+def history_page(parts: DashboardParts) -> Page:
+    """Return the page about one test."""
+
+    async def load(request: PageRequest) -> HistoryPage:
+        name, settings = await settings_and_target(parts, request)
+        links = HistoryAddresses(f"{parts.github}/{name}", parts.public_url)
+        return await request.pages.run(
+            parts.results.store.read, read_test, name, settings, request.query, links, parts.moment()
+        )
+
+    return Page(
+        path="/r/{owner}/{repo}/tests",
+        api_path="/api/v1/repos/{owner}/{repo}/tests",
+        summary="One test on all targets: its outcomes by commit, since when it has failed, and how flaky it is",
+        template="history.html",
+        model=HistoryPage,
+        query=HistoryQuery,
+        load=load,
+        content=content_of_results(parts),
+        table=_table,
+        most_csv_rows=MOST_LINES * RUNS,
+    )
+
+
+def _table(page: HistoryPage) -> CsvTable:
+    rows = (
+        (
+            f"{history.lab}/{history.target}",
+            history.suite,
+            commit.sha,
+            commit.committed_at,
+            commit.name,
+            commit.cell.state,
+            commit.seconds,
+        )
+        for history in page.targets
+        for commit in history.runs
+    )
+    return CsvTable(("target", "suite", "sha", "committed_at", "test", "state", "seconds"), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryAddresses:
+    """Addresses for links: the repository's page on GitHub, and that of our own pages, empty if unknown."""
+
+    page: str
+    public_url: str
+
+
+def read_test(
+    connection: sa.Connection,
+    repository: str,
+    settings: RepositoryConfig,
+    query: HistoryQuery,
+    links: HistoryAddresses,
+    moment: float,
+) -> HistoryPage:
+    """Read everything that is known about a test; it blocks. Raises LookupError if no suite has the test."""
+    lab, _, target = (query.target or "").partition("/")
+    lines = lines_of_test(connection, GridRange(repository, lab or None, target or None), query.id)
+    if not lines:
+        raise LookupError(query.id)
+    page_lines = lines[:MOST_LINES]
+    histories = []
+    for _, suite_lines in groupby(sorted(page_lines, key=lambda line: line.name), key=lambda line: line.name):
+        histories += _read_on_targets(connection, settings, list(suite_lines), query.id, links, moment)
+    order = {(line.target, line.name): index for index, line in enumerate(page_lines)}
+    histories.sort(key=lambda history: order[TargetKey(repository, history.lab, history.target), history.suite])
+    owners = list(owners_of(settings.of(OWNERS))(query.id))
+    page = HistoryPage(id=query.id, owners=owners, targets=histories, more=len(lines) - len(page_lines))
+    answer, next_steps = history_answer(histories, repository, query.id), history_steps(page, links.page)
+    shas = {
+        sha
+        for listed in histories
+        for sha in (
+            listed.first_seen,
+            *((listed.failing.since, listed.failing.last_passed_at) if listed.failing else ()),
+            *(listed.flakiness.proofs if listed.flakiness else ()),
+        )
+        if sha
+    }
+    summaries = summaries_of(connection, repository, shas)
+    return page.model_copy(update={"answer": answer, "next_steps": next_steps, "known_commits": summaries})
+
+
+def _read_on_targets(
+    connection: sa.Connection,
+    settings: RepositoryConfig,
+    lines: Sequence[GridLine],
+    test: str,
+    links: HistoryAddresses,
+    moment: float,
+) -> list[HistoryOnTarget]:
+    """Return the test on each target of one suite. Each statement reads what it reads for all of the targets."""
+    repository, suite, aliases = lines[0].target.repository, lines[0].name, settings.of(RENAMES).aliases
+    nightly = nightly_commits(connection, GridRange(repository, limit=RUNS))
+    traced = history(connection, repository, suite, test, aliases)
+    grid_range = GridRange(
+        repository, limit=max(RUNS, WINDOW), aliases=aliases, quarantine=quarantine_of(settings, moment)
+    )
+    runs = runs_of_test(connection, lines, test, traced, grid_range)
+    newest_runs = {(series, run.sha): run for series, test_runs in runs.items() for run in test_runs[:RUNS]}
+    seconds = test_durations(connection, lines[0].row, newest_runs)
+    test_lines = []
+    for line in lines:
+        segments = traced.get(line.target, ())
+        if last := _last_run_with_test(connection, line, runs[line.series], segments):
+            test_lines.append(TestOnLine(line, runs[line.series], segments, last))
+    flaky = _read_flakiness(
+        connection, [test_line for test_line in test_lines if test_line.flaky_commits], test, settings
+    )
+    failing = _read_failures(connection, [test_line for test_line in test_lines if test_line.is_failing], test, aliases)
+    return [
+        _describe_on_target(
+            settings, test_line, nightly, seconds, test, links, moment, flaky.get(series), failing.get(series)
+        )
+        for test_line in test_lines
+        for series in (test_line.line.series,)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class TestOnLine:
+    """A test in one suite on one target.
+
+    `runs` are its newest runs, newest first; `segments` is its whole history, oldest first; `last` is its last run.
+    """
+
+    line: GridLine
+    runs: Sequence[TestRun]
+    segments: TestHistory
+    last: Segment
+
+    @property
+    def flaky_commits(self) -> list[str]:
+        """Return the commits at which it both passed and failed, newest first."""
+        return [run.sha for run in self.runs if run.linked and is_flaky(run.status)]
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether it failed in its last run, other than by flakiness."""
+        return self.last.status in BAD and not self.last.flaky
+
+    @property
+    def first(self) -> Segment:
+        """Return the first segment in which the test existed."""
+        return first_of(segment for segment in self.segments if segment.status is not None)
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names that the test has had, newest first."""
+        return list(dict.fromkeys(segment.name for segment in reversed(self.segments) if segment.status is not None))
+
+
+def _last_run_with_test(
+    connection: sa.Connection, line: GridLine, runs: Sequence[TestRun], segments: TestHistory
+) -> Segment | None:
+    """Return the last usable nightly run that has the test; None if there is none.
+
+    A test that was removed long ago is in none of the newest `runs`, but its segments still lead to its last run.
+    """
+    for run in runs:
+        if run.linked and (status := status_of(run.status)):
+            return Segment(run.sha, run.committed_at, status, is_flaky(run.status), run.name)
+    until = END
+    for segment in reversed(segments):
+        if segment.status is not None and (position := last_run_before(connection, line.series, until)):
+            return replace(segment, committed_at=position[0], sha=position[1])
+        until = (segment.committed_at, segment.sha)
+    return None
+
+
+def _describe_on_target(
+    settings: RepositoryConfig,
+    test_line: TestOnLine,
+    nightly: Sequence[Position],
+    seconds: Mapping[tuple[int, str], float],
+    test: str,
+    links: HistoryAddresses,
+    moment: float,
+    flaky: HistoryFlakiness | None,
+    failing: FailingOnTarget | None,
+) -> HistoryOnTarget:
+    line, last = test_line.line, test_line.last
+    expected = line.target.full_name in configured_targets(settings)
+    reproduce = _reproduce(settings, line, last, test)
+    summary = failing.summary if failing else None
+    return HistoryOnTarget(
+        lab=line.target.lab,
+        target=line.target.target,
+        suite=line.name,
+        runs=list(_list_commits(test_line, nightly, seconds, test, moment, expected=expected)),
+        failing=summary,
+        flakiness=flaky,
+        quarantine=_quarantine(settings, line, last, moment),
+        first_seen=test_line.first.sha,
+        first_seen_at=datetime.fromtimestamp(test_line.first.committed_at, UTC),
+        renamed_from=[name for name in test_line.names if name != test],
+        reproduce=reproduce,
+        source=_source(links, last, failing.failure if failing else None),
+        issue_url=_issue_url(links, line, test, summary, flaky, reproduce) if summary or flaky else "",
+    )
+
+
+def _list_commits(
+    test_line: TestOnLine,
+    nightly: Sequence[Position],
+    seconds: Mapping[tuple[int, str], float],
+    test: str,
+    moment: float,
+    *,
+    expected: bool,
+) -> Iterator[HistoryCommit]:
+    """Yield the newest commits: those with a run of the test, and those that only other targets have tested."""
+    runs = {run.position: run for run in test_line.runs[:RUNS]}
+    later = [position for position in nightly if runs and position > min(runs)]
+    for committed_at, sha in sorted({*runs, *later}, reverse=True)[:RUNS]:
+        run = runs.get((committed_at, sha))
+        yield HistoryCommit(
+            sha=sha,
+            committed_at=datetime.fromtimestamp(committed_at, UTC),
+            cell=test_cell(run.run_id, run.infra, run.previous, run.status, complete=run.complete)
+            if run
+            else no_cell(test_line.line, committed_at, moment, expected=expected),
+            name=run.name if run else test,
+            seconds=seconds.get((test_line.line.series, sha)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FailingOnTarget:
+    """How a test fails on a target: the failure, and what the page says about it."""
+
+    failure: NewFailure
+    summary: HistoryFailing
+
+
+def _read_failures(
+    connection: sa.Connection, test_lines: Sequence[TestOnLine], test: str, aliases: Aliases
+) -> dict[int, FailingOnTarget]:
+    """Return how a test fails on the targets of one suite on which it does, by the numbers of their series."""
+    details = test_details(
+        connection,
+        {
+            test_line.line.series: TestAt(test_line.line, test_line.last.sha, test_line.last.name)
+            for test_line in test_lines
+        },
+    )
+    queries = [
+        TargetContextQuery(test_line.line, test_line.last.sha, _baseline(connection, test_line), [test])
+        for test_line in test_lines
+    ]
+    contexts = contexts_on_targets(connection, queries, aliases)
+    failing = {}
+    for test_line in test_lines:
+        series, last = test_line.line.series, test_line.last
+        assert last.status is not None
+        detail = details.get(series, Detail())
+        outcome = SeenTest(last.status, trouble=detail.trouble, message=detail.message)
+        context = contexts[series].get(test, FailureContext())
+        summary = HistoryFailing(
+            since=context.since or last.sha,
+            last_passed_at=context.good,
+            older=context.older,
+            failed_before=context.failed,
+            runs_before=context.runs,
+            also_on=list(context.also_on),
+            message=outcome.message[:LONGEST_MESSAGE],
+        )
+        failing[series] = FailingOnTarget(
+            NewFailure(test_line.line.name, last.name, outcome, {last.name: detail}), summary
+        )
+    return failing
+
+
+def _baseline(connection: sa.Connection, test_line: TestOnLine) -> str:
+    """Return the commit of the series before the last one that has the test, empty for none."""
+    position = test_line.last.committed_at, test_line.last.sha
+    for run in test_line.runs:
+        if run.linked and run.position < position:
+            return run.sha
+    earlier = last_run_before(connection, test_line.line.series, position)
+    return earlier[1] if earlier else ""
+
+
+def _read_flakiness(
+    connection: sa.Connection, test_lines: Sequence[TestOnLine], test: str, settings: RepositoryConfig
+) -> dict[int, HistoryFlakiness]:
+    """Return how flaky a test is on the targets on which it was, by the numbers of their series."""
+    if not test_lines:
+        return {}
+    suites = [test_line.line for test_line in test_lines]
+    newest = flakiness_at_newest_runs(connection, suites, test, settings.of(RENAMES).aliases)
+    described = {}
+    for test_line in test_lines:
+        line, last = test_line.line, test_line.last
+        sha, flakiness = newest.get(line.series, ("", Flakiness()))
+        if sha != last.sha and last.status is not None:  # the newest run no longer has the test
+            outcomes = {test: SeenTest(last.status, last.flaky)}
+            flakiness_by_test = flakiness_of_tests(
+                connection, line.target, line.name, last.sha, outcomes, settings.of(RENAMES).aliases
+            )
+            flakiness = flakiness_by_test.get(test, Flakiness())
+        if flakiness.proved and last.status is not None:
+            described[line.series] = HistoryFlakiness(
+                runs=flakiness.runs,
+                failed=flakiness.failed,
+                words=how_flaky(flakiness),
+                proofs=test_line.flaky_commits[:MOST_PROOFS],
+            )
+    return described
+
+
+def _quarantine(settings: RepositoryConfig, line: GridLine, last: Segment, moment: float) -> HistoryQuarantine | None:
+    quarantine = quarantine_of(settings, moment)(line.target).of(last.name)
+    if quarantine is None:
+        return None
+    return HistoryQuarantine(
+        owner=quarantine.owner, reason=quarantine.reason, issue=quarantine.issue, until=quarantine.until
+    )
+
+
+def _reproduce(settings: RepositoryConfig, line: GridLine, last: Segment, test: str) -> str:
+    lab = labs_of(settings).get(line.target.lab)
+    template = lab.reproduce_of(line.name) if lab else ""
+    if not template or last.status is None:
+        return ""
+    failure = NewFailure(line.name, test, SeenTest(last.status), {})
+    return command(template, failure, line.target.target, last.sha)
+
+
+def _source(links: HistoryAddresses, last: Segment, failure: NewFailure | None) -> HistorySource | None:
+    path, line_number = source_place(failure) if failure else (file_in_id(last.name), None)
+    if not path:
+        return None
+    return HistorySource(path=path, line=line_number, url=source_url(links.page, last.sha, path, line_number))
+
+
+def _issue_url(
+    links: HistoryAddresses,
+    line: GridLine,
+    test: str,
+    failing: HistoryFailing | None,
+    flaky: HistoryFlakiness | None,
+    reproduce: str,
+) -> str:
+    target = line.target.full_name
+    page = history_path(line.target.repository, test, target)
+    return IssueDraft(
+        links.page,
+        test,
+        line.name,
+        target,
+        flaky=flaky.words if flaky else "",
+        proofs=flaky.proofs if flaky else (),
+        since=failing.since if failing else "",
+        good=failing.last_passed_at if failing else "",
+        message=failing.message if failing else "",
+        reproduce=reproduce,
+        history=f"{links.public_url}{page}" if links.public_url else "",
+    ).address()
+
+
+LONGEST_PATH = 300
+_FILE = Pattern(r"[^\x00-\x1f\x7f\\]*[^\x00-\x1f\x7f\\/]\.[a-z][A-Za-z0-9+-]{0,9}")
+"""A path whose last part has a suffix in lower case: a file, not a class in the name of a test."""
+STEPS = ("", ".", "..")
+"""Parts that no path inside a repository has: `..` would lead a link out of the repository."""
+
+
+def source_place(failure: NewFailure) -> tuple[str, int | None]:
+    """Return the file and the line of a failed test; the line is None if no report names it.
+
+    The path is empty if it is unknown or not safe (`is_safe_path`).
+    """
+    path = failure.path
+    return (path, line_of(failure)) if is_safe_path(path) else ("", None)
+
+
+def file_in_id(test: str) -> str:
+    """Return the file at the start of a test's ID, as pytest writes it; empty if there is none."""
+    path, separator, _ = test.partition("::")
+    return path if separator and is_safe_path(path) else ""
+
+
+def is_safe_path(path: str) -> bool:
+    """Say whether a text can be linked as a file of the repository; labs send these texts."""
+    if len(path) > LONGEST_PATH or any(step in STEPS for step in path.split("/")):
+        return False
+    return _FILE.fullmatch(path) is not None
+
+
+def source_url(page: str, sha: str, path: str, line: int | None) -> str:
+    """Return the address of a file at a commit; `page` is that of the repository on GitHub."""
+    return f"{page}/blob/{sha}/{quote(path, errors='replace')}{f'#L{line}' if line else ''}"

@@ -1,0 +1,1 @@
+"""The pages of labs, and the badge of a target."""

@@ -1,0 +1,1 @@
+"""The lists of flaky, slow and skipped tests."""

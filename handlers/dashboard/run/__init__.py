@@ -1,0 +1,1 @@
+"""The page of a run, its log and its files."""

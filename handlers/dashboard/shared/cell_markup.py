@@ -1,0 +1,67 @@
+"""Write cells as HTML. Each state has a character as well as a color, for readers who cannot tell colors apart.
+
+Code writes them, not a template: a page has more than a thousand cells, and a template would spend most of the page's
+time on them. No I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from markupsafe import Markup, escape
+
+from bot.core.page_paths import run_path
+from bot.web.page_filters import short
+from handlers.dashboard.shared import texts
+from handlers.dashboard.shared.cells import CellState, GridCell
+
+SHAPES = {
+    CellState.NEW: ("new", "▲"),
+    CellState.STILL: ("still", "■"),
+    CellState.UNJUDGED: ("unjudged", "□"),
+    CellState.KNOWN: ("known", "◈"),
+    CellState.FLAKY: ("flaky", "◆"),
+    CellState.PASS: ("pass", "✓"),
+    CellState.SKIPPED: ("skipped", "⤼"),
+    CellState.INFRA: ("infra", "⊘"),
+    CellState.PART: ("part", "◐"),
+    CellState.MISSING: ("missing", "?"),
+    CellState.WAIT: ("wait", "…"),
+    CellState.ABSENT: ("none", "·"),
+    CellState.NONE: ("none", "·"),
+}
+"""The CSS class and the character of each state."""
+
+
+def row_of_cells(repository: str, target: str, cells: Iterable[tuple[str, GridCell]], *, with_counts: bool) -> Markup:
+    """Write the cells of a table row as `<td>` elements; each cell comes with its commit, `target` is LAB/TARGET."""
+    drawn = (
+        f"<td>{_cell(repository, target, sha, cell, cell.words, cell.count if with_counts else '')}</td>\n"
+        for sha, cell in cells
+    )
+    return Markup("".join(drawn))  # noqa: S704 (escaped in _cell)
+
+
+def strip_of_cells(repository: str, target: str, cells: Iterable[tuple[str, GridCell]]) -> Markup:
+    """Write cells as `<li>` elements, whose labels name the commits."""
+    drawn = (f"<li>{_cell(repository, target, sha, cell, f'{short(sha)}: {cell.words}')}</li>\n" for sha, cell in cells)
+    return Markup("".join(drawn))  # noqa: S704 (escaped in _cell)
+
+
+def legend() -> Markup:
+    """Write the legend of a grid as `<li>` elements."""
+    drawn = (
+        f'<li><span class="c {kind}" aria-hidden="true"><i>{shape}</i></span>{words}</li>'
+        for state, words in texts.LEGEND.items()
+        for kind, shape in (SHAPES[CellState(state)],)
+    )
+    return Markup("".join(drawn))  # noqa: S704 (constants)
+
+
+def _cell(repository: str, target: str, sha: str, cell: GridCell, label: str, count: str = "") -> str:
+    kind, shape = SHAPES[cell.state]
+    if not cell.run_id:
+        return f'<span class="c {kind}" role="img" aria-label="{escape(label)}"><i>{shape}</i></span>'
+    href = escape(run_path(repository, target, sha, cell.run_id))
+    opening = f'<a class="c {kind}" href="{href}" aria-label="{escape(label)}">'
+    return f"{opening}<i>{shape}</i>{escape(count)}</a>"

@@ -1,0 +1,197 @@
+"""Decide the state of each cell of a grid, and describe it in words. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from functools import lru_cache
+
+from nightjar_formats.columns import FLAKY, STATUS_BITS, is_flaky, status_of
+from nightjar_formats.model import BAD, Status
+from pydantic import BaseModel, Field
+
+from bot.results.compare.failure_class import FailureClass, class_of_failure
+from bot.results.compare.target_health import STALE_SECONDS
+from bot.results.store.grid.grid import GridPoint
+from bot.results.store.grid.rows import GridLine
+from bot.results.store.tables.cells import KNOWN, CellCounts
+from handlers.dashboard.shared import texts
+
+
+class CellState(StrEnum):
+    """The states of a cell; `cell_markup.SHAPES` gives each its shape."""
+
+    NEW = "new-failure"
+    STILL = "still-failing"
+    UNJUDGED = "failing-uncompared"
+    """It fails, and there is no earlier run to compare with: nobody knows whether that is new."""
+    KNOWN = "known-failure"
+    """It fails, and a quarantine or the known flakiness of the test explains that."""
+    FLAKY = "flaky"
+    PASS = "passed"  # noqa: S105 (a status)
+    SKIPPED = "skipped"
+    INFRA = "infra"
+    PART = "incomplete"
+    MISSING = "missing"
+    WAIT = "waiting"
+    ABSENT = "absent"
+    """The test was not part of the run."""
+    NONE = "not-run"
+    """No result was expected."""
+
+
+FAILING = (CellState.NEW, CellState.STILL, CellState.UNJUDGED)
+STATE_OF_FAILURE = {
+    FailureClass.NEW: CellState.NEW,
+    FailureClass.UNJUDGED: CellState.UNJUDGED,
+    FailureClass.QUARANTINED: CellState.KNOWN,
+    FailureClass.KNOWN_FLAKY: CellState.KNOWN,
+    FailureClass.STILL_FAILING: CellState.STILL,
+    FailureClass.UNUSABLE: CellState.INFRA,
+}
+MOST_WRITTEN_OUT = 999
+"""The most failures of which a cell says how many are new: longer numbers do not fit into it."""
+COUNTED = ("passed", "failed", "new", "known", "flaky", "skipped")
+WORST_FIRST = (
+    CellState.NEW,
+    CellState.INFRA,
+    CellState.PART,
+    CellState.STILL,
+    CellState.UNJUDGED,
+    CellState.KNOWN,
+    CellState.FLAKY,
+    CellState.PASS,
+)
+"""The order in which a state wins where one cell joins several suites."""
+
+
+class GridCell(BaseModel, extra="forbid"):
+    """One row at one commit.
+
+    `failed` includes the `new` and the `known` failures, of which none is both. A flaky test counts in `flaky` and in
+    one other.
+    """
+
+    state: CellState
+    passed: int = 0
+    failed: int = 0
+    new: int = Field(default=0, description="Tests that failed here and not at the previous nightly commit.")
+    known: int = Field(default=0, description="Failures that a quarantine or the flakiness of the test explains.")
+    flaky: int = 0
+    skipped: int = 0
+    run_id: str = Field(default="", description="The ID of a run of this commit; empty if there is none.")
+    reason: str = Field(default="", description="If the state is `infra`: why there are no usable results.")
+
+    @property
+    def words(self) -> str:
+        """Describe the cell in words, for screen readers."""
+        counts = (self.passed, self.failed - self.known, self.new, self.known, self.flaky, self.skipped)
+        return texts.cell_words(self.state.value, *counts)
+
+    @property
+    def count(self) -> str:
+        """Return the count that belongs to the state, empty if the state has none or it is 0."""
+        failing = self.failed - self.known
+        if self.state is CellState.NEW and self.new < failing <= MOST_WRITTEN_OUT:
+            return texts.NEW_OF_FAILING.format(new=self.new, failing=failing)
+        numbers = {
+            CellState.NEW: self.new,
+            CellState.STILL: failing,
+            CellState.UNJUDGED: failing,
+            CellState.KNOWN: self.known,
+            CellState.FLAKY: self.flaky,
+            CellState.PASS: self.passed,
+            CellState.SKIPPED: self.skipped,
+        }
+        return texts.compact(numbers[self.state]) if numbers.get(self.state) else ""
+
+
+def counted_cell(point: GridPoint, counts: CellCounts) -> GridCell:
+    """Return the cell of a point, or of some of its tests, from their counts."""
+    run_id = point.run.key.run_id
+    if point.infra:
+        return GridCell(state=CellState.INFRA, run_id=run_id, reason=point.infra)
+    state = CellState.PART if not point.complete else _state(counts, has_baseline=point.has_baseline)
+    # A new failure is certain however much of the run is still missing.
+    if counts.new:
+        state = CellState.NEW
+    numbers = {name: getattr(counts, name) for name in COUNTED}
+    return GridCell(state=state, run_id=run_id, **numbers)
+
+
+def _state(counts: CellCounts, *, has_baseline: bool) -> CellState:
+    if counts.failing:
+        return CellState.STILL if has_baseline else CellState.UNJUDGED
+    if counts.known:
+        return CellState.KNOWN
+    if counts.flaky:
+        return CellState.FLAKY
+    if counts.passed:
+        return CellState.PASS
+    return CellState.SKIPPED if counts.skipped else CellState.ABSENT
+
+
+@lru_cache(4096)
+def test_cell(run_id: str, infra: str, earlier: int | None, current: int, *, complete: bool) -> GridCell:
+    """Return the cell of one test from its status bytes; `earlier` is None if there is no earlier result.
+
+    Most tests of a run share a few cells, so cells are cached: callers must not change them.
+    """
+    if infra:
+        return GridCell(state=CellState.INFRA, run_id=run_id, reason=infra)
+    state = state_of_test(earlier, current, complete=complete)
+    bad = state in FAILING or state is CellState.KNOWN
+    return GridCell(
+        state=state,
+        passed=int(state in (CellState.PASS, CellState.FLAKY)),
+        failed=int(bad),
+        new=int(state is CellState.NEW),
+        known=int(state is CellState.KNOWN),
+        flaky=int(state is CellState.FLAKY or (bad and is_flaky(current))),
+        skipped=int(state is CellState.SKIPPED),
+        run_id=run_id,
+    )
+
+
+def state_of_test(earlier: int | None, current: int, *, complete: bool) -> CellState:
+    """Return the state of a test in a run with usable results, from its status bytes (as in `test_cell`)."""
+    if not current & STATUS_BITS:
+        return CellState.ABSENT if complete else CellState.PART
+    if status_of(current) in BAD:
+        failed_before = None if earlier is None else status_of(earlier) in BAD
+        explained = earlier == KNOWN
+        failure_class = class_of_failure(
+            failed_before=failed_before, also_passed=is_flaky(current), explained=explained
+        )
+        return STATE_OF_FAILURE[failure_class]
+    if current & FLAKY:
+        return CellState.FLAKY
+    return CellState.SKIPPED if status_of(current) is Status.SKIPPED else CellState.PASS
+
+
+def no_cell(line: GridLine, committed_at: float, moment: float, *, expected: bool) -> GridCell:
+    """Return the cell of a commit without results: missing, still awaited, or not expected at all.
+
+    Nothing is expected of a commit before the first result of the line.
+    """
+    if not expected or line.first is None or committed_at < line.first:
+        return GridCell(state=CellState.NONE)
+    return GridCell(state=CellState.WAIT if moment - committed_at < STALE_SECONDS else CellState.MISSING)
+
+
+def joined_cell(cells: Iterable[GridCell]) -> GridCell:
+    """Join the cells of several suites at one commit: the worst state, and the sums of all counts."""
+    all_cells = list(cells)
+    tested = [cell for cell in all_cells if cell.run_id]
+    if not tested:
+        states = {cell.state for cell in all_cells}
+        order = (CellState.MISSING, CellState.WAIT, CellState.NONE)
+        return GridCell(state=next((state for state in order if state in states), CellState.NONE))
+    states = {cell.state for cell in tested}
+    if any(cell.state is CellState.MISSING for cell in all_cells):
+        # A suite that never arrived must not hide behind the green ones.
+        states.add(CellState.PART)
+    state = next((candidate for candidate in WORST_FIRST if candidate in states), CellState.SKIPPED)
+    worst = next((cell for cell in tested if cell.state is state), tested[-1])
+    sums = {name: sum(getattr(cell, name) for cell in tested) for name in COUNTED}
+    return GridCell(state=state, run_id=worst.run_id, reason=worst.reason, **sums)

@@ -1,0 +1,72 @@
+"""Read from app.yaml what the pages of a repository need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nightjar_formats.model import TARGET_NAME, TargetKey
+
+from bot.results.compare.quarantine import QuarantineOf, quarantine_at
+from bot.results.store.lists.run_lists import newest_arrivals
+from bot.web.problems import Problem
+from handlers.dashboard.shared.texts import NO_SUCH_TARGET
+from handlers.results.config import LAB_RESULTS, QUARANTINE, labs_of
+
+if TYPE_CHECKING:
+    from bot.config.model import RepositoryConfig
+    from bot.results.settings.results import Results
+    from bot.web.page_routes import PageRequest
+    from handlers.dashboard.shared.wiring import DashboardParts
+
+TARGET_PATTERN = rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}/{TARGET_NAME}$"
+"""The pattern of a target in an address, as LAB/TARGET."""
+MOST_NAMED = 20
+"""The most targets that an error text lists; it counts the rest."""
+
+
+def settings_of(parts: DashboardParts, repository: str) -> tuple[str, RepositoryConfig]:
+    """Return a repository's name as in app.yaml, and its settings; raise LookupError if app.yaml does not list it."""
+    name_and_settings = parts.name_and_settings(repository)
+    if name_and_settings is None:
+        raise LookupError(repository)
+    return name_and_settings
+
+
+async def settings_and_target(parts: DashboardParts, request: PageRequest) -> tuple[str, RepositoryConfig]:
+    """Return a repository's name and settings in force, after checking the target that the query names.
+
+    Raises `Problem` 400 if app.yaml does not list the target and no results of it are stored: those of
+    a target that was removed from app.yaml can still be read.
+    """
+    name, settings = settings_of(parts, request.repository)
+    settings = await parts.in_force(name, settings)
+    target, configured = request.query.target, configured_targets(settings)
+    if target and settings.of(LAB_RESULTS) and target not in configured:
+        lab, _, device = target.partition("/")
+        if TargetKey(name, lab, device) not in await request.pages.run(parts.results.store.read, newest_arrivals, name):
+            available = ", ".join(configured[:MOST_NAMED]) or "none"
+            unlisted = len(configured) - MOST_NAMED
+            raise Problem(
+                400,
+                NO_SUCH_TARGET.format(target=target, known=available, more=f" and {unlisted} more" * (unlisted > 0)),
+            )
+    return name, settings
+
+
+def results_of(parts: DashboardParts, repository: str) -> tuple[str, RepositoryConfig, Results]:
+    """Return a repository's name, its settings and those of its labs; raise LookupError if it has no `results`."""
+    name, settings = settings_of(parts, repository)
+    results = settings.of(LAB_RESULTS)
+    if results is None:
+        raise LookupError(repository)
+    return name, settings, results
+
+
+def quarantine_of(settings: RepositoryConfig, moment: float) -> QuarantineOf:
+    """Return a function that returns the quarantine of a target at `moment`, in seconds since 1970."""
+    return lambda target: quarantine_at(settings.of(QUARANTINE), target, moment)[0]
+
+
+def configured_targets(settings: RepositoryConfig) -> list[str]:
+    """Return all targets of a repository, as LAB/TARGET, in the order of app.yaml."""
+    return [f"{name}/{target}" for name, lab in labs_of(settings).items() for target in lab.targets]
