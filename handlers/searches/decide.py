@@ -9,7 +9,7 @@ from bot.results.culprit.posterior import Posterior, SearchRun
 from bot.results.culprit.priors import CommitTraits, prior_of
 from bot.results.culprit.questions import Question, repeats_of
 from bot.results.culprit.rates import FailureCounts
-from bot.results.culprit.search import SearchOutcome, SearchRange, search_step
+from bot.results.culprit.search import SearchRange, search_step
 from bot.results.few_tests import FewTestsOutcome
 from handlers.device_tests.model import DeviceJob, JobEnd
 from handlers.searches.records import (
@@ -33,9 +33,10 @@ _REVERT = 'Revert "'
 
 @dataclass(frozen=True, slots=True)
 class SearchProgress:
-    """A search after what was decided, and the runs that are asked for now."""
+    """A search after what was decided, what is known of its commits, and the runs that are asked for now."""
 
     search: CulpritSearch
+    posterior: Posterior
     new_runs: Sequence[AskedRun] = ()
 
 
@@ -71,7 +72,7 @@ def advance(search: CulpritSearch, idle: Sequence[str], *, is_stopped: bool, mom
     if step.verdict is not None:
         verdict = step.verdict
         answer = SearchAnswer(verdict.outcome.value, verdict.probability, verdict.first, verdict.last)
-        return SearchProgress(replace(search, answer=answer, ended_at=moment, step=search.step + 1))
+        return SearchProgress(replace(search, answer=answer, ended_at=moment, step=search.step + 1), step.posterior)
     first = len(search.runs) + 1
     new_runs = tuple(
         AskedRun(
@@ -83,13 +84,8 @@ def advance(search: CulpritSearch, idle: Sequence[str], *, is_stopped: bool, mom
         )
         for number, question in enumerate(step.questions, first)
     )
-    return SearchProgress(replace(search, runs=(*search.runs, *new_runs), step=search.step + 1), new_runs)
-
-
-def posterior_of(search: CulpritSearch) -> Posterior:
-    """Return the probabilities of all commits after the runs so far."""
-    of_range = range_of(search)
-    return Posterior(of_range.prior, of_range.histories, _evidence(search))
+    longer = replace(search, runs=(*search.runs, *new_runs), step=search.step + 1)
+    return SearchProgress(longer, step.posterior, new_runs)
 
 
 def range_of(search: CulpritSearch) -> SearchRange:
@@ -113,11 +109,6 @@ def traits_of(commits: Sequence[SearchedCommit]) -> list[CommitTraits]:
         traits.append(CommitTraits(reverts=reverted))
         positions[title] = position
     return traits
-
-
-def outcome_of(search: CulpritSearch) -> SearchOutcome | None:
-    """Return how a search ended, None while it runs."""
-    return SearchOutcome(search.answer.outcome) if search.answer else None
 
 
 def _without_number(title: str) -> str:

@@ -1,16 +1,15 @@
-"""Start a search, continue it, and store what it knows; all of it is stored with the plan."""
+"""Start a search, and store what it knows; all of it is stored with the plan."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.core.utc import iso_utc
 from bot.engine.changes import Outdated
 from bot.engine.internal import InternalEvent
 from bot.engine.records import StoredValue
 from bot.plan.effect import Applied, StoreContext, StoredEffect
 from handlers.searches import texts
-from handlers.searches.records import CULPRIT_SEARCH, CulpritSearch, SearchRequest
+from handlers.searches.records import CULPRIT_SEARCH, OPEN_SEARCH, CulpritSearch, OpenSearch, SearchRequest
 
 FIRST = "first"
 """What identifies the event that starts a search."""
@@ -18,11 +17,22 @@ FIRST = "first"
 
 @dataclass(frozen=True, slots=True)
 class SearchEvent:
-    """A search starts, if it has a `request`, or is to look for what it missed. `asked` identifies the event."""
+    """A search starts, if it has a `request`, or is to look for what it missed. `asked` identifies the event.
+
+    `at` is the time, in seconds since 1970. `issue` is the key of the issue that shows the search; empty for that of
+    the target.
+    """
 
     id: str
     asked: str
+    at: float
     request: SearchRequest | None = None
+    issue: str = ""
+
+    @classmethod
+    def start(cls, request: SearchRequest, at: float, issue: str = "") -> SearchEvent:
+        """Return the event that starts a search."""
+        return cls(request.id, FIRST, at, request, issue)
 
 
 SEARCH_EVENT = InternalEvent(
@@ -34,22 +44,20 @@ SEARCH_EVENT = InternalEvent(
 
 
 @dataclass(frozen=True, slots=True)
-class ContinueSearch(StoredEffect):
-    """Let a search look for jobs again at a moment, in seconds since 1970, even if none of them has ended."""
+class StartSearch(StoredEffect):
+    """Start a search; the same request is searched once."""
 
-    id: str
-    at: float
+    event: SearchEvent
 
     @property
     def effect_key(self) -> str:
-        """The ID of the search, and the moment."""
-        return f"search:{self.id}:continue:{self.at:.0f}"
+        """The ID of the search."""
+        return f"search:{self.event.id}:start"
 
     async def store(self, context: StoreContext) -> Applied:
-        """Announce the event, once for each moment."""
-        event = SearchEvent(self.id, f"{self.at:.0f}")
-        new = await context.changes.announce(SEARCH_EVENT, context.repository, event, not_before=self.at)
-        return Applied(texts.CONTINUED.format(id=self.id, moment=iso_utc(self.at)), changed=new)
+        """Announce the request."""
+        new = await context.changes.announce(SEARCH_EVENT, context.repository, self.event)
+        return Applied(texts.STARTED.format(id=self.event.id), changed=new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,4 +89,7 @@ class StoreSearch(StoredEffect):
             return search
 
         await context.changes.change(key, changed)
+        is_open = OpenSearch(context.repository.full_name, self.id) if search.answer is None else None
+        open_key = OPEN_SEARCH.of(context.repository.id, self.id)
+        context.changes.write(open_key.name, StoredValue.of(open_key, is_open) if is_open else None)
         return Applied(texts.STORED.format(id=self.id, step=self.step))

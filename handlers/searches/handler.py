@@ -1,4 +1,4 @@
-"""Continue searches: when they start, when one of their jobs ends, and once a day.
+"""Continue searches: when they start, when one of their jobs ends, and once an hour (`sweep`).
 
 One plan stores the search together with the jobs that it asks for, so a crash neither loses a job nor asks twice.
 """
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from nightjar_formats.model import SeenTest, Status, TargetKey
 
 from bot.core.errors import UserError
+from bot.effects.issues import EnsureIssueSection
 from bot.github.commits.refs import first_parents
 from bot.plan.effect import Effect
 from bot.plan.handler import Context, Plan, Router
@@ -21,10 +22,12 @@ from handlers.device_tests.commit_jobs import commit_job, request_commit_job, se
 from handlers.device_tests.effects import FEW_TESTS_ENDED, NoteShownStep
 from handlers.device_tests.model import ShownStep
 from handlers.device_tests.store import JOBS
+from handlers.regressions.begun import FAILURES_BEGUN
+from handlers.regressions.records import target_issue
 from handlers.results.config import LAB_RESULTS, RENAMES
 from handlers.searches import texts
-from handlers.searches.decide import advance, settled
-from handlers.searches.effects import SEARCH_EVENT, ContinueSearch, StoreSearch
+from handlers.searches.decide import MOST_RUNS, advance, settled
+from handlers.searches.effects import SEARCH_EVENT, SearchEvent, StartSearch, StoreSearch
 from handlers.searches.records import (
     CULPRIT_SEARCH,
     SEARCH_PURPOSE,
@@ -32,16 +35,17 @@ from handlers.searches.records import (
     SearchedCommit,
     SearchRequest,
     SearchRunState,
+    section_name,
     series_name,
 )
+from handlers.searches.requests import request_of
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
     from bot.core.events import Delivery
 
-NAME, ENDED_RUN = "culprit-search", "culprit-search-runs"
-MOST_COMMITS, MOST_TESTS = 2_000, 10
-DAY = 86_400
+NAME, ENDED_RUN, BEGUN = "culprit-search", "culprit-search-runs", "culprit-search-begun"
+MOST_COMMITS = 2_000
 
 router = Router()
 
@@ -57,8 +61,29 @@ async def continue_search(context: Context) -> Plan:
     event = SEARCH_EVENT.read(context.delivery.payload)
     search = await context.records.get(CULPRIT_SEARCH.of(context.repository.id, event.id))
     if search is None and event.request is not None:
-        search = await _begun(context, event.request)
-    return await _continued(context, event.id, search)
+        issue = event.issue or target_issue(event.request.targets[0])
+        try:
+            search = await _begun(context, event.request, event.at, issue)
+        except NoRange as problem:
+            section = EnsureIssueSection(issue, section_name(event.id), texts.not_started(str(problem)))
+            return Plan((section,), why=str(problem))
+    return await _continued(context, event.id, search, moment=event.at)
+
+
+@router.on(FAILURES_BEGUN.name, name=BEGUN, feature="regressions")
+async def search_begun_failures(context: Context) -> Plan:
+    """Start the search for failures that are reported, if several commits may be the cause."""
+    begun = FAILURES_BEGUN.read(context.delivery.payload)
+    request = request_of(begun.members)
+    if request is None:
+        return Plan(why=texts.NO_GOOD_COMMIT)
+    commits = await first_parents(context.github, context.repository.full_name, request.bad, at_least=2)
+    if len(commits) > 1 and commits[1].sha == request.good:
+        return Plan(why=texts.ONE_COMMIT)
+    return Plan(
+        (StartSearch(SearchEvent.start(request, context.delivery.received_at, begun.issue)),),
+        why=texts.STARTED.format(id=request.id),
+    )
 
 
 @router.on(FEW_TESTS_ENDED.name, name=ENDED_RUN, accepts=accepts, after_removal=True)
@@ -71,8 +96,12 @@ async def read_ended_run(context: Context) -> Plan:
     return await _continued(context, search_id, search, note)
 
 
-async def _begun(context: Context, request: SearchRequest) -> CulpritSearch | None:
-    """Return a new search; None if the repository has no labs. Raises `UserError` if the commits are no range."""
+class NoRange(UserError):
+    """The commits of a request are no range of the branch."""
+
+
+async def _begun(context: Context, request: SearchRequest, moment: float, issue: str) -> CulpritSearch | None:
+    """Return a new search; None if the repository has no labs. Raises `NoRange`."""
     if context.config.of(LAB_RESULTS) is None:
         return None
     request_commits = await first_parents(
@@ -80,7 +109,7 @@ async def _begun(context: Context, request: SearchRequest) -> CulpritSearch | No
     )
     shas = [commit.sha for commit in request_commits]
     if request.good not in shas[1 : MOST_COMMITS + 1]:
-        raise UserError(texts.NO_RANGE.format(good=request.good, bad=request.bad, most=MOST_COMMITS))
+        raise NoRange(texts.NO_RANGE.format(good=request.good, bad=request.bad, most=MOST_COMMITS))
     commits = request_commits[: shas.index(request.good)][::-1]
     histories = dict[str, tuple[int, int]]()
     results, aliases = context.part(RESULTS), context.config.of(RENAMES).aliases
@@ -93,17 +122,22 @@ async def _begun(context: Context, request: SearchRequest) -> CulpritSearch | No
             runs = flakiness.get(test)
             histories[series_name(name, test)] = (runs.failed, runs.runs - runs.failed) if runs else (0, 0)
     searched = tuple(SearchedCommit(commit.sha, commit.title) for commit in commits)
-    return CulpritSearch(request, searched, histories, context.delivery.received_at, step=0)
+    return CulpritSearch(request, searched, histories, moment, step=0, issue=issue)
 
 
-async def _continued(context: Context, search_id: str, search: CulpritSearch | None, *effects: Effect) -> Plan:
-    """Return the plan of the next step; `effects` are applied in any case."""
+async def _continued(
+    context: Context, search_id: str, search: CulpritSearch | None, *effects: Effect, moment: float = 0.0
+) -> Plan:
+    """Return the plan of the next step; `effects` are applied in any case.
+
+    `moment` is the time in seconds since 1970; without it, that of the end of the newest run.
+    """
     if search is None:
         return Plan(effects, why=texts.UNKNOWN_SEARCH.format(id=search_id))
     if context.config.of(LAB_RESULTS) is None:
         return Plan(effects, why=texts.NO_RESULTS_KEY)
-    moment = context.delivery.received_at
     updated = await _with_ended_runs(context, search, moment)
+    moment = max([moment, *(run.ended_at for run in updated.runs)])
     if updated.answer is not None and updated == search:
         return Plan(effects, why=texts.ENDED.format(id=search_id))
     idle, is_stopped = await _idle_targets(context, updated, moment)
@@ -124,11 +158,13 @@ async def _continued(context: Context, search_id: str, search: CulpritSearch | N
         for run in progress.new_runs
     )
     stored = StoreSearch.of(context.repository.id, new_search)
+    text = texts.issue_section(new_search, progress.posterior, MOST_RUNS)
+    section = EnsureIssueSection(new_search.issue, section_name(search_id), text)
     if new_search.answer is not None:
-        return Plan((*effects, stored), why=texts.ENDED.format(id=search_id))
-    tomorrow = ContinueSearch(search_id, (moment // DAY + 1) * DAY)
-    why = texts.ASKS.format(id=search_id, runs=len(jobs), count=len(search.runs)) if jobs else texts.WAITS
-    return Plan((*effects, stored, tomorrow, *jobs), why=why.format(id=search_id))
+        return Plan((*effects, stored, section), why=texts.ENDED.format(id=search_id))
+    why = texts.ASKS if jobs else texts.WAITS
+    why = why.format(id=search_id, runs=len(jobs), count=len(search.runs))
+    return Plan((*effects, stored, *jobs, section), why=why)
 
 
 async def _with_ended_runs(context: Context, search: CulpritSearch, moment: float) -> CulpritSearch:

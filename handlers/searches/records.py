@@ -101,6 +101,8 @@ class CulpritSearch:
     answer: SearchAnswer | None = None
     ended_at: float = 0.0
     step: int = 1
+    issue: str = ""
+    """The key of the issue that shows it; empty for none."""
 
     @property
     def id(self) -> str:
@@ -121,9 +123,23 @@ class CulpritSearch:
         return f"{SEARCH_PURPOSE}{self.id}:{number}"
 
 
+def section_name(search_id: str) -> str:
+    """Return the name of a search's section in its issue."""
+    return f"{SEARCH_PURPOSE}{search_id}"
+
+
 def series_name(target: str, test: str) -> str:
     """Return the name of the runs of one test on one target."""
     return f"{target} {test}"
 
 
+@dataclass(frozen=True, slots=True)
+class OpenSearch:
+    """A search that has no answer yet."""
+
+    repository: str
+    id: str
+
+
 CULPRIT_SEARCH = Record("culprit-search", 1, CulpritSearch, "a search for the commit that broke tests", days=DAYS)
+OPEN_SEARCH = Record("open-search", 1, OpenSearch, "a search for the commit that broke tests has no answer", days=DAYS)

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from bot.results.culprit.search import SearchOutcome
-from handlers.searches.records import CulpritSearch
+from collections.abc import Sequence
 
-CONTINUED = "search {id} continues at the latest at {moment}"
+from bot.core.listing import listed
+from bot.core.urls import linkable
+from bot.github.text.markdown import code
+from bot.results.culprit.posterior import Posterior
+from bot.results.culprit.search import SearchOutcome
+from bot.results.ingest.commit_summaries import commit_summary
+from bot.results.report.texts import counted
+from handlers.searches.records import AskedRun, CulpritSearch, SearchedCommit, SearchRequest, SearchRunState
+
+STARTED = "search {id} is requested"
 STORED = "step {step} of search {id} stored"
+SWEPT = "{count} searches look for jobs"
+NO_GOOD_COMMIT = "the tests never passed, so there is nothing to search"
+ONE_COMMIT = "only one commit may be the cause"
 NO_RESULTS_KEY = "the repository has no labs"
 UNKNOWN_SEARCH = "search {id} is not known"
 NO_RANGE = "{good} is not among the commits before {bad}, or it is more than {most} commits before it"
@@ -15,8 +26,49 @@ ASKS = "search {id} asks for {runs} further runs, and has had {count}"
 WAITS = "search {id} waits for runs"
 REASON = "search {id} for the commit that broke {tests} tests"
 
+# The command
+FIND_SUMMARY = "On an issue about a regression: search for the change that it began with, on idle devices."
+USAGE = "Name a target, as in {command}; without a test, I search for the only failure there."
+ON_ISSUES = "Comment this on the issue about the regression."
+NOT_ALLOWED = "You need write access to request a search."
+NO_REGRESSION = "This is not an open issue of mine about tests that fail, so there is no range to search."
+NO_REQUESTS = "No target that accepts requests is named {target}."
+NO_FAILURE = "No failure of this issue on {target} has a commit at which it passed."
+SEVERAL_FAILURES = "Several failures on {target} began separately. Name a test of one of them, for example {tests}."
+REQUESTED = (
+    "I search for the change between {good} and {bad} on idle devices of {targets}, and write the answer into this "
+    "issue."
+)
+NO_COMMAND = "the comment requests no search"
+REFUSED = "the answer says why"
+
+# The issue
+HEADING = "### The change that it began with"
+NOT_STARTED = "The search could not start: {reason}."
+ABOUT = "Tests of {suite}: {tests}. Range: {count} after {good}, up to {bad}."
+COST = "Cost: {runs}, {minutes:.1f} device minutes."
+RULED_OUT = "Ruled out: {causes}."
+NOT_RULED_OUT = "Not ruled out: {causes}."
+LAB_CAUSE = "the device, the lab or its environment changed ({probability:.1%})"
+NO_FAILURE_CAUSE = "the failure does not repeat ({probability:.1%})"
+COMMITS_CAUSE = "{count} of the range ({probability:.1%} together)"
+NO_RESULTS_AT = "No results, so nothing is known of: {commits}."
+RUNS = "<details><summary>{runs}</summary>\n\n{table}\n\n</details>"
+TABLE = "| run | commit | target | outcome | log |\n| --- | --- | --- | --- | --- |"
+ROW = "| {number} | {commit} | {target} | {outcome} | {log} |"
+FAILED_OF = "failed {failed} of {count}"
+LOG = "[log]({url})"
+STATES = {
+    SearchRunState.WAITING: "waits for a device",
+    SearchRunState.NO_RESULTS: "no results",
+    SearchRunState.LOST: "no lab ran it",
+}
+MOST_NAMED_TESTS, MOST_NAMED_COMMITS = 3, 5
+RULED = 0.01
+"""A cause is ruled out if it is less likely than this."""
+
 RUNNING = "{runs} of at most {most} runs so far; nothing is certain yet."
-BEGAN_WITH = "Began with {sha} ({probability:.1%}): {title}"
+BEGAN_WITH = "Began with {name} ({probability:.1%}): {title}"
 CHANGED_LAB = (
     "No commit is the cause ({probability:.1%}): the tests fail at {good} too, where they passed before. The device, "
     "the lab or its environment changed."
@@ -50,7 +102,7 @@ def search_sentence(search: CulpritSearch, most_runs: int) -> str:
     match SearchOutcome(answer.outcome):
         case SearchOutcome.CULPRIT:
             commit = search.commits[answer.first - 1]
-            text = BEGAN_WITH.format(sha=commit.sha[:SHORT], title=commit.title, probability=names["probability"])
+            text = BEGAN_WITH.format(**commit_names(commit), probability=names["probability"])
             return text + ("." + ONE_DEVICE if len(request.targets) == 1 else "")
         case SearchOutcome.ENVIRONMENT:
             return CHANGED_LAB.format(**names)
@@ -60,3 +112,86 @@ def search_sentence(search: CulpritSearch, most_runs: int) -> str:
             return ONE_OF.format(**names)
         case SearchOutcome.BUDGET:
             return OUT_OF_RUNS.format(**names)
+
+
+def commit_names(commit: SearchedCommit) -> dict[str, str]:
+    """Return the `name` of a commit, which is its pull request's if it has one, and its `title` (Markdown)."""
+    summary = commit_summary(commit.title, "")
+    sha = code(commit.sha[:SHORT])
+    name = f"#{summary.pull_request} {sha}" if summary.pull_request else sha
+    return {"name": name, "title": code(summary.title)}
+
+
+def requested(request: SearchRequest) -> str:
+    """Return the answer to a request."""
+    targets = ", ".join(map(code, request.targets))
+    return REQUESTED.format(good=code(request.good[:SHORT]), bad=code(request.bad[:SHORT]), targets=targets)
+
+
+def not_started(reason: str) -> str:
+    """Return the section of an issue about a search that could not start."""
+    return f"{HEADING}\n\n{NOT_STARTED.format(reason=reason)}"
+
+
+def issue_section(search: CulpritSearch, posterior: Posterior, most_runs: int) -> str:
+    """Return the section of the issue about a search (Markdown): its answer, its cost, and its runs."""
+    request = search.request
+    about = ABOUT.format(
+        suite=code(request.suite),
+        tests=listed([code(test) for test in request.tests], MOST_NAMED_TESTS),
+        count=counted(len(search.commits), "commit"),
+        good=code(request.good[:SHORT]),
+        bad=code(request.bad[:SHORT]),
+    )
+    runs = counted(len(search.runs), "run")
+    rows = "\n".join([TABLE, *(_row(search, run) for run in search.runs)])
+    paragraphs = [
+        HEADING,
+        f"**{search_sentence(search, most_runs)}**",
+        about,
+        *_causes(search, posterior),
+        COST.format(runs=runs, minutes=search.seconds / 60),
+        *([RUNS.format(runs=runs, table=rows)] if search.runs else []),
+    ]
+    return "\n\n".join(paragraphs)
+
+
+def _causes(search: CulpritSearch, posterior: Posterior) -> list[str]:
+    """Say which causes are ruled out, once there are runs of both ends."""
+    if not {0, posterior.commits} <= set(posterior.tested):
+        return []
+    chances = posterior.probabilities()
+    unlikely = [chance for chance in chances if chance < RULED]
+    causes = [
+        (COMMITS_CAUSE.format(count=counted(len(unlikely), "commit"), probability=sum(unlikely)), bool(unlikely)),
+        (LAB_CAUSE.format(probability=posterior.environment), posterior.environment < RULED),
+        (NO_FAILURE_CAUSE.format(probability=posterior.not_repeated), posterior.not_repeated < RULED),
+    ]
+    lines = []
+    if ruled := [text for text, is_ruled in causes if is_ruled]:
+        lines.append(RULED_OUT.format(causes="; ".join(ruled)))
+    if left := [text for text, is_ruled in causes[1:] if not is_ruled]:
+        lines.append(NOT_RULED_OUT.format(causes="; ".join(left)))
+    seen = {run.commit for run in search.runs if run.state is SearchRunState.RESULTS}
+    silent = sorted({run.commit for run in search.runs if run.state is SearchRunState.NO_RESULTS} - seen)
+    if silent:
+        commits = listed([code(search.sha_of(position)[:SHORT]) for position in silent], MOST_NAMED_COMMITS)
+        lines.append(NO_RESULTS_AT.format(commits=commits))
+    return lines
+
+
+def _row(search: CulpritSearch, run: AskedRun) -> str:
+    failed, passed = _total(list(run.counts.values()))
+    outcome = FAILED_OF.format(failed=failed, count=failed + passed) if run.counts else STATES[run.state]
+    url = linkable(run.log_url)
+    return ROW.format(
+        number=run.number,
+        commit=code(search.sha_of(run.commit)[:SHORT]),
+        target=code(run.target),
+        outcome=outcome,
+        log=LOG.format(url=url) if url else "",
+    )
+
+
+def _total(counts: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    return sum(failed for failed, _ in counts), sum(passed for _, passed in counts)

@@ -1,114 +1,114 @@
-"""A search for the commit that broke a test, from the request to the answer; the lab's devices are simulated."""
+"""A search for the commit that broke a test, from the request to the answer in the issue."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from pathlib import Path
 
 from bot.core.events import Repository
 from bot.engine.internal import announce
-from bot.results.culprit.search import SearchOutcome
-from bot.results.few_tests import FewTestsOutcome, TestAttempts
-from handlers.device_tests.effects import announce_step
-from handlers.device_tests.model import DeviceJob
-from handlers.device_tests.sweep import SWEEP
-from handlers.searches.effects import FIRST, SEARCH_EVENT, SearchEvent
-from handlers.searches.records import CULPRIT_SEARCH, CulpritSearch, SearchRequest, SearchRunState
-from handlers.searches.texts import search_sentence
+from handlers.searches.effects import SEARCH_EVENT, SearchEvent
+from handlers.searches.records import CULPRIT_SEARCH, OPEN_SEARCH, SearchRequest, SearchRunState
 from tests.bucket import World
-from tests.conversations.devices import Devices, device_town
+from tests.conversations.devices import ADRENO, HEXAGON, device_town
 from tests.conversations.lab import LAB
-from tests.waiting import until
-
-TARGET, SUITE, TEST = f"{LAB}/hexagon-v73", "operators", "tests/test_ops.py::test_add"
-NO_RESULTS = FewTestsOutcome()
-Fails = Callable[[int], bool | None]
-"""Whether the test fails at a commit, by position; None if it gives no results."""
+from tests.conversations.search_town import SUITE, TEST, SearchTown
+from tests.conversations.town import BOT
 
 
-@dataclass
-class SearchTown:
-    """A town whose `main` has a range of commits; `good` is the one before it."""
+async def test_a_maintainer_requests_a_search_and_reads_the_answer_in_the_issue(
+    tmp_path: Path, aws_world: World
+) -> None:
+    async with device_town(
+        f"sqlite:///{tmp_path}/nightjar.db", aws_world, features="regressions: {to: [issue]}"
+    ) as devices:
+        here = SearchTown(devices)
+        await here.regression(7, HEXAGON)
+        assert await devices.place.town.bot.services.records.under(CULPRIT_SEARCH) == {}, "nobody requested it"
+        refusals = {
+            ("hubot", "@ci find culprit"): "Name a target, as in `@ci find culprit",
+            ("somebody", "@ci find culprit on hexagon-v73"): "You need write access",
+            ("hubot", "@ci find culprit on cortex-m"): "No target that accepts requests is named `cortex-m`.",
+            ("hubot", "@ci find culprit test_sub on hexagon-v73"): "No failure of this issue on `hexagon-v73`",
+        }
+        for (author, text), answer in refusals.items():
+            reactions, said = await here.comments(author, text)
+            assert answer in said
+            assert reactions == ["confused"]
+        reactions, said = await here.comments("hubot", "@ci find culprit on hexagon-v73")
+        good, bad = here.shas[0][:10], here.shas[-1][:10]
+        assert f"I search for the change between `{good}` and `{bad}` on idle devices of `{LAB}/{HEXAGON}`" in said
+        assert reactions == ["+1"]
+        assert "0 device minutes" in (here.issue.body or ""), "the issue shows the search from its first step"
 
-    devices: Devices
-    good: str
-    shas: list[str]
-
-    @property
-    def request(self) -> SearchRequest:
-        return SearchRequest(SUITE, (TEST,), (TARGET,), self.good, self.shas[-1])
-
-    async def start(self) -> None:
-        """Request the search."""
-        town, request = self.devices.place.town, self.request
-        repository, event = Repository(town.repo.id, town.repo.full_name, None), SearchEvent(request.id, FIRST, request)
-        await announce(town.bot.services.announce, SEARCH_EVENT, repository, event)
-
-    async def stored(self) -> CulpritSearch:
-        records = self.devices.place.town.bot.services.records
-        search = await records.get(CULPRIT_SEARCH.of(self.devices.place.town.repo.id, self.request.id))
-        assert search is not None
-        return search
-
-    async def end(self, job: DeviceJob, fails: Fails, time: str = "") -> None:
-        """Let the results of a job arrive."""
-        failed = fails([self.good, *self.shas].index(job.sha))
-        repeat = job.few_tests.repeat
-        attempts = TestAttempts(0, repeat) if failed else TestAttempts(repeat)
-        outcome = NO_RESULTS if failed is None else FewTestsOutcome({TEST: attempts}, seconds=30.0)
-        done = await self.devices.store.complete_few_tests(LAB, job.id, SUITE, outcome)
-        await announce_step(self.devices.place.town.bot.services.announce, done, time)
-
-    async def searched(self, fails: Fails) -> CulpritSearch:
-        """Work as a lab until the search has an answer; each end of a job is announced twice."""
-        await self.start()
-        while (job := await self._next_job()) is not None:
-            for time in ("", "again"):
-                await self.end(job, fails, time)
-        return await self.stored()
-
-    async def _next_job(self) -> DeviceJob | None:
-        """Wait for a job, and claim it; None once the search has an answer."""
-        store, jobs = self.devices.store, list[DeviceJob]()
-        limits_of = self.devices.place.town.bot.services.part(SWEEP).limits_of
-        key = CULPRIT_SEARCH.of(self.devices.place.town.repo.id, self.request.id)
-
-        async def is_next() -> bool:
-            search = await self.devices.place.town.bot.services.records.get(key)
-            if search is not None and search.answer is not None:
-                return True
-            claimed = await store.claim(LAB, ["hexagon-v73"], limits_of, is_able=True)
-            jobs.extend([claimed.job] if claimed else [])
-            return claimed is not None
-
-        # The event of the next day is scheduled, so the town is never quiet.
-        await until(is_next)
-        return jobs[0] if jobs else None
-
-
-async def town_with_range(devices: Devices, commits: int) -> SearchTown:
-    repo = devices.place.town.repo
-    good = repo.branch("main")
-    pushes = [
-        repo.push("main", {"ops.cc": str(number)}, by="octocat", message=f"Change {number} (#{number})")
-        for number in range(1, commits + 1)
-    ]
-    shas = [commit.sha for commit in pushes]
-    await devices.place.town.quiet()
-    return SearchTown(devices, good, shas)
-
-
-async def test_the_culprit_is_named_and_a_commit_that_does_not_build_is_not(tmp_path: object, aws_world: World) -> None:
-    async with device_town(f"sqlite:///{tmp_path}/nightjar.db", aws_world) as devices:
-        here = await town_with_range(devices, 7)
-        await here.start()
-        search = await here.searched(lambda commit: None if commit == 2 else commit >= 4)
-        assert search.answer is not None
-        assert (search.answer.outcome, search.answer.first) == (SearchOutcome.CULPRIT.value, 4)
-        sentence = search_sentence(search, 60)
-        assert sentence.startswith(f"Began with {here.shas[3][:10]} (99.")
-        assert sentence.endswith("Change 4 (#4). This rests on one target.")
+        jobs = await here.work(lambda commit, _: None if commit == 2 else commit >= 4, HEXAGON)
+        search = await here.search()
         assert [run.commit for run in search.runs][:2] == [7, 0], "both ends run first"
-        assert {run.state for run in search.runs} <= {SearchRunState.RESULTS, SearchRunState.NO_RESULTS}
+        assert len({job.id for job in jobs}) == len(jobs) == len(search.runs)
         assert {run.commit for run in search.runs if run.state is SearchRunState.NO_RESULTS} <= {2}
-        assert search.seconds == 30.0 * sum(run.state is SearchRunState.RESULTS for run in search.runs)
+        body = here.issue.body or ""
+        assert f"**Began with #4 `{here.shas[4][:10]}` (99." in body
+        assert "`Change 4`. This rests on one target.**" in body
+        assert f"Cost: {len(search.runs)} runs, " in body
+        assert "the device, the lab or its environment changed (0." in body
+        assert body.count(f"| {LAB}/") == 0
+        assert body.count(f"| `{LAB}/{HEXAGON}` |") == len(search.runs)
+        assert "`operators`: 1 test, since" in body, "what the issue said before is still there"
+        assert await devices.place.town.bot.services.records.under(OPEN_SEARCH) == {}
+
+        reactions, said = await here.comments("hubot", f"@ci find culprit {TEST} on hexagon-v73")
+        assert "Began with #4" in said, "the same request is searched once"
+        for _ in range(2):
+            here.shas.append(devices.place.nightly_run())
+            await here.upload("AssertionError: 3 != 4", (HEXAGON,), other="AssertionError: 6 != 7")
+        body = here.issue.body or ""
+        assert "test_mul" in body
+        assert "Began with #4" in body, "later news of the target leave the answer in place"
+        issue = devices.place.town.repo.open_issue("somebody", "Crash", (here.issue.body or ""))
+        issue.comment("hubot", "@ci find culprit on hexagon-v73")
+        await devices.place.town.quiet()
+        assert "not an open issue of mine" in issue.comments_by(BOT)[-1].body, "only its own issue names failures"
+
+
+async def test_a_reported_regression_of_two_targets_is_searched_on_both_and_the_lab_is_found(
+    tmp_path: Path, aws_world: World
+) -> None:
+    async with device_town(
+        f"sqlite:///{tmp_path}/nightjar.db", aws_world, features="regressions: {to: [issue], find: true}"
+    ) as devices:
+        here = SearchTown(devices)
+        await here.regression(5, HEXAGON, ADRENO)
+        search = await here.search()
+        assert search.request.targets == (f"{LAB}/{ADRENO}", f"{LAB}/{HEXAGON}")
+        assert len(search.runs) == 2, "both idle targets got a job"
+        jobs = await here.work(lambda *_: True, HEXAGON, ADRENO)
+        assert {job.target for job in jobs} == {HEXAGON, ADRENO}
+        body = here.issue.body or ""
+        assert "No commit is the cause (99." in body
+        assert f"the tests fail at {here.shas[0][:10]} too" in body
+        assert "Began with" not in body
+
+
+async def test_a_search_over_its_budget_continues_the_next_day(tmp_path: Path, aws_world: World) -> None:
+    async with device_town(
+        f"sqlite:///{tmp_path}/nightjar.db",
+        aws_world,
+        targets="{hexagon-v73: {tier: 2, suites: [operators], searches: {budget: 3/day}}}",
+    ) as devices:
+        here = SearchTown(devices)
+        await here.regression(6, HEXAGON)
+        await here.sweep(days=1)
+        services, repo = devices.place.town.bot.services, devices.place.town.repo
+        request = SearchRequest(SUITE, (TEST,), (f"{LAB}/{HEXAGON}",), here.shas[0], here.shas[-1])
+        event = SearchEvent.start(request, devices.place.time())
+        await announce(services.announce, SEARCH_EVENT, Repository(repo.id, repo.full_name, None), event)
+        await devices.place.town.quiet()
+        days, jobs = 0, await here.work(lambda commit, _: commit >= 2, HEXAGON)
+        while (search := await here.search()).answer is None:
+            assert len(jobs) == 3, f"the budget of day {days}"
+            await here.sweep()
+            assert await here.work(lambda *_: False, HEXAGON) == []
+            days += 1
+            await here.sweep(days=1)
+            jobs = await here.work(lambda commit, _: commit >= 2, HEXAGON)
+        assert days >= 2
+        assert search.answer.first == 2

@@ -52,6 +52,7 @@ BY_RECORD = {
 NOT_OF_PULLS = {
     *("EnsureIssue", "EnsurePull", "MarkNightly", "MoveBranch", "PostMessage", "PostNews", "PublishNightly"),
     *("RequestScan", "SearchMoves", "SubmitCommitJob", "StoreReports", "StoreRepositoryFile", "StoreTeamList"),
+    *("AnnounceBegun", "EnsureIssueSection", "StartSearch", "StoreSearch"),
 }
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 PAGE, API = "/r/octocat/compiler/pulls", "/api/v1/repos/octocat/compiler/pulls"
