@@ -25,12 +25,12 @@ def chosen_members(members: Sequence[GroupMember], target: str, test: str) -> li
 
     `test` is empty for all tests.
     """
-    here = [
+    matching = [
         member
         for member in members
         if member.full_name.casefold() == target.casefold() and member.good and (not test or test in member.tests)
     ]
     return [
         [member, *(other for other in members if other.full_name != member.full_name and other.suite == member.suite)]
-        for member in here
+        for member in matching
     ]

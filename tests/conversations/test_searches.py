@@ -21,8 +21,8 @@ async def test_a_maintainer_requests_a_search_and_reads_the_answer_in_the_issue(
     async with device_town(
         f"sqlite:///{tmp_path}/nightjar.db", aws_world, features="regressions: {to: [issue]}"
     ) as devices:
-        here = SearchTown(devices)
-        await here.regression(7, HEXAGON)
+        range_town = SearchTown(devices)
+        await range_town.regression(7, HEXAGON)
         assert await devices.place.town.bot.services.records.under(CULPRIT_SEARCH) == {}, "nobody requested it"
         refusals = {
             ("hubot", "@ci find culprit"): "Name a target, as in `@ci find culprit",
@@ -31,22 +31,22 @@ async def test_a_maintainer_requests_a_search_and_reads_the_answer_in_the_issue(
             ("hubot", "@ci find culprit test_sub on hexagon-v73"): "No failure of this issue on `hexagon-v73`",
         }
         for (author, text), answer in refusals.items():
-            reactions, said = await here.comments(author, text)
+            reactions, said = await range_town.comments(author, text)
             assert answer in said
             assert reactions == ["confused"]
-        reactions, said = await here.comments("hubot", "@ci find culprit on hexagon-v73")
-        good, bad = here.shas[0][:10], here.shas[-1][:10]
+        reactions, said = await range_town.comments("hubot", "@ci find culprit on hexagon-v73")
+        good, bad = range_town.shas[0][:10], range_town.shas[-1][:10]
         assert f"I search for the change between `{good}` and `{bad}` on idle devices of `{LAB}/{HEXAGON}`" in said
         assert reactions == ["+1"]
-        assert "0 device minutes" in (here.issue.body or ""), "the issue shows the search from its first step"
+        assert "0 device minutes" in (range_town.issue.body or ""), "the issue shows the search from its first step"
 
-        jobs = await here.work(lambda commit, _: None if commit == 2 else commit >= 4, HEXAGON)
-        search = await here.search()
+        jobs = await range_town.work(lambda commit, _: None if commit == 2 else commit >= 4, HEXAGON)
+        search = await range_town.search()
         assert [run.commit for run in search.runs][:2] == [7, 0], "both ends run first"
         assert len({job.id for job in jobs}) == len(jobs) == len(search.runs)
         assert {run.commit for run in search.runs if run.state is SearchRunState.NO_RESULTS} <= {2}
-        body = here.issue.body or ""
-        assert f"**Began with #4 `{here.shas[4][:10]}` (99." in body
+        body = range_town.issue.body or ""
+        assert f"**Began with #4 `{range_town.shas[4][:10]}` (99." in body
         assert "`Change 4`. This rests on one target.**" in body
         assert f"Cost: {len(search.runs)} runs, " in body
         assert "the device, the lab or its environment changed (0." in body
@@ -55,15 +55,15 @@ async def test_a_maintainer_requests_a_search_and_reads_the_answer_in_the_issue(
         assert "`operators`: 1 test, since" in body, "what the issue said before is still there"
         assert await devices.place.town.bot.services.records.under(OPEN_SEARCH) == {}
 
-        reactions, said = await here.comments("hubot", f"@ci find culprit {TEST} on hexagon-v73")
+        reactions, said = await range_town.comments("hubot", f"@ci find culprit {TEST} on hexagon-v73")
         assert "Began with #4" in said, "the same request is searched once"
         for _ in range(2):
-            here.shas.append(devices.place.nightly_run())
-            await here.upload("AssertionError: 3 != 4", (HEXAGON,), other="AssertionError: 6 != 7")
-        body = here.issue.body or ""
+            range_town.shas.append(devices.place.nightly_run())
+            await range_town.upload("AssertionError: 3 != 4", (HEXAGON,), other="AssertionError: 6 != 7")
+        body = range_town.issue.body or ""
         assert "test_mul" in body
         assert "Began with #4" in body, "later news of the target leave the answer in place"
-        issue = devices.place.town.repo.open_issue("somebody", "Crash", (here.issue.body or ""))
+        issue = devices.place.town.repo.open_issue("somebody", "Crash", (range_town.issue.body or ""))
         issue.comment("hubot", "@ci find culprit on hexagon-v73")
         await devices.place.town.quiet()
         assert "not an open issue of mine" in issue.comments_by(BOT)[-1].body, "only its own issue names failures"
@@ -75,16 +75,16 @@ async def test_a_reported_regression_of_two_targets_is_searched_on_both_and_the_
     async with device_town(
         f"sqlite:///{tmp_path}/nightjar.db", aws_world, features="regressions: {to: [issue], find: true}"
     ) as devices:
-        here = SearchTown(devices)
-        await here.regression(5, HEXAGON, ADRENO)
-        search = await here.search()
+        range_town = SearchTown(devices)
+        await range_town.regression(5, HEXAGON, ADRENO)
+        search = await range_town.search()
         assert search.request.targets == (f"{LAB}/{ADRENO}", f"{LAB}/{HEXAGON}")
         assert len(search.runs) == 2, "both idle targets got a job"
-        jobs = await here.work(lambda *_: True, HEXAGON, ADRENO)
+        jobs = await range_town.work(lambda *_: True, HEXAGON, ADRENO)
         assert {job.target for job in jobs} == {HEXAGON, ADRENO}
-        body = here.issue.body or ""
+        body = range_town.issue.body or ""
         assert "No commit is the cause (99." in body
-        assert f"the tests fail at {here.shas[0][:10]} too" in body
+        assert f"the tests fail at {range_town.shas[0][:10]} too" in body
         assert "Began with" not in body
 
 
@@ -94,21 +94,21 @@ async def test_a_search_over_its_budget_continues_the_next_day(tmp_path: Path, a
         aws_world,
         targets="{hexagon-v73: {tier: 2, suites: [operators], searches: {budget: 3/day}}}",
     ) as devices:
-        here = SearchTown(devices)
-        await here.regression(6, HEXAGON)
-        await here.sweep(days=1)
+        range_town = SearchTown(devices)
+        await range_town.regression(6, HEXAGON)
+        await range_town.sweep(days=1)
         services, repo = devices.place.town.bot.services, devices.place.town.repo
-        request = SearchRequest(SUITE, (TEST,), (f"{LAB}/{HEXAGON}",), here.shas[0], here.shas[-1])
+        request = SearchRequest(SUITE, (TEST,), (f"{LAB}/{HEXAGON}",), range_town.shas[0], range_town.shas[-1])
         event = SearchEvent.start(request, devices.place.time())
         await announce(services.announce, SEARCH_EVENT, Repository(repo.id, repo.full_name, None), event)
         await devices.place.town.quiet()
-        days, jobs = 0, await here.work(lambda commit, _: commit >= 2, HEXAGON)
-        while (search := await here.search()).answer is None:
+        days, jobs = 0, await range_town.work(lambda commit, _: commit >= 2, HEXAGON)
+        while (search := await range_town.search()).answer is None:
             assert len(jobs) == 3, f"the budget of day {days}"
-            await here.sweep()
-            assert await here.work(lambda *_: False, HEXAGON) == []
+            await range_town.sweep()
+            assert await range_town.work(lambda *_: False, HEXAGON) == []
             days += 1
-            await here.sweep(days=1)
-            jobs = await here.work(lambda commit, _: commit >= 2, HEXAGON)
+            await range_town.sweep(days=1)
+            jobs = await range_town.work(lambda commit, _: commit >= 2, HEXAGON)
         assert days >= 2
         assert search.answer.first == 2

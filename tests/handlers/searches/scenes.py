@@ -11,10 +11,10 @@ async def a_culprit_is_found(fixtures: SceneFixtures) -> DryFirst:
     """A regression is reported and searched at once; then somebody requests the same search."""
     features = "regressions: {to: [issue], find: true}"
     async with device_town(fixtures.database, fixtures.bucket, features=features) as devices:
-        dry, here = DryFirst.attached(devices.place.town.bot), SearchTown(devices)
-        await here.regression(3, HEXAGON)
-        await here.work(lambda commit, _: commit >= 2, HEXAGON)
-        _, answer = await here.comments("hubot", "@ci find culprit on hexagon-v73")
+        dry, range_town = DryFirst.attached(devices.place.town.bot), SearchTown(devices)
+        await range_town.regression(3, HEXAGON)
+        await range_town.work(lambda commit, _: commit >= 2, HEXAGON)
+        _, answer = await range_town.comments("hubot", "@ci find culprit on hexagon-v73")
         assert "Began with #2" in answer
         await dry.quiet(devices.place.town)
     return dry
