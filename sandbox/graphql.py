@@ -35,7 +35,14 @@ CONTENTS = {
 }
 REACTIONS = ("addReaction", "removeReaction")
 QUEUEING = ("enqueuePullRequest", "dequeuePullRequest")
-_CALL = re.compile(rf"\b({'|'.join((*REACTIONS, *QUEUEING))})\s*\(\s*input\s*:\s*(\$\w+|\{{[^}}]*\}})\s*\)")
+REVERT = "revertPullRequest"
+MUTATIONS = (*REACTIONS, *QUEUEING, REVERT)
+_CALL = re.compile(rf"\b({'|'.join(MUTATIONS)})\s*\(\s*input\s*:\s*(\$\w+|\{{[^}}]*\}})\s*\)")
+NOT_MERGED = "Pull request is not merged"
+NOT_REVERTED = (
+    "Sorry, this pull request couldn't be reverted automatically. It may have already been reverted, or the content "
+    "may have changed since it was merged."
+)
 _FIELD = re.compile(r"(\w+)\s*:\s*(\$\w+|\"[^\"]*\"|\w+)")
 _OBJECT = re.compile(r"\b(repository|pullRequest)\s*\(([^)]*)\)")
 _TEMPLATE = re.compile(r"(?:(?:\.github|docs)/)?pull_request_template(?:\.(?:md|txt)|/[^/]+\.md)", re.IGNORECASE)
@@ -50,8 +57,10 @@ def answer(github: GitHubState, token: InstallationToken, request: Json) -> ApiR
         named = {name: _input(text, variables) for name, text in objects.items()}
         return _read(github, token, query, variables, named)
     if call is None or "mutation" not in query:
-        return _error(f"The sandbox knows {', '.join((*REACTIONS, *QUEUEING))} only", "UNSUPPORTED")
+        return _error(f"The sandbox knows {', '.join(MUTATIONS)} only", "UNSUPPORTED")
     values = _input(call[2], variables)
+    if call[1] == REVERT:
+        return _revert(github, token, values)
     if call[1] in QUEUEING:
         return _queue(github, token, call[1], values)
     return _react(github, token, call[1], values)
@@ -86,9 +95,7 @@ def _queue(github: GitHubState, token: InstallationToken, mutation: str, values:
     https://docs.github.com/graphql/reference/mutations#enqueuepullrequest
     """
     wanted_id = values.get("pullRequestId" if mutation == "enqueuePullRequest" else "id")
-    pull = next(
-        (subject for subject, _ in _subjects(github, token, str(wanted_id)) if isinstance(subject, PullRequest)), None
-    )
+    pull = _pull(github, token, wanted_id)
     if pull is None:
         return _no_node(wanted_id)
     if not (token.may("pull_requests", "write") and token.may("contents", "write")):
@@ -112,6 +119,34 @@ def _queue(github: GitHubState, token: InstallationToken, mutation: str, values:
         entry = pull.enqueue(actor)
     position = (pull.queue or []).index(entry) + 1 if pull.queued else 0
     return ApiResponse({"data": {mutation: {"mergeQueueEntry": {"position": position}}}})
+
+
+def _revert(github: GitHubState, token: InstallationToken, values: Json) -> ApiResponse:
+    """Open a pull request that reverts a merged one.
+
+    https://docs.github.com/graphql/reference/mutations#revertpullrequest
+    """
+    pull = _pull(github, token, values.get("pullRequestId"))
+    if pull is None:
+        return _no_node(values.get("pullRequestId"))
+    if not (token.may("pull_requests", "write") and token.may("contents", "write")):
+        return _error(NOT_ACCESSIBLE, "FORBIDDEN")
+    if pull.merged_at is None:
+        return _error(NOT_MERGED, "UNPROCESSABLE")
+    title = str(values.get("title") or f'Revert "{pull.title}"')
+    body = str(values.get("body") or f"Reverts {pull.repository.full_name}#{pull.number}")
+    repository = github.repositories[pull.repository.full_name.lower()]
+    draft = str(values.get("draft")).lower() == "true"
+    try:
+        made = repository.revert(pull, token.installation.app.bot, title, body, draft=draft)
+    except ValueError:
+        return _error(NOT_REVERTED, "UNPROCESSABLE")
+    return ApiResponse({"data": {REVERT: {"revertPullRequest": {"number": made.number}}}})
+
+
+def _pull(github: GitHubState, token: InstallationToken, wanted_id: object) -> PullRequest | None:
+    subjects = (subject for subject, _ in _subjects(github, token, str(wanted_id)))
+    return next((subject for subject in subjects if isinstance(subject, PullRequest)), None)
 
 
 def _read(github: GitHubState, token: InstallationToken, query: str, variables: Json, named: Json) -> ApiResponse:

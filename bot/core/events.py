@@ -102,6 +102,8 @@ class PullRequest:
     """When it was merged, in ISO 8601; empty if it was not."""
     merged_by: str = ""
     """The login of the person who merged it; lists of pull requests lack it."""
+    merge_commit: str = ""
+    """The SHA of the commit that merged it into its base; empty if it was not merged."""
 
     @classmethod
     def of(cls, pull: Payload) -> Self:
@@ -124,6 +126,8 @@ class PullRequest:
             head_branch=pull.text("head", "ref"),
             merged_at=pull.text("merged_at"),
             merged_by=pull.text("merged_by", "login"),
+            # Of an open pull request, this is GitHub's trial merge.
+            merge_commit=pull.text("merge_commit_sha") if pull.text("merged_at") else "",
         )
 
 

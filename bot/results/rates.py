@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from math import comb, exp, lgamma, log
+from math import exp, lgamma, log
 
 CONFIDENCE = 0.95
 _STEPS = 40
@@ -125,8 +125,14 @@ def _probability_below(rate: FailureRate, value: float) -> float:
     https://dlmf.nist.gov/8.17#E5.
     """
     count = rate.runs + 1
+    # By logarithms: the binomial coefficients of some thousand runs are larger than any float.
     return sum(
-        comb(count, failed) * value**failed * (1 - value) ** (count - failed)
+        exp(
+            failed * log(value)
+            + (count - failed) * log(1 - value)
+            - log(count + 1)
+            - _log_beta(failed + 1, count - failed + 1)
+        )
         for failed in range(rate.failed + 1, count + 1)
     )
 

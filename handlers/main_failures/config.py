@@ -41,6 +41,13 @@ class MainFailures(Keys):
         default="1h", description="How often to scan the branches in case an event was lost.", examples=["1h"]
     )
 
+    fix_within: Duration | None = Field(
+        default=None,
+        description="How long a check may fail. If it fails longer, the bot repeats the message, once for each "
+        "failure.",
+        examples=["1d"],
+    )
+
     @property
     def schedule(self) -> FixedInterval:
         """Return when the branches are scanned."""

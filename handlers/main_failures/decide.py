@@ -42,7 +42,8 @@ class FailingContext:
     """A context that fails: the commit that broke it, and its description there.
 
     `since` is the time of the first scan that found the failure, `missing_since` that of the first scan in which no
-    commit reported the context, in seconds since 1970; 0 if the last scan found it.
+    commit reported the context, in seconds since 1970; 0 if the last scan found it. `overdue`: a message said that it
+    was not fixed in time.
     """
 
     name: str
@@ -52,6 +53,7 @@ class FailingContext:
     url: str
     since: float
     missing_since: float = 0.0
+    overdue: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +104,21 @@ class BranchScan:
 
 @dataclass(frozen=True, slots=True)
 class FailureChanges:
-    """What changed since the last scan; `removed` failed and is no longer reported. `state` is for the next scan."""
+    """What changed since the last scan; `removed` failed and is no longer reported. `state` is for the next scan.
+
+    `overdue` is what was not fixed in time, of which no message has said that.
+    """
 
     began: tuple[FailingContext, ...]
     recovered: tuple[Recovery, ...]
     removed: tuple[FailingContext, ...]
     state: KnownFailures
+    overdue: tuple[FailingContext, ...] = ()
 
     @property
     def is_news(self) -> bool:
         """Return whether there is anything to be reported."""
-        return bool(self.began or self.recovered or self.removed)
+        return bool(self.began or self.recovered or self.removed or self.overdue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +130,17 @@ class _Result:
     failed: bool | None
 
 
-def decide_alarms(stored: KnownFailures | None, scan: BranchScan, contexts: Sequence[str]) -> FailureChanges:
+def decide_alarms(
+    stored: KnownFailures | None, scan: BranchScan, contexts: Sequence[str], fix_within: float | None = None
+) -> FailureChanges:
     """Compare a scan with the stored state; `contexts` are the patterns of watched contexts.
 
+    A failure that lasts longer than `fix_within` (in seconds) is reported as overdue, once.
     The very first scan reports a failure only if an older commit of the scan is green; other failures are only stored.
     """
     last = stored or KnownFailures()
     results = _results(scan.signals, contexts)
-    began, recovered, removed = [], [], []
+    began, recovered, removed, overdue = [], [], [], []
     failing: dict[str, FailingContext] = {}
     for name in sorted(results.keys() | last.failing.keys()):
         context_results = results.get(name, [])
@@ -148,11 +157,15 @@ def decide_alarms(stored: KnownFailures | None, scan: BranchScan, contexts: Sequ
             removed.append(earlier)
         else:
             # A context that no commit reports may only be late, so it stays until `REMOVED_AFTER`.
-            failing[name] = replace(
+            failure = replace(
                 earlier, missing_since=0.0 if context_results else earlier.missing_since or scan.scanned_at
             )
+            if fix_within is not None and not failure.overdue and scan.scanned_at - failure.since >= fix_within:
+                failure = replace(failure, overdue=True)
+                overdue.append(failure)
+            failing[name] = failure
     state = replace(last, failing=failing, seen=_seen_failures(results, scan, last))
-    return FailureChanges(tuple(began), tuple(recovered), tuple(removed), state)
+    return FailureChanges(tuple(began), tuple(recovered), tuple(removed), state, tuple(overdue))
 
 
 def _new_failure(

@@ -174,7 +174,8 @@ async def scan_branch(context: Context) -> Plan:
         await signals_of(context.github, repository, commit.sha, own_contexts) for commit in commits[:MOST_COMMITS]
     ]
     scan = BranchScan(float(event.at), commits, signals)
-    change = decide_alarms(stored, scan, watched.contexts)
+    fix_within = None if watched.fix_within is None else seconds(watched.fix_within)
+    change = decide_alarms(stored, scan, watched.contexts, fix_within)
     news_plan = plan_news(change, branch, key, watched, stored, scan.scanned_at)
     if (
         change.is_news
@@ -212,7 +213,7 @@ def plan_news(
     effects: list[Effect] = [StoreRecord.of(key, state)] if state != stored else []
     if not change.is_news:
         return Plan(tuple(effects), why=NO_NEWS.format(branch=branch, count=len(state.failing)))
-    news = failure_news(change, branch)
+    news = failure_news(change, branch, watched.fix_within or "")
     issue = IssueState(
         _issue_key(branch), *issue_text(state, branch), begins=bool(change.began), as_of=state.reported_at
     )
@@ -238,6 +239,8 @@ def _news_key(change: FailureChanges, branch: str) -> str:
         [[failure.name, failure.sha] for failure in change.began],
         [[recovery.failure.name, recovery.failure.sha, recovery.commit.sha] for recovery in change.recovered],
         [[failure.name, failure.sha] for failure in change.removed],
+        # Only if there are any, so that the keys of other messages stay what they were.
+        *([[[failure.name, failure.sha] for failure in change.overdue]] if change.overdue else []),
     ]
     return f"{NAME}:{branch}:{hashlib.sha256(json.dumps(reported).encode()).hexdigest()[:24]}"
 

@@ -16,6 +16,7 @@ BEGAN, AT_ONE = "{what} began to fail on {branch}", " at {sha}"
 ALL_WELL, AFTER = "{branch} has recovered", ", after {how_long}"
 SOME_WELL = "{what} on {branch}: recovered"
 REMOVED_STATE = "{what} on {branch}: failing, and no longer reported"
+OVERDUE = "{what} on {branch}: not fixed within {fix_within}"
 NO_NEWS = "no change on {branch}: {count} failing"
 
 AT_COMMIT = "at {sha}: {says}"
@@ -23,6 +24,7 @@ WELL_LATER = "recovered at {sha}, {commits} after {broken} {title}"
 WELL_ON_RERUN = "recovered: a rerun passed at {broken} {title}, where it was first seen failing"
 WELL = "recovered at {sha}; it was first seen failing at {broken} {title}"
 NOT_REPORTED = "not reported on the newest commits; it was first seen failing at {broken} {title}"
+OVERDUE_ITEM = "not fixed within {fix_within}; first seen failing at {broken} {title}: {says}"
 COMMIT = "{sha}: {title}"
 STILL = "{what} still failing."
 
@@ -46,18 +48,21 @@ TO_SCAN, NOTHING_TO_SCAN = "to scan: {branches}", "this changes no known failure
 SCAN_REQUESTED, SCAN_PENDING = "requested a scan of {branch}", "a scan of {branch} is already pending"
 
 
-def failure_news(change: FailureChanges, branch: str) -> News:
-    """Return the message about a change: first what broke, then what has recovered."""
+def failure_news(change: FailureChanges, branch: str, fix_within: str = "") -> News:
+    """Return the message about a change: first what broke, then what was not fixed in time, then what has recovered."""
     shas = list(dict.fromkeys(failure.sha for failure in change.began))
     items = [
         *(_failure_item(failure, alone=len(shas) == 1) for failure in change.began),
+        *(_overdue_item(failure, fix_within) for failure in change.overdue),
         *map(_recovery_item, change.recovered),
         *map(_removed_item, change.removed),
     ]
-    still = len(change.state.failing) - len(change.began)
+    still = len(change.state.failing) - len(change.began) - len(change.overdue)
     notes = [COMMIT.format(sha=shas[0][:7], title=change.began[0].title)] if len(shas) == 1 else []
     notes += [STILL.format(what=_checks(still))] if still else []
-    return News(_title(change, branch, shas), tuple(items), notes=tuple(notes), good=not change.state.failing)
+    return News(
+        _title(change, branch, shas, fix_within), tuple(items), notes=tuple(notes), good=not change.state.failing
+    )
 
 
 def issue_text(state: KnownFailures, branch: str) -> tuple[str, str]:
@@ -74,10 +79,12 @@ def issue_text(state: KnownFailures, branch: str) -> tuple[str, str]:
     return title, "\n\n".join([ISSUE_INTRO.format(branch=code(branch)), "\n".join(lines), ISSUE_END])
 
 
-def _title(change: FailureChanges, branch: str, shas: Sequence[str]) -> str:
+def _title(change: FailureChanges, branch: str, shas: Sequence[str], fix_within: str) -> str:
     if change.began:
         place = AT_ONE.format(sha=shas[0][:7]) if len(shas) == 1 else ""
         return BEGAN.format(what=_checks(len(change.began)), branch=branch) + place
+    if change.overdue:
+        return OVERDUE.format(what=_checks(len(change.overdue)), branch=branch, fix_within=fix_within)
     if change.recovered and not change.state.failing:
         return ALL_WELL.format(branch=branch) + _recovery_time(change.recovered)
     if change.recovered:
@@ -99,6 +106,11 @@ def _recovery_item(recovery: Recovery) -> NewsItem:
         title=recovery.failure.title,
     )
     return NewsItem(recovery.failure.name, text, recovery.url)
+
+
+def _overdue_item(failure: FailingContext, fix_within: str) -> NewsItem:
+    text = OVERDUE_ITEM.format(fix_within=fix_within, broken=failure.sha[:7], title=failure.title, says=failure.says)
+    return NewsItem(failure.name, text, failure.url)
 
 
 def _removed_item(failure: FailingContext) -> NewsItem:

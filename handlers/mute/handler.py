@@ -107,10 +107,12 @@ async def refresh_proposals(context: Context) -> Plan:
     requests = await _open_requests(context)
     if settings is None or not requests:
         return NOTHING
-    base_sha, branch = payload.string("after"), payload.string("repository", "default_branch")
-    text, faults = await read_found(
-        await found_at(context.github, context.repository.full_name, PATH, base_sha), settings
-    )
+    repository, branch = context.repository.full_name, payload.string("repository", "default_branch")
+    # Webhooks arrive in any order, so the push may be an old one.
+    base_sha = await branch_head(context.github, repository, branch)
+    if base_sha is None:
+        return NOTHING
+    text, faults = await read_found(await found_at(context.github, repository, PATH, base_sha), settings)
     if faults:
         return Plan(why=texts.FILE_FAULTY.format(path=PATH, branch=branch, fault=faults[0]))
     proposals = list[Effect]()

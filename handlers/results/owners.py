@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from bot.core.run_in_thread import run_in_thread
 from bot.effects.remember import StoreRecord
 from bot.github.commits.contents import read_blob
 from bot.results.compare.codeowners import MOST_BYTES, CodeOwners
@@ -46,21 +47,23 @@ async def store_code_owners(context: Context, sha: str) -> list[Effect]:
 
 async def owners_in_force(records: RecordReader, repository: str, settings: RepositoryConfig) -> OwnersOf:
     """Return what finds the owners of a repository's tests; reads one record."""
-    return _owners(settings, await records.get(CODE_OWNERS.of(repository.lower())))
+    return await _owners(settings, await records.get(CODE_OWNERS.of(repository.lower())))
 
 
 async def all_owners_in_force(records: Records, settings: Mapping[str, RepositoryConfig]) -> dict[str, OwnersOf]:
     """Return what finds the owners of tests, by repository; reads all records with one statement."""
     keys = {name: CODE_OWNERS.of(name.lower()) for name in settings}
     stored = await records.get_some(list(keys.values()))
-    return {name: _owners(settings[name], stored.get(key.name)) for name, key in keys.items()}
+    return {name: await _owners(settings[name], stored.get(key.name)) for name, key in keys.items()}
 
 
-def _owners(settings: RepositoryConfig, stored: StoredCodeOwners | None) -> OwnersOf:
+async def _owners(settings: RepositoryConfig, stored: StoredCodeOwners | None) -> OwnersOf:
     items = settings.of(OWNERS)
     if stored is None:
         return owners_of(items)
-    code_owners = _parsed(stored.text)
+    text = stored.text
+    # Two seconds for the largest file.
+    code_owners = await run_in_thread(lambda: _parsed(text), text)
 
     def of_file(test: str) -> tuple[str, ...]:
         owners: tuple[str, ...] = code_owners.owners(test.partition("::")[0])

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from bot.feature import Feature
+from bot.plan.handler import joined
 from handlers.slow_tests.config import KEYS
 from handlers.slow_tests.handler import COMMANDS, router
-from handlers.slow_tests.records import CHOICE
+from handlers.slow_tests.records import RECORDS
+from handlers.slow_tests.revert.command import COMMANDS as REVERT_COMMANDS
+from handlers.slow_tests.revert.effects import OpenRevert
+from handlers.slow_tests.revert.fixes import router as fixes_router
 
 FEATURE = Feature(
     name="slow_tests",
     config=KEYS,
-    router=router,
-    commands=COMMANDS,
-    records=(CHOICE,),
-    titles={"slow-tests": "Slow tests", "slow-tests-branches": "Slow tests", "merge-group-slow-tests": "Slow tests"},
+    router=joined([router, fixes_router]),
+    commands=(*COMMANDS, *REVERT_COMMANDS),
+    records=RECORDS,
+    effects=(OpenRevert,),
+    titles={
+        "slow-tests": "Slow tests",
+        "slow-tests-branches": "Slow tests",
+        "merge-group-slow-tests": "Slow tests",
+        "reverts": "Reverted pull requests",
+    },
 )

@@ -29,6 +29,8 @@ from bot.plan.page_links import pull_page_url
 from handlers.slow_tests import texts
 from handlers.slow_tests.config import SLOW_TESTS
 from handlers.slow_tests.records import CHOICE, SlowTestsChoice
+from handlers.slow_tests.revert.fixes import automatic_choice
+from handlers.slow_tests.revert.texts import ON_FIX
 
 if TYPE_CHECKING:
     from handlers.slow_tests.config import SlowTests
@@ -94,6 +96,8 @@ def decide_slow_tests(
         return SlowTestsVerdict(True, texts.ON_BRANCH.format(branch=head_ref))
     if choice is None:
         return SlowTestsVerdict(False, texts.OFF_DEFAULT.format(mention=mention))
+    if choice.on and choice.fixes:
+        return SlowTestsVerdict(True, ON_FIX.format(fixes=choice.fixes, mention=mention))
     reason = texts.ON_REQUESTED if choice.on else texts.OFF_SKIPPED
     return SlowTestsVerdict(choice.on, reason.format(login=choice.by, mention=mention))
 
@@ -110,7 +114,9 @@ async def show_on_head(context: Context) -> Plan:
     if config is None or not event.pull.is_open:
         return NOTHING
     key = CHOICE.of(context.repository.id, event.pull.number)
-    choice = await context.records.get(key)
+    choice, effects = await context.records.get(key), list[Effect]()
+    if choice is None and (choice := await automatic_choice(context, event.pull)) is not None:
+        effects.append(StoreRecord.of(key, choice))
     verdict = decide_slow_tests(config, event.pull.head_ref, choice, context.app_config.mentions[0])
     # A command may come before a retry of this; then this verdict is out of date.
     status = replace(
@@ -118,7 +124,7 @@ async def show_on_head(context: Context) -> Plan:
         record=key.name,
         recorded=CHOICE.dump(choice) if choice else None,
     )
-    return Plan((status,), why=verdict.reason)
+    return Plan((*effects, status), why=verdict.reason)
 
 
 @router.on("push", name="slow-tests-branches", feature=KEY)

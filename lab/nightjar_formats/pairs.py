@@ -27,6 +27,8 @@ _MIXTURE = 2.0
 """The variance of the mixture over the effect size. With this one, intervals are short after 5 to 20 blocks."""
 LEAST_BLOCKS = 4
 """With fewer blocks, no mean can be ruled out."""
+MOST_RATIO = 1e9
+"""The largest ratio and the largest bound, and their inverse the smallest: nobody needs to know more exactly."""
 
 # The values of A, B, B and A, in the order in which they were measured; all are above 0.
 Block = tuple[float, float, float, float]
@@ -65,7 +67,16 @@ def ratio_of(blocks: Sequence[Block]) -> Ratio | None:
     shares = [(first_b + second_b - first_a - second_a) / 2 for first_a, first_b, second_b, second_a in logs]
     middle = fmean(shares)
     margin = _most_t(count) * math.sqrt(variance(shares) / count)
-    return Ratio(math.exp(middle), math.exp(middle - margin), math.exp(middle + margin))
+    # From 710 on, `math.exp` raises OverflowError.
+    value, low, high = (
+        within_bounds(math.exp(min(700.0, logarithm))) for logarithm in (middle, middle - margin, middle + margin)
+    )
+    return Ratio(value, low, high)
+
+
+def within_bounds(ratio: float) -> float:
+    """Return a ratio, but at most MOST_RATIO and at least its inverse."""
+    return min(MOST_RATIO, max(1 / MOST_RATIO, ratio))
 
 
 def _most_t(count: int) -> float:

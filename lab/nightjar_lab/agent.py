@@ -435,11 +435,12 @@ class _JobRun:
                 if job.tests:
                     values["NIGHTJAR_TESTS"] = str(self._listed_tests(label))
                 files, status = self._run_command(checkouts[side], values, label)
-                reports = [(file.name, BytesIO(b"".join(file.chunks()))) for file in files if not file.is_artifact]
+                reports = [file for file in files if not file.is_artifact]
                 if not reports:
                     raise JobFailed(texts.NO_RESULTS.format(status=status))
                 try:
-                    runs.append(run_of(iter(reports)))
+                    # One report after the other: all together may be larger than the memory.
+                    runs.append(run_of((file.name, BytesIO(b"".join(file.chunks()))) for file in reports))
                 except Refused as error:
                     raise JobFailed(texts.UNREADABLE_RUN.format(side=side, reason=error)) from None
                 statuses.append(status)
@@ -452,7 +453,9 @@ class _JobRun:
         report = compare(job.precision, job.benchmark_seconds, run, until=until)
         folder = self._folder / "benchmark"
         folder.mkdir()
-        (folder / BENCHMARK_FILE).write_text(report.text, encoding="utf-8")
+        # A new file: a command that is still running may have made a link of its name.
+        with (folder / BENCHMARK_FILE).open("x", encoding="utf-8") as file:
+            file.write(report.text)
         return result_files(folder), max(statuses)
 
     def _run_command(self, source: Path, variables: Mapping[str, str], label: str) -> tuple[list[ResultFile], int]:

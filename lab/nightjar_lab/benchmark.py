@@ -7,6 +7,7 @@ docs/decisions/benchmarks-in-turn.md says why it is done this way.
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import BinaryIO, NamedTuple
 from nightjar_formats.limits import MAX_NAME
 from nightjar_formats.measurements import Measurement
 from nightjar_formats.model import BAD, Case
-from nightjar_formats.pairs import Block, Ratio, ratio_of
+from nightjar_formats.pairs import Block, Ratio, ratio_of, within_bounds
 from nightjar_formats.readers import read
 from nightjar_formats.runs.benchmark import (
     MAX_FAILURES,
@@ -87,14 +88,14 @@ class Benchmark:
         self._precision = precision
         self._blocks: dict[MeasurementKey, list[Block]] = defaultdict(list)
         self._examples: dict[MeasurementKey, Measurement] = {}
-        self._failures: dict[str, set[str]] = {BASE: set(), HEAD: set()}
+        self._failures: dict[str, dict[str, None]] = {BASE: {}, HEAD: {}}
         self.count = 0
         """How many blocks there are."""
 
     def add(self, runs: Sequence[SideRun]) -> None:
         """Add a block of four runs, in the order of `BLOCK`. What not all of them measured has no ratio."""
         for side, run in zip(BLOCK, runs):
-            self._failures[side].update(run.failures)
+            self.note_failures(side, run)
         common = set.intersection(*(set(run.measured) for run in runs))
         for key in sorted(common):
             if key not in self._blocks and len(self._blocks) >= MOST_SERIES:
@@ -105,8 +106,12 @@ class Benchmark:
         self.count += 1
 
     def note_failures(self, side: str, run: SideRun) -> None:
-        """Note which tests failed in a run that does not count."""
-        self._failures[side].update(run.failures)
+        """Note which tests failed in a run, as many as the report lists."""
+        known = self._failures[side]
+        for test in run.failures:
+            if len(known) >= MAX_FAILURES:
+                break
+            known[test] = None
 
     @property
     def is_precise(self) -> bool:
@@ -120,7 +125,8 @@ class Benchmark:
         blocks = self._blocks[key]
         if self._examples[key].is_exact and len(set(blocks)) == 1:
             base, head, _, _ = blocks[0]
-            return Ratio(head / base, head / base, head / base)
+            ratio = within_bounds(head / base)
+            return Ratio(ratio, ratio, ratio)
         return ratio_of(blocks)
 
     def report(self, end: BenchmarkEnd, seconds: float) -> BenchmarkReport:
@@ -137,17 +143,22 @@ class Benchmark:
             round(seconds, 1),
             end,
             compared[:MAX_LISTED],
-            {side: sorted(tests)[:MAX_FAILURES] for side, tests in self._failures.items()},
+            {side: sorted(tests) for side, tests in self._failures.items()},
             max(0, len(compared) - MAX_LISTED),
         )
 
     def _compared(self, key: MeasurementKey, ratio: Ratio) -> ComparedMeasurement:
         example, blocks = self._examples[key], self._blocks[key]
-        base = median([value for first, _, _, fourth in blocks for value in (first, fourth)])
-        head = median([value for _, second, third, _ in blocks for value in (second, third)])
+        base = _median([value for first, _, _, fourth in blocks for value in (first, fourth)])
+        head = _median([value for _, second, third, _ in blocks for value in (second, third)])
         return ComparedMeasurement(
             key.test, key.name, example.unit, example.better, base, head, ratio.value, ratio.low, ratio.high
         )
+
+
+def _median(values: Sequence[float]) -> float:
+    # The sum of the two middle values may be infinite.
+    return min(sys.float_info.max, median(values))
 
 
 def compare(

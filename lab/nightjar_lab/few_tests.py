@@ -21,7 +21,8 @@ def named_tests(environment: Mapping[str, str] | None = None) -> tuple[str, ...]
     path = (os.environ if environment is None else environment).get(TESTS, "")
     if not path:
         return ()
-    return tuple(dict.fromkeys(filter(None, Path(path).read_text(encoding="utf-8").splitlines())))
+    # Not `splitlines`: it splits at U+2028 and others, which an ID may contain.
+    return tuple(dict.fromkeys(filter(None, Path(path).read_text(encoding="utf-8").split("\n"))))
 
 
 def repeats(environment: Mapping[str, str] | None = None) -> int:

@@ -98,6 +98,9 @@ class LabJob:
         ):
             if not form.fullmatch(text):
                 raise UnusableJob(field_name)
+        # They are written one a line. An empty list would mean all tests.
+        if any(not test or "\n" in test or "\r" in test for test in self.tests):
+            raise UnusableJob("tests")
         if self.target not in targets:
             raise UnusableJob("target")
         if clone_url is None and not (CLONE.fullmatch(self.clone_url) or LOCAL.fullmatch(self.clone_url)):

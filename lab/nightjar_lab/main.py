@@ -22,6 +22,7 @@ LAZY = {
     "ci": ("nightjar_lab.cli.ci:ci", "Ask the bot what CI should run."),
     "doctor": ("nightjar_lab.cli.doctor:doctor", "Check everything that a lab depends on."),
     "filter": ("nightjar_lab.cli.filter:filter_tests", "Print the arguments that select the tests of a job."),
+    "ids": ("nightjar_lab.cli.ids:ids", "List the IDs of tests as the bot names them."),
     "init": ("nightjar_lab.cli.init:init", "Write the files that a lab's CI needs."),
     "nightly": ("nightjar_lab.cli.nightly:nightly", "Print the commit to test."),
     "report": ("nightjar_lab.cli.report:report", "Write which tests of a CI job ran, which did not, and why."),

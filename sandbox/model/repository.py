@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from sandbox.git import NO_COMMIT, Commit, GitStore
+from sandbox.git import NO_COMMIT, Commit, GitStore, changes
 from sandbox.model.activities import Activity, kind_of_move
 from sandbox.model.apps import App
 from sandbox.model.checks import CheckRun, CheckSuite
@@ -243,6 +243,20 @@ class Repository(Home):
         self.issues[number] = made
         made.announce("opened", user)
         return made
+
+    def revert(self, pull: PullRequest, actor: By, title: str, body: str, *, draft: bool) -> PullRequest:
+        """Open a pull request that undoes a merged one. Raises `ValueError` if later commits changed the same files."""
+        merged = self.git.commits[pull.merge_commit_sha or ""]
+        before, tip = self.git.commits[merged.parents[0]].files, self.git.commits[self.branch(pull.base_ref)].files
+        changed = [change.path for change in changes(before, merged.files)]
+        if not changed or any(tip.get(path) != merged.files.get(path) for path in changed):
+            raise ValueError
+        branch = f"revert-{pull.number}-{pull.head_ref}"
+        names = [branch, *(f"{branch}-{number}" for number in range(1, len(self.refs) + 1))]
+        free_name = next(name for name in names if HEADS + name not in self.refs)
+        user, files = self.github.user(actor), {path: before.get(path) for path in changed}
+        self.push(free_name, files, by=user, message=title, onto=self.branch(pull.base_ref))
+        return self.open_pull_request(user.login, title, body, draft=draft, branch=free_name, base=pull.base_ref)
 
     def _next_number(self) -> int:
         return max(self.issues, default=0) + 1

@@ -86,7 +86,7 @@ def test_keys_for_operators_only_are_refused_with_the_remedy(written: str, expec
         ("help: {x: 1}", "1:8: help.x: unknown key; help has no keys, write true or false"),
         (
             "slow_tests: {alow: [write]}",
-            "1:14: slow_tests.alow: unknown key (did you mean allow?); allowed: branches, allow, rerun",
+            "1:14: slow_tests.alow: unknown key (did you mean allow?); allowed: branches, levels, allow, rerun",
         ),
         ("cc_reviewers: no", '1:15: cc_reviewers: is the text "no"; write false'),
         (
@@ -243,6 +243,7 @@ def test_the_possible_settings_of_the_file_are_listed_with_their_values() -> Non
     assert {key: value for key, value in listed.items() if key.startswith(names)} == {
         "slow_tests": "true",
         "slow_tests.branches": '["main"]',
+        "slow_tests.levels": '{"nightly": ["nightly"]}',
         "slow_tests.allow": '["author", "triage"]',
         "slow_tests.rerun": "[]",
         "rerun": "false",

@@ -17,7 +17,7 @@ CONFIG = """
 repositories:
   octocat/compiler:
     slow_tests: false
-    main_failures: {branches: [%s], contexts: ["*/branch", lint], to: [issue, discord, slack], wait: 1s}
+    main_failures: {branches: [%s], contexts: ["*/branch", lint], to: [issue, discord, slack], wait: 1s%s}
 """
 HOUR = 3600.0
 
@@ -71,9 +71,12 @@ class AlarmTown:
 
 
 @asynccontextmanager
-async def alarm_town(database_url: str, branches: str = "main", also: str = "") -> AsyncIterator[AlarmTown]:
+async def alarm_town(
+    database_url: str, branches: str = "main", also: str = "", fix_within: str = ""
+) -> AsyncIterator[AlarmTown]:
     """Start a town where nothing fails; its timer exists but is not scheduled yet. `also` adds keys."""
-    config, moments = CONFIG % branches + also, Moments()
+    deadline = f", fix_within: {fix_within}" if fix_within else ""
+    config, moments = CONFIG % (branches, deadline) + also, Moments()
     async with (
         channels() as chats,
         town(database_url, config=config, environment=chats.environment, now=moments) as place,

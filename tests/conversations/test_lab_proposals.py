@@ -25,7 +25,7 @@ ANSWERS = {
     "Lab": "example-lab",
     "Target": "rpi-4@rack:1",
     "Device": "Two boards.\n\n### Lab\n\nother-lab",
-    "Contacts": 'hubot, "Rack" <lab@example.org>',
+    "Contacts": 'hubot, "Rack" <lab@example.org>, 🔧 lab',
     "Which commits you test": "pull requests on request",
     "Isolation": "A container without network.",
 }
@@ -57,7 +57,7 @@ async def test_a_proposal_is_answered_with_lines_that_app_yaml_accepts(tmp_path:
         results = config.of(LAB_RESULTS) if config else None
         assert results is not None
         lab = results.labs["example-lab"]
-        assert lab.contacts == ("hubot", '"Rack" <lab@example.org>')
+        assert lab.contacts == ("hubot", '"Rack" <lab@example.org>', "🔧 lab")
         assert lab.contact_ids == (place.github.user("somebody").id,)
         assert lab.targets["rpi-4@rack:1"].tier == 2
 
@@ -65,6 +65,7 @@ async def test_a_proposal_is_answered_with_lines_that_app_yaml_accepts(tmp_path:
             "The field *Lab* is `../x`. It must be a name of letters": ANSWERS | {"Lab": "../x"},
             "The field *Target* is empty.": ANSWERS | {"Target": "_No response_"},
             "The field *Contacts* is `,`.": ANSWERS | {"Contacts": ","},
+            "It must be 1 to 20 names or addresses": ANSWERS | {"Contacts": "a," * 15_000},
             "The field *Which commits you test* is `all`.": ANSWERS | {"Which commits you test": "all"},
             "The field *Isolation* is empty.": {key: value for key, value in ANSWERS.items() if key != "Isolation"},
             "This issue doesn't have the fields of *Propose a lab*": None,

@@ -88,6 +88,34 @@ async def test_a_failure_and_its_recovery_are_each_reported_once_in_every_channe
     assert len(await place.scans()) == 3
 
 
+async def test_what_is_not_fixed_in_time_is_reported_once_more(url: str) -> None:
+    async with alarm_town(url, fix_within="1d") as place:
+        place.push("All is well", cpu="success", gpu="success")
+        broken = place.push("Break it", cpu="failure", gpu="failure")
+        assert len(await place.news()) == 1
+        await place.sweep(hours=23)
+        assert await place.news() == []
+        fixed = place.push("Fix one", cpu="failure", gpu="success")
+        assert len(await place.news()) == 1
+        await place.sweep(hours=2)
+        assert await place.news() == [
+            "❌ 1 check on main: not fixed within 1d\n"
+            f"- cpu/branch: not fixed within 1d; first seen failing at {broken[:7]} Break it: cpu: failure (details)"
+        ]
+        (issue,) = place.issues
+        assert ("not fixed within 1d" in issue.comments[-1].body, issue.state) == (True, "open")
+        await place.sweep(hours=48)
+        assert await place.news() == []
+        # A new failure of the same check is reported in its own time.
+        place.report(fixed, cpu="success")
+        assert len(await place.news()) == 1
+        place.push("Break it again", cpu="failure")
+        assert len(await place.news()) == 1
+        await place.sweep(hours=25)
+        (text,) = await place.news()
+        assert text.startswith("❌ 1 check on main: not fixed within 1d\n")
+
+
 async def test_a_passing_rerun_ends_the_failure_and_another_failing_one_is_no_news(place: AlarmTown) -> None:
     place.push("All is well", cpu="success")
     flaky = place.push("Flake", cpu="failure")

@@ -9,10 +9,13 @@ from random import Random
 
 import pytest
 from nightjar_formats.measurements import Better, Measurement
+from nightjar_formats.pairs import MOST_RATIO
 from nightjar_formats.refused import Refused
-from nightjar_formats.runs.benchmark import MAX_LISTED, BenchmarkEnd, BenchmarkReport, read_report
+from nightjar_formats.runs.benchmark import MAX_FAILURES, MAX_LISTED, BenchmarkEnd, BenchmarkReport, read_report
 from nightjar_formats.runs.few_tests import BASE, HEAD
 from nightjar_lab.benchmark import MOST_BLOCKS, MeasurementKey, SideRun, compare, run_of
+
+from handlers.device_tests.benchmarks.texts import report_text
 
 CONV, ADD = MeasurementKey("test_conv", "latency"), MeasurementKey("test_add", "latency")
 NODES = MeasurementKey("test_conv", "delegated_nodes")
@@ -76,6 +79,23 @@ def test_the_runs_stop_at_the_end_of_the_time_and_after_many_blocks() -> None:
     assert [row.name for row in cut.measurements] == ["delegated_nodes"]
 
 
+def test_the_report_of_extreme_numbers_and_of_many_failures_can_be_read() -> None:
+    values = {BASE: (5e-324, 1e-200), HEAD: (1e308, 1e200)}
+
+    def run(side: str, number: int) -> SideRun:
+        measured = {
+            CONV: Measurement("latency", values[side][number % 2], "ms"),
+            NODES: Measurement("delegated_nodes", values[side][0], "nodes"),
+        }
+        return SideRun(measured, [f"test_{number}_{place}" for place in range(1000)])
+
+    compared = compare(0.02, 1e9, run, lambda: 0.0)
+    assert {len(tests) for tests in compared.failures.values()} == {MAX_FAILURES}
+    report = read_report(compared.text)
+    assert {row.high for row in report.measurements} == {MOST_RATIO}
+    assert "+99999999900.0 %" in report_text("", report)
+
+
 def test_measurements_and_failures_are_read_from_reports_of_any_format() -> None:
     junit = (
         b'<testsuite><testcase classname="a" name="b"><properties><property name="measurement.latency" '
@@ -111,6 +131,14 @@ def test_a_report_of_a_benchmark_is_checked_and_bounded() -> None:
         {"measurements": [{"test": "a"}]},
         {"failures": []},
         {"blocks": 1e999},
+        # Numbers that no text and no page can show.
+        {"blocks": 10**300},
+        {"unlisted": 10**300},
+        {"precision": 1e306},
+        {"seconds": "nan"},
+        {"seconds": 1e300},
+        {"measurements": [{**good["measurements"][0], "high": 1e308}]},
+        {"measurements": [{**good["measurements"][0], "low": 2, "high": 0.5}]},
     ]
     for change in changes:
         with pytest.raises(Refused):
@@ -121,5 +149,7 @@ def test_a_report_of_a_benchmark_is_checked_and_bounded() -> None:
     long = {**good["measurements"][0], "test": "x" * 5000}
     with pytest.raises(Refused):
         read_report(json.dumps({**good, "measurements": [long] * 1000}))
+    half = {**good["measurements"][0], "test": "\ud800"}
+    assert read_report(json.dumps({**good, "measurements": [half]})).measurements[0].test == "?"
     report = read_report(json.dumps({**good, "measurements": [long] * 300}))
     assert (len(report.measurements), len(report.measurements[0].test)) == (MAX_LISTED, 1000)

@@ -35,6 +35,8 @@ def test_over_all_rates_exactly_95_percent_of_the_intervals_contain_the_true_one
         ), "passing and failing are symmetric"
     assert (FailureRate(0, 10).interval[0], FailureRate(10, 10).interval[1]) == (0.0, 1.0)
     assert FailureRate(0, 0).interval == (0.0, 1.0)
+    low, high = FailureRate(1000, 2000).interval
+    assert (low, high) == pytest.approx((0.5 - 0.0219, 0.5 + 0.0219), abs=0.0001), "almost a normal distribution"
 
 
 def test_simulated_requests_are_covered_in_93_to_97_percent_and_seldom_called_fixed() -> None:

@@ -1,4 +1,4 @@
-"""Read what a few tests did from the files of a run, in a separate process (`bot.core.untrusted`)."""
+"""Read the files of a run of a few tests or of a benchmark, in a separate process (`bot.core.untrusted`)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from nightjar_formats import readers
 from nightjar_formats.limits import MAX_MESSAGE
 from nightjar_formats.model import BAD, Case, Status
 from nightjar_formats.readers.causes import cause, failure_cause
+from nightjar_formats.refused import Refused
+from nightjar_formats.runs import benchmark
 from nightjar_formats.runs.few_tests import BASE, HEAD, side_of
 from nightjar_formats.runs.identity import Resolver
 
 from bot.results.few_tests import FailureKind, FewTestsOutcome, TestAttempts, most_frequent
+from bot.results.ingest import texts
 from bot.results.ingest.parse import NamedFile
 
+MOST_ATTEMPTS = 200
+"""The attempts of a test at a commit in a run that count, the first ones: no job asks for as many."""
 MOST_CAUSES = 100
 """The most causes of a test's failures that are told apart while its files are read."""
 MOST_TEXT = 4_000
@@ -31,6 +36,8 @@ class _Attempts:
     kinds: dict[str, FailureKind] = field(default_factory=dict)
 
     def add(self, case: Case) -> None:
+        if sum(self.counts.values()) >= MOST_ATTEMPTS:
+            return
         status = case.status
         outcome = "failed" if status in BAD else "skipped" if status is Status.SKIPPED else "passed"
         self.counts[outcome] += 1
@@ -74,6 +81,14 @@ def read_attempts(
         for test, attempts_of_test in side_attempts.items():
             frozen[side][test], left = _within(attempts_of_test.frozen(), left)
     return FewTestsOutcome(frozen[HEAD], frozen[BASE], seconds)
+
+
+def read_benchmark(files: Sequence[BinaryIO], names: Sequence[NamedFile]) -> str:
+    """Return the checked report of a benchmark among the files of a run. Raises `Refused` if there is none."""
+    for file, (name, _) in zip(files, names, strict=True):
+        if name == benchmark.FILE:
+            return benchmark.read_report(file.read(benchmark.MAX_REPORT_BYTES + 1)).text
+    raise Refused(texts.NO_BENCHMARK.format(name=benchmark.FILE))
 
 
 def _within(attempts: TestAttempts, characters: int) -> tuple[TestAttempts, int]:

@@ -20,7 +20,6 @@ import structlog
 from nightjar_formats.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES
 from nightjar_formats.model import RunKey
 from nightjar_formats.refused import Refused, TooMuch
-from nightjar_formats.runs import benchmark
 from nightjar_formats.runs.few_tests import FEW_TESTS, is_few_tests
 from nightjar_formats.runs.manifest import ArtifactEntry, FileEntry, Manifest, read_manifest
 from nightjar_formats.runs.texts import FILE_MISSING, FILE_OF_OTHER_CONTENT, FILE_OF_OTHER_SIZE, FILE_TOO_LARGE
@@ -35,7 +34,7 @@ from bot.results.compare.searching import write_in_thread
 from bot.results.few_tests import FewTestsOutcome, job_of_run
 from bot.results.ingest import texts
 from bot.results.ingest.admission import Admissions, check_case, check_quota, lab_of
-from bot.results.ingest.attempts import read_attempts
+from bot.results.ingest.attempts import read_attempts, read_benchmark
 from bot.results.ingest.files import FileLists
 from bot.results.ingest.parse import parse_run
 from bot.results.state import Admission, Run, RunState
@@ -240,8 +239,8 @@ class RunIngester:
         stored = replace(run, state=RunState.FEW_TESTS)
         if requested.benchmark is not None:
             try:
-                report = benchmark_report([name for name, _ in names], files)
-            except Refused as error:
+                report = await self._pool.run(owner, self._pool.limits.run, read_benchmark, names, files=files)
+            except (OverLimit, Refused) as error:
                 report, stored = "", replace(run, reason=str(error))
             await requested.benchmark(report)
             return await self._store_failure(stored)
@@ -337,14 +336,6 @@ def _seconds_between(started_at: str, finished_at: str) -> float:
     if not started_at or not finished_at:
         return 0.0
     return max(0.0, (datetime.fromisoformat(finished_at) - datetime.fromisoformat(started_at)).total_seconds())
-
-
-def benchmark_report(names: Sequence[str], files: Sequence[BinaryIO]) -> str:
-    """Return the checked report of a benchmark among the files of a run. Raises `Refused` if there is none."""
-    for name, file in zip(names, files, strict=True):
-        if name == benchmark.FILE:
-            return benchmark.read_report(file.read(benchmark.MAX_REPORT_BYTES + 1)).text
-    raise Refused(texts.NO_BENCHMARK.format(name=benchmark.FILE))
 
 
 async def _check_arrived(request: IngestRequest, entries: Sequence[FileEntry]) -> None:

@@ -158,11 +158,11 @@ def measurements(findings: Findings) -> str:
 
     If all are as expected, one sentence says so.
     """
-    compared = texts.counted(findings.numbers.compared, "measurement")
     unexpected = [number for number in findings.numbers.unexpected if not findings.quarantine.of(number.test)]
+    count = findings.numbers.compared - (len(findings.numbers.unexpected) - len(unexpected))
+    compared = texts.counted(count, "measurement")
     if not unexpected:
-        are = "is" if findings.numbers.compared == 1 else "are"
-        return texts.EXPECTED_ALL.format(measurements=compared, are=are) if findings.numbers.compared else ""
+        return texts.EXPECTED_ALL.format(measurements=compared, are="is" if count == 1 else "are") if count else ""
     rows = (_row(findings, number.suite, number.test, *_unexpected(number)) for number in unexpected[:MOST_ROWS])
     listed_numbers = _titled(findings, texts.MEASUREMENTS, ("measurement", "value", "expected"), rows, len(unexpected))
     return f"{listed_numbers}\n\n{texts.UNEXPECTED_MEANS.format(measurements=compared)}"

@@ -37,7 +37,7 @@ _DOT = Markup('<circle class="dot" cx="{x}" cy="{y}" r="{radius}"><title>{title}
 
 
 @dataclass(frozen=True, slots=True)
-class ChartPoint:
+class SeriesPoint:
     """A value at a moment, in seconds since 1970; `title` is what a pointer on it shows."""
 
     moment: float
@@ -72,7 +72,7 @@ class SeriesChart:
 
     label: str
     unit: str
-    points: Sequence[ChartPoint]
+    points: Sequence[SeriesPoint]
     levels: Sequence[ChartLevel] = ()
     marks: Sequence[ChartMark] = ()
     band: tuple[float, float] | None = None

@@ -16,7 +16,7 @@ from bot.results.state import CommitSummary
 from bot.web.answers import AnswerPart
 from bot.web.page_filters import counted, date, short
 from handlers.dashboard.measurements import texts
-from handlers.dashboard.measurements.chart import ChartLevel, ChartMark, ChartPoint, SeriesChart
+from handlers.dashboard.measurements.chart import ChartLevel, ChartMark, SeriesChart, SeriesPoint
 from handlers.dashboard.shared.settings import TARGET_PATTERN
 
 MeasurementName = Annotated[str, StringConstraints(max_length=MAX_MEASUREMENT_NAME)]
@@ -133,7 +133,7 @@ class SeriesOnTarget(BaseModel, extra="forbid"):
             label=self._label(measurement, moves),
             unit=self.unit,
             points=[
-                ChartPoint(night.committed_at.timestamp(), night.value, self._title(night, summaries))
+                SeriesPoint(night.committed_at.timestamp(), night.value, self._title(night, summaries))
                 for night in nights
             ],
             levels=levels,

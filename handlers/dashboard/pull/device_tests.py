@@ -11,7 +11,7 @@ from nightjar_formats.runs.few_tests import BASE, HEAD
 
 from bot.core.urls import linkable
 from bot.github.text.markdown import code
-from handlers.dashboard.pull.model import Benchmark, BenchmarkRow, DeviceTest
+from handlers.dashboard.pull.model import BenchmarkOnTarget, BenchmarkRow, DeviceTest
 from handlers.device_tests.benchmarks.model import report_of
 from handlers.device_tests.benchmarks.texts import answer_text, difference_text, status_words, verdict_of
 from handlers.device_tests.commands import APPROVE_TESTS
@@ -64,14 +64,14 @@ async def _device_test(parts: DashboardParts, settings: RepositoryConfig, job: D
     )
 
 
-def benchmarks_of(jobs: Sequence[DeviceJob]) -> list[Benchmark]:
+def benchmarks_of(jobs: Sequence[DeviceJob]) -> list[BenchmarkOnTarget]:
     """Return the benchmarks among jobs that have a report."""
     reports = [(job, report_of(job)) for job in jobs]
     return [_benchmark(job, report) for job, report in reports if report is not None][:MOST_BENCHMARKS]
 
 
-def _benchmark(job: DeviceJob, report: BenchmarkReport) -> Benchmark:
-    return Benchmark(
+def _benchmark(job: DeviceJob, report: BenchmarkReport) -> BenchmarkOnTarget:
+    return BenchmarkOnTarget(
         target=job.about.full_name,
         sha=job.sha,
         base_sha=job.few_tests.base_sha,

@@ -104,7 +104,7 @@ class BenchmarkRow(BaseModel, extra="forbid"):
     words: str = Field(description="The difference in words.")
 
 
-class Benchmark(BaseModel, extra="forbid"):
+class BenchmarkOnTarget(BaseModel, extra="forbid"):
     """A benchmark that has ended with a report: head and base ran in turn on one device."""
 
     target: str
@@ -165,7 +165,7 @@ class PullPage(BaseModel, extra="forbid"):
     more_targets: int = Field(description="Targets with results that are not listed.")
     commands_given: list[CommandStory] = Field(description="What each command did, the newest first.")
     device_tests: list[DeviceTest] = Field(description="Tests on devices, the newest first.")
-    benchmarks: list[Benchmark] = Field(description="Those of the listed tests that are benchmarks and have a report.")
+    benchmarks: list[BenchmarkOnTarget] = Field(description="The listed tests that are benchmarks and have a report.")
     more_device_tests: int = Field(description="Tests on devices that are not listed.")
     check_runs: list[HeadCheckRun]
     ignored_failures: list[IgnoredOnTarget]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from nightjar_formats.runs.few_tests import BASE, HEAD
 
+from bot.core.patterns import Pattern
 from bot.github.text.markdown import code, fenced, truncate
 from bot.results.few_tests import FewTestsOutcome, TestAttempts
 from bot.results.rates import (
@@ -71,6 +72,10 @@ WHY_REPRODUCED = "{test} ran: {failed} of {runs} failed at the head"
 WHY_NO_RESULT = "no result: {reason}"
 WHY_UNWANTED = "nobody waits for it any more: {reason}"
 
+_PLAIN = Pattern(r"[A-Za-z0-9./:=+\[\]_-]*[A-Za-z0-9\]]")
+_EMPHASIS = Pattern(r"(?:^|[^A-Za-z0-9_])_|_[^A-Za-z0-9_]")
+"""An ID that a comment can have as it is, but for this: in any other, something may be Markdown or a quotation mark."""
+
 MOST_MESSAGE = 200
 """Characters of a failure's message in the answer."""
 MOST_ANSWER = 40_000
@@ -93,7 +98,8 @@ def failure_rate(attempts: TestAttempts) -> FailureRate:
 def reproduce_command(mention: str, job: DeviceJob) -> str:
     """Return the command that requests a job again."""
     test = job.few_tests.tests[0]
-    named = f'"{test}"' if " " in test else test
+    is_plain = _PLAIN.fullmatch(test) and not _EMPHASIS.search(test)
+    named = test if is_plain else f"`` {test} ``" if "`" in test else f"`{test}`"
     count = f" x{job.few_tests.repeat}"
     return f"{mention} reproduce {named} on {job.about.full_name}{count}"
 

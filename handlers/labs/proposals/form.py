@@ -34,9 +34,8 @@ from handlers.labs.proposals import texts
 FORM_PATH = ".github/ISSUE_TEMPLATE/lab.yml"
 NO_RESPONSE = "_No response_"
 HEADING = "### "
-TIERS = ("nightly commits only", "pull requests on request", "every push to a pull request")
-"""The options of the form for tier 3, 2 and 1: written to it, and read from the issues that were opened with it."""
 LABELS = (texts.LAB, texts.TARGET, texts.DEVICE, texts.CONTACTS, texts.TIER, texts.ISOLATION)
+MOST_CONTACTS = 20
 MOST_QUOTED = 100
 """Characters of a wrong answer that is quoted."""
 
@@ -67,7 +66,7 @@ def issue_form() -> str:
             _field("input", texts.TARGET, texts.TARGET_HELP, placeholder="hexagon-v73"),
             _field("textarea", texts.DEVICE, texts.DEVICE_HELP),
             _field("input", texts.CONTACTS, texts.CONTACTS_HELP, placeholder="@octocat, lab@example.org"),
-            _field("dropdown", texts.TIER, texts.TIER_HELP, options=list(TIERS)),
+            _field("dropdown", texts.TIER, texts.TIER_HELP, options=list(texts.TIERS)),
             _field("textarea", texts.ISOLATION, texts.ISOLATION_HELP, is_required=False),
         ],
     }
@@ -92,15 +91,15 @@ def read_proposal(body: str) -> LabProposal:
     answers = _answers(body)
     if not answers.keys() >= {texts.LAB, texts.TARGET, texts.CONTACTS, texts.TIER}:
         raise NotAProposal(texts.NOT_A_PROPOSAL)
-    tiers = dict(zip(TIERS, (NIGHTLY_ONLY, ON_REQUEST, EVERY_PUSH), strict=True))
+    tiers = dict(zip(texts.TIERS, (NIGHTLY_ONLY, ON_REQUEST, EVERY_PUSH), strict=True))
     tier = tiers.get(answers[texts.TIER])
     if tier is None:
-        raise _wrong(texts.TIER, answers, ", ".join(TIERS))
+        raise _wrong(texts.TIER, answers, ", ".join(texts.TIERS))
     if tier < NIGHTLY_ONLY and not answers.get(texts.ISOLATION):
         raise NotAProposal(texts.NO_ISOLATION.format(field=texts.ISOLATION))
     contacts = tuple(part for part in map(str.strip, answers[texts.CONTACTS].split(",")) if part)
-    if not contacts or not all(_is_valid(contact, Contact) for contact in contacts):
-        raise _wrong(texts.CONTACTS, answers, texts.NO_CONTACTS)
+    if not 1 <= len(contacts) <= MOST_CONTACTS or not all(_is_valid(contact, Contact) for contact in contacts):
+        raise _wrong(texts.CONTACTS, answers, texts.NO_CONTACTS.format(most=MOST_CONTACTS))
     if not _is_valid(answers[texts.LAB], LabName):
         raise _wrong(texts.LAB, answers, texts.LAB_WORDS)
     if not _is_valid(answers[texts.TARGET], TargetName):
@@ -139,9 +138,9 @@ def _wrong(field: str, answers: Mapping[str, str], words: str) -> NotAProposal:
 
 def app_yaml_of(proposal: LabProposal, repository: str, proposer_id: int) -> str:
     """Return the lines of app.yaml that accept a lab for `owner/name`; `proposer_id` may pause its targets."""
-    # A JSON string is a YAML string, whatever it holds.
+    # A JSON string is a YAML string, but for escapes of half surrogate pairs.
     tier = "nightly" if proposal.tier == NIGHTLY_ONLY else f"{{tier: {proposal.tier}}}"
-    contacts = ", ".join(map(json.dumps, proposal.contacts))
+    contacts = ", ".join(json.dumps(contact, ensure_ascii=False) for contact in proposal.contacts)
     return f"""\
 repositories:
   {repository}:

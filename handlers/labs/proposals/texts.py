@@ -22,6 +22,8 @@ TIER_HELP = "Every lab begins with nightly commits. The other two run code of pu
 ISOLATION_HELP = (
     "How you protect the devices and your network from the code that they run. Required if you test pull requests."
 )
+TIERS = ("nightly commits only", "pull requests on request", "every push to a pull request")
+"""The options for tier 3, 2 and 1: written to the form, and read from the issues that were opened with it."""
 
 # Answers
 NOT_A_PROPOSAL = (
@@ -31,7 +33,7 @@ NOT_A_PROPOSAL = (
 BAD_FIELD = "The field *{field}* is {value}. It must be {words}."
 EMPTY = "empty"
 LAB_WORDS = "a name of letters, digits, ., _ and -, as in example-lab"
-NO_CONTACTS = "names or addresses separated by commas"
+NO_CONTACTS = "1 to {most} names or addresses separated by commas"
 NO_ISOLATION = "The field *{field}* is empty. A lab that tests pull requests must say how it isolates their code."
 ON_ISSUES = "Comment this on the issue that proposes the lab."
 NOT_ALLOWED = "You need maintain access to accept a lab."

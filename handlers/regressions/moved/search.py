@@ -47,7 +47,7 @@ MOST_RECENT = 5_000
 
 @dataclass(frozen=True, slots=True)
 class MovesArrived:
-    """Messages about measurements are outdated; `asked` identifies what is new about them."""
+    """Messages about measurements are outdated; `asked` identifies the search after which they are."""
 
     asked: str
 
@@ -95,7 +95,8 @@ class SearchMoves:
         updates = await load_updates(context.records, service, context.repository, context.config, moment)
         if not updates:
             return
-        digest = hashlib.sha256(repr([update.group for update in updates]).encode()).hexdigest()[:32]
+        # Once for each search: the same message may be outdated in the same way again.
+        digest = hashlib.sha256(context.intent.encode()).hexdigest()[:32]
         repository = Repository(context.repository.id, context.repository.full_name, None)
         not_before = None
         if any(update.old is None for update in updates):

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from nightjar_formats.limits import MAX_MEASUREMENT_NAME, MAX_NAME, MAX_UNIT
 from nightjar_formats.measurements import Better
-from nightjar_formats.pairs import Ratio
+from nightjar_formats.pairs import MOST_RATIO, Ratio
 from nightjar_formats.refused import Refused, TooMuch
 from nightjar_formats.runs import texts
 from nightjar_formats.runs.few_tests import BASE, HEAD
@@ -33,6 +34,8 @@ MAX_LISTED = 100
 MAX_FAILURES = 20
 """The most failed tests of each side."""
 MAX_REPORT_BYTES = 1 << 22
+MAX_COUNT = 1_000_000
+"""The most blocks, seconds, and unlisted measurements."""
 
 
 class BenchmarkEnd(TextEnum):
@@ -94,16 +97,16 @@ def read_report(content: bytes | str) -> BenchmarkReport:
         document = read_json(content)
         _check_schema(document["schema"])
         return BenchmarkReport(
-            precision=_positive(document["precision"]),
-            blocks=int(document["blocks"]),
-            seconds=float(document["seconds"]),
+            precision=_within(document["precision"], 0, 1),
+            blocks=int(_within(document["blocks"], 0, MAX_COUNT)),
+            seconds=_within(document["seconds"], 0, MAX_COUNT),
             end=BenchmarkEnd(document["end"]),
             measurements=tuple(map(_measurement, document["measurements"][:MAX_LISTED])),
             failures={
-                side: [str(test)[:MAX_NAME] for test in document["failures"].get(side, ())[:MAX_FAILURES]]
+                side: [_text(test, MAX_NAME) for test in document["failures"].get(side, ())[:MAX_FAILURES]]
                 for side in (BASE, HEAD)
             },
-            unlisted=max(0, int(document["unlisted"])),
+            unlisted=int(_within(document["unlisted"], 0, MAX_COUNT)),
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         reason = f"{type(error).__name__} {error}"[:200]
@@ -116,11 +119,14 @@ def _check_schema(schema: object) -> None:
 
 
 def _measurement(entry: Mapping[str, Any]) -> ComparedMeasurement:
-    base, head, ratio, low, high = (_positive(entry[name]) for name in ("base", "head", "ratio", "low", "high"))
+    base, head = (_within(entry[name], math.ulp(0.0), sys.float_info.max) for name in ("base", "head"))
+    low, ratio, high = (_within(entry[name], 1 / MOST_RATIO, MOST_RATIO) for name in ("low", "ratio", "high"))
+    if not low <= ratio <= high:
+        raise ValueError(texts.NOT_WITHIN.format(number=ratio, least=low, most=high))
     return ComparedMeasurement(
-        str(entry["test"])[:MAX_NAME],
-        str(entry["name"])[:MAX_MEASUREMENT_NAME],
-        str(entry["unit"])[:MAX_UNIT],
+        _text(entry["test"], MAX_NAME),
+        _text(entry["name"], MAX_MEASUREMENT_NAME),
+        _text(entry["unit"], MAX_UNIT),
         Better(entry["better"]),
         base,
         head,
@@ -130,8 +136,13 @@ def _measurement(entry: Mapping[str, Any]) -> ComparedMeasurement:
     )
 
 
-def _positive(value: object) -> float:
+def _within(value: object, least: float, most: float) -> float:
     number = float(value)  # type: ignore[arg-type]  # a TypeError is expected
-    if not 0 < number < math.inf:
-        raise ValueError(f"{number} is not a positive number")
+    if not least <= number <= most:
+        raise ValueError(texts.NOT_WITHIN.format(number=number, least=least, most=most))
     return number
+
+
+def _text(value: object, most: int) -> str:
+    """Return a value as text that UTF-8 can hold: JSON can contain half of a surrogate pair."""
+    return str(value)[:most].encode("utf-8", "replace").decode()

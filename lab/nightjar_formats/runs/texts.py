@@ -143,3 +143,4 @@ ONE_CAUSE = (
 # Benchmarks
 BENCHMARK_TOO_LARGE = "{name} has more than {most:,} bytes"
 BENCHMARK_UNREADABLE = "{name} is not the report of a benchmark: {reason}"
+NOT_WITHIN = "{number} is not a number from {least} to {most}"

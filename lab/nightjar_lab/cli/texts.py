@@ -57,6 +57,10 @@ AND_MORE = " and {more} more"
 NO_TESTS = "no tests"
 ERRORED = " (errored: {troubles})"
 
+# ids
+NO_IDS = "there is no test in {paths}; name reports, or what pytest can collect"
+NOT_COLLECTED = "pytest could not collect the tests (exit status {status}); its output is above"
+
 # upload
 NOTHING_SENT = "nothing was uploaded; fix the files, or upload them unchanged with --no-check"
 NO_FILE_MATCHES = "--file {pattern} matches no file; correct it, or leave it out"

@@ -109,7 +109,7 @@ def _require(
     for target_mark in registry.marks(declaration, target):
         item.add_marker(target_mark)
     if not mark.kwargs["optional"]:
-        reason = registry.why_not(declaration, name, compile_only=mark.kwargs["compile_only"])
+        reason = registry.why_not_required(declaration, name, compile_only=mark.kwargs["compile_only"])
         if reason:
             item.add_marker(pytest.mark.skip(reason=reason))
 

@@ -35,6 +35,8 @@ ANSWERS = "nightjar_answers"
 """The key under which a worker of pytest-xdist finds the folder of the probes' answers in its input."""
 CAPABILITIES = "nightjar_capabilities"
 """The key under which a worker of pytest-xdist writes the targets that it can test into its output."""
+OTHER_TARGETS_TOO = "nightjar_requires_other_targets"
+"""The key of pytest's configuration with which `requires` ignores which targets the variable names."""
 FIXTURES = "nightjar-device"
 """The name under which the fixture `dev` is registered, in projects that use targets."""
 
@@ -145,6 +147,23 @@ class TargetRegistry:
         }:
             return ""
         return texts.OTHER_TARGETS.format(name=name, variable=self.variable)
+
+    def why_not_required(self, declaration: TargetDeclaration, name: str, *, compile_only: bool = False) -> str:
+        """Return why a test that requires a target is skipped, or "".
+
+        It is skipped if the target cannot run, and if the variable names other targets only, as in `tvm.testing`. A
+        target that stands for others, such as `gpu`, counts as named with any of them; so does a mere property, which
+        has no parents and is no parent.
+        """
+        if self.named and not self.config.getini(OTHER_TARGETS_TOO) and (target := declaration.find(name)) is not None:
+            kinds = {declaration.kind(named) for named in self.named}
+            for required in reversed(list(declaration.parents_first(target))):
+                family = declaration.family(required)
+                if family and not kinds & {relative.kind for relative in family}:
+                    reason = texts.OTHER_TARGETS.format(name=required.name, variable=self.variable)
+                    values = {"name": name, "parent": required.name, "reason": reason}
+                    return reason if required is target else texts.PARENT_CANNOT.format(**values)
+        return self.why_not(declaration, name, compile_only=compile_only)
 
     def marks(self, declaration: TargetDeclaration, target: Target) -> Iterable[pytest.MarkDecorator | str]:
         """Yield the marks of tests on a target, its parents' marks first; for each, the mark of its kind comes last."""

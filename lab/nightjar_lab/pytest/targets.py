@@ -110,6 +110,14 @@ class TargetDeclaration:
             yield from self.parents_first(first_of(candidate for candidate in self.targets if candidate.name == parent))
         yield target
 
+    def family(self, target: Target) -> list[Target]:
+        """Return the target and those below it that tests run on, or nothing if it is a property, such as a tool.
+
+        The target itself is among them if a variable may name it.
+        """
+        below = [child for child in self.targets if child.parametrized and target in self.parents_first(child)]
+        return [target, *below] if below else []
+
 
 NOTHING_DECLARED = TargetDeclaration("", None, ())
 

@@ -12,12 +12,25 @@ from typing import Any
 
 import pytest
 
+from nightjar_lab.pytest import texts
 from nightjar_lab.pytest.cached_fixtures import CachedValues, CacheUses
 from nightjar_lab.pytest.decorators import MARKS, DecoratorUse
 from nightjar_lab.pytest.parameters import ParameterSets, parametrize_together
 from nightjar_lab.pytest.parametrize import mark_item, parametrize_over_targets
-from nightjar_lab.pytest.registry import ACTIVE, ANSWERS, CAPABILITIES, TargetRegistry, start_registry
+from nightjar_lab.pytest.registry import (
+    ACTIVE,
+    ANSWERS,
+    CAPABILITIES,
+    OTHER_TARGETS_TOO,
+    TargetRegistry,
+    start_registry,
+)
 from nightjar_lab.pytest.targets import TargetUseError
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the key of pytest's configuration."""
+    parser.addini(OTHER_TARGETS_TOO, texts.OTHER_TARGETS_INI, type="bool", default=False)
 
 
 def pytest_configure(config: pytest.Config) -> None:

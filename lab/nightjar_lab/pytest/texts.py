@@ -19,6 +19,7 @@ UNKNOWN_TARGET = (
     "variable."
 )
 OTHER_TARGETS = 'target "{name}" is not among the targets of {variable}'
+OTHER_TARGETS_INI = "requires() also runs tests on targets that NIGHTJAR_TEST_TARGETS does not name"
 EXCLUDED = 'target "{name}" is excluded by exclude_targets'
 ALL_EXCLUDED = "every target is excluded by exclude_targets: {names}"
 KNOWN_FAILING = 'Known failing test for target "{kind}"'

@@ -12,8 +12,8 @@ from handlers.dashboard.measurements.chart import (
     DAY,
     ChartLevel,
     ChartMark,
-    ChartPoint,
     SeriesChart,
+    SeriesPoint,
     days_between,
     nice_values,
 )
@@ -52,7 +52,7 @@ def test_days_are_evenly_spaced() -> None:
 @example([5e-324, 1e-323], "ms")
 @example([LARGE, LARGE], "ms")
 def test_every_value_is_drawn_inside_of_the_chart(values: list[float], text: str) -> None:
-    points = [ChartPoint(DAY * night, value, text) for night, value in enumerate(values)]
+    points = [SeriesPoint(DAY * night, value, text) for night, value in enumerate(values)]
     chart = SeriesChart(
         text,
         text,

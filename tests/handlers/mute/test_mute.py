@@ -141,6 +141,13 @@ async def test_a_person_with_the_write_role_mutes_a_test(place: Town) -> None:
         await place.quiet()
         assert proposals(place) == [pull, other]
         assert place.repo.git.commits[other.head_sha].parents == (place.repo.branch("main"),)
+        # Webhooks arrive in any order: one about an older push changes nothing.
+        pushes = [push for push in place.github.webhooks.find("push") if push.body["ref"] == "refs/heads/main"]
+        place.repo.push("main", {PATH: f"{file}# Newer\n"}, by="octocat")
+        await place.quiet()
+        place.github.webhooks.send_under_new_guid(pushes[-1])
+        await place.quiet()
+        assert place.repo.git.commits[other.head_sha].parents == (place.repo.branch("main"),)
         file_of_other = place.repo.git.commits[other.head_sha].files[PATH]
         muted = getattr(parse_repository_file(file_of_other.encode(), MODEL), QUARANTINE.name)
         assert [item.test for item in muted] == ["other", TEST, "old"]

@@ -62,9 +62,10 @@ def test_filters_select_the_tests_in_the_words_of_each_tool(tmp_path: Path) -> N
         ("gtest", "src/ops_test.cc::Ops::Add\nOps::Mul/0", "--gtest_filter=Ops.Add:Ops.Mul/0\n"),
         ("ctest", "ops.add\nops+mul", "-R\n^(ops\\.add|ops\\+mul)$\n"),
         ("go", "pkg::TestA/sub\npkg::TestA\npkg::TestB", "-run\n^(TestA|TestB)$\n"),
+        ("pytest", "a.py::test_a[\u2028\x85]", "a.py::test_a[\u2028\x85]\n"),
         ("pytest", "a.py::test_a[x y]\nb.py::test_b\na.py::test_a[x y]", "a.py::test_a[x y]\nb.py::test_b\n"),
     ):
-        listed.write_text(tests + "\n")
+        listed.write_text(tests + "\n", encoding="utf-8")
         result = CliRunner().invoke(kit, ["filter", tool], env={"NIGHTJAR_TESTS": str(listed)})
         assert (result.exit_code, result.output) == (0, arguments)
     assert CliRunner().invoke(kit, ["filter", "go"], env={"NIGHTJAR_TESTS": ""}).output == "", "all tests are to run"

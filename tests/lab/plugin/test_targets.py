@@ -273,3 +273,45 @@ def test_the_declared_kind_of_a_target_counts_in_every_comparison_of_kinds(proje
         "test_excluded[llvm]": "passed",
     }
     assert project.run("-m", "opencl").short() == {"test_explicit[mali]": "xfailed"}
+
+
+def test_what_the_variable_does_not_name_is_not_required_either(project: Project) -> None:
+    conftest = """
+        from nightjar_lab.pytest import Target
+        nightjar_targets = [
+            Target("llvm"),
+            Target("gpu", parametrized=False),
+            Target("cuda", parents=["gpu"]),
+            Target("tensorcore", parents=["cuda"], parametrized=False),
+            Target("vulkan", parents=["gpu"]),
+            Target("numpy", parametrized=False),
+        ]
+    """
+    names = ("llvm", "gpu", "cuda", "tensorcore", "vulkan", "numpy")
+    tests = "from nightjar_lab.pytest import *\n" + "".join(
+        f"@requires('{name}')\ndef test_{name}(): pass\n" for name in names
+    )
+    tests += "@requires('cuda', compile_only=True)\ndef test_compiled(): pass\n"
+    tests += "@requires('cuda', optional=True)\ndef test_optional(): pass\n"
+    project.write(conftest=conftest, test_one=tests)
+    everything = {f"test_{name}" for name in (*names, "compiled", "optional")}
+    assert project.run().with_outcome("passed") == everything
+
+    run = project.run(environ={"TVM_TEST_TARGETS": "llvm"})
+    assert run.with_outcome("passed") == {"test_llvm", "test_numpy", "test_optional"}
+    reason = 'target "{}" is not among the targets of TVM_TEST_TARGETS'
+    for test, target in (("gpu", "gpu"), ("cuda", "cuda"), ("compiled", "cuda")):
+        assert run.outcomes[f"test_{test}"] == ("skipped", f"Skipped: {reason.format(target)}")
+    parent_reason = f'Skipped: target "tensorcore" needs "cuda"; {reason.format("cuda")}'
+    assert run.outcomes["test_tensorcore"] == ("skipped", parent_reason)
+    gpu = project.run("-m", "gpu and not tensorcore", environ={"TVM_TEST_TARGETS": "llvm"})
+    assert gpu.with_outcome("passed") == {"test_optional"}, "which is never skipped"
+
+    run = project.run(environ={"NIGHTJAR_TEST_TARGETS": "cuda -arch=sm_80"})
+    assert run.with_outcome("skipped") == {"test_llvm", "test_vulkan"}
+    for environment in ({"NIGHTJAR_TEST_TARGETS": "vulkan"}, {"NIGHTJAR_TEST_TARGETS": "vulkan; gpu"}):
+        run = project.run(environ=environment)
+        assert run.with_outcome("passed") == {"test_gpu", "test_vulkan", "test_numpy", "test_optional"}
+
+    other_reading = ("-o", "nightjar_requires_other_targets=true")
+    assert project.run(*other_reading, environ={"TVM_TEST_TARGETS": "llvm"}).with_outcome("passed") == everything

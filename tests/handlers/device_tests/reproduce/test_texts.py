@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bot.commands.grammar import Command, CommandRegistry, parse
 from bot.github.text.markdown import visible_lines
 from bot.results.few_tests import FailureKind, FewTestsOutcome, TestAttempts
 from handlers.device_tests.model import DeviceJob, DeviceJobState, FewTests, JobEnd
-from handlers.device_tests.reproduce.texts import MOST_ANSWER, EarlierRuns, reproduced
+from handlers.device_tests.reproduce.command import REPRODUCE
+from handlers.device_tests.reproduce.texts import MOST_ANSWER, EarlierRuns, reproduce_command, reproduced
 from tests.handlers.device_tests.cases import OTHER_SHA, new_job
 
 TEST = "a.py::test_a"
@@ -59,3 +61,23 @@ def test_failures_are_counted_and_their_texts_are_folded_quoted_and_bounded() ->
     assert text.count("<details>") == text.count("</details>\n\n") > 0
     assert len(text) < MOST_ANSWER + 5_000
     assert not any(line.text.startswith(("@ci merge", "@mona")) for line in visible_lines(text, folded_away=True))
+
+
+def test_the_command_that_requests_the_runs_again_names_the_same_test() -> None:
+    for test in (
+        "t.py::test_a[1-x]",
+        "t.py::test_a[x y]",
+        't.py::test_a["x y"]',
+        "t.py::test_a[*-a*b_c*]",
+        "tests/_a_/t.py::test_",
+        "Add<float>/0",
+        "a&amp;b",
+        "a`b",
+        "a|b!",
+        "t.py::test_a[\u2028]",
+    ):
+        text = reproduce_command("@ci", ended(few_tests=FewTests((test,), 10)))
+        (command,) = parse(text, registry=CommandRegistry([REPRODUCE]), mentions=("@ci",))
+        assert isinstance(command, Command)
+        assert command.names == (test, "on", "example-lab/hexagon-v73", "x10")
+    assert reproduce_command("@ci", ended()) == COMMAND

@@ -1,0 +1,1 @@
+"""`@ci revert`, and slow tests for what follows from it."""
