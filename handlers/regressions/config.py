@@ -68,6 +68,15 @@ class Regressions(Keys):
         examples=[True],
     )
 
+    comment: bool = Field(
+        default=False,
+        description=(
+            "Whether the bot also comments on the pull request with which the tests began to fail, once `find` or a "
+            "person's search names it."
+        ),
+        examples=[True],
+    )
+
     @property
     def places(self) -> tuple[Place, ...]:
         """Return all channels that get messages."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from nightjar_formats.model import SeenTest, Status, TargetKey
 
 from bot.core.errors import UserError
+from bot.effects.comments import Reply
 from bot.effects.issues import EnsureIssueSection
 from bot.github.commits.refs import first_parents
 from bot.plan.effect import Effect
@@ -26,6 +27,7 @@ from handlers.regressions.begun import FAILURES_BEGUN
 from handlers.regressions.records import target_issue
 from handlers.results.config import LAB_RESULTS, RENAMES
 from handlers.searches import texts
+from handlers.searches.comments import culprit_comments, with_pull
 from handlers.searches.decide import MOST_RUNS, advance, settled
 from handlers.searches.effects import SEARCH_EVENT, SearchEvent, StartSearch, StoreSearch
 from handlers.searches.records import (
@@ -157,11 +159,15 @@ async def _continued(
         )
         for run in progress.new_runs
     )
+    comments = list[Reply]()
+    if new_search.answer is not None:
+        new_search = await with_pull(context, new_search)
+        new_search, comments = culprit_comments(context, new_search)
     stored = StoreSearch.of(context.repository.id, new_search)
     text = texts.issue_section(new_search, progress.posterior, MOST_RUNS)
     section = EnsureIssueSection(new_search.issue, section_name(search_id), text)
     if new_search.answer is not None:
-        return Plan((*effects, stored, section), why=texts.ENDED.format(id=search_id))
+        return Plan((*effects, stored, section, *comments), why=texts.ENDED.format(id=search_id))
     why = texts.ASKS if jobs else texts.WAITS
     why = why.format(id=search_id, runs=len(jobs), count=len(search.runs))
     return Plan((*effects, stored, *jobs, section), why=why)

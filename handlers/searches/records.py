@@ -76,13 +76,15 @@ class AskedRun:
 class SearchAnswer:
     """How a search ended (a `SearchOutcome`), and the commits, by position, that this probability is about.
 
-    `first` and `last` are 0 if no commit is the cause.
+    `first` and `last` are 0 if no commit is the cause. `pull` is the pull request that was merged as the commit; 0 for
+    none.
     """
 
     outcome: str
     probability: float
     first: int
     last: int
+    pull: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,8 @@ class CulpritSearch:
     step: int = 1
     issue: str = ""
     """The key of the issue that shows it; empty for none."""
+    commented: int = 0
+    """The pull request that has a comment about it, 0 for none."""
 
     @property
     def id(self) -> str:

@@ -42,6 +42,16 @@ REQUESTED = (
 NO_COMMAND = "the comment requests no search"
 REFUSED = "the answer says why"
 
+# The comment on the culprit
+CULPRIT = "Since this change, {tests} on {targets}, with a probability of {probability:.1%}."
+FAIL = ("the test {tests} of {suite} fails", "the tests {tests} of {suite} fail")
+EVIDENCE = (
+    "I ran them at {count} between {good} and {bad}. At {before}, the commit before this one, they failed in {passes} "
+    "runs; at {culprit}, in {failures}."
+)
+REPRODUCE = "To run a test on the device, comment {command} on a pull request."
+WITHDRAWN = "I named this change as the one with which tests began to fail. That was wrong, or is no longer certain."
+
 # The issue
 HEADING = "### The change that it began with"
 NOT_STARTED = "The search could not start: {reason}."
@@ -63,6 +73,8 @@ STATES = {
     SearchRunState.NO_RESULTS: "no results",
     SearchRunState.LOST: "no lab ran it",
 }
+MOST_PROBABILITY = 0.999
+"""Never 100 %: a search is not certain."""
 MOST_NAMED_TESTS, MOST_NAMED_COMMITS = 3, 5
 RULED = 0.01
 """A cause is ruled out if it is less likely than this."""
@@ -96,13 +108,12 @@ def search_sentence(search: CulpritSearch, most_runs: int) -> str:
         "count": answer.last - answer.first + 1,
         "first": search.sha_of(answer.first)[:SHORT],
         "last": search.sha_of(answer.last)[:SHORT],
-        # Never 100 %: a search is not certain.
-        "probability": min(answer.probability, 0.999),
+        "probability": min(answer.probability, MOST_PROBABILITY),
     }
     match SearchOutcome(answer.outcome):
         case SearchOutcome.CULPRIT:
             commit = search.commits[answer.first - 1]
-            text = BEGAN_WITH.format(**commit_names(commit), probability=names["probability"])
+            text = BEGAN_WITH.format(**commit_names(commit, answer.pull), probability=names["probability"])
             return text + ("." + ONE_DEVICE if len(request.targets) == 1 else "")
         case SearchOutcome.ENVIRONMENT:
             return CHANGED_LAB.format(**names)
@@ -114,18 +125,53 @@ def search_sentence(search: CulpritSearch, most_runs: int) -> str:
             return OUT_OF_RUNS.format(**names)
 
 
-def commit_names(commit: SearchedCommit) -> dict[str, str]:
-    """Return the `name` of a commit, which is its pull request's if it has one, and its `title` (Markdown)."""
-    summary = commit_summary(commit.title, "")
+def commit_names(commit: SearchedCommit, pull: int) -> dict[str, str]:
+    """Return the `name` of a commit, with that of its pull request unless it is 0, and its `title` (Markdown)."""
     sha = code(commit.sha[:SHORT])
-    name = f"#{summary.pull_request} {sha}" if summary.pull_request else sha
-    return {"name": name, "title": code(summary.title)}
+    name = f"#{pull} {sha}" if pull else sha
+    return {"name": name, "title": code(commit_summary(commit.title, "").title)}
 
 
 def requested(request: SearchRequest) -> str:
     """Return the answer to a request."""
     targets = ", ".join(map(code, request.targets))
     return REQUESTED.format(good=code(request.good[:SHORT]), bad=code(request.bad[:SHORT]), targets=targets)
+
+
+def culprit_comment(search: CulpritSearch, mention: str) -> str:
+    """Return the comment on the pull request that is the culprit (Markdown)."""
+    request, answer = search.request, search.answer
+    assert answer is not None
+    tests = listed([code(test) for test in request.tests], MOST_NAMED_TESTS)
+    fail = FAIL[len(request.tests) > 1].format(tests=tests, suite=code(request.suite))
+    targets = listed([code(target) for target in request.targets], MOST_NAMED_TESTS)
+    test, target = request.tests[0], request.targets[0]
+    command = f'{mention} reproduce "{test}" on {target}'
+    sentences = [
+        CULPRIT.format(tests=fail, targets=targets, probability=min(answer.probability, MOST_PROBABILITY)),
+        EVIDENCE.format(
+            count=counted(len({run.commit for run in search.runs if run.counts}), "commit"),
+            good=code(request.good[:SHORT]),
+            bad=code(request.bad[:SHORT]),
+            before=code(search.sha_of(answer.first - 1)[:SHORT]),
+            passes=_outcomes(search, answer.first - 1),
+            culprit=code(search.sha_of(answer.first)[:SHORT]),
+            failures=_outcomes(search, answer.first),
+        ),
+    ]
+    rest = [ONE_DEVICE.strip()] if len(request.targets) == 1 else []
+    return "\n\n".join([*sentences, *rest, REPRODUCE.format(command=code(command))])
+
+
+def withdrawn(search: CulpritSearch) -> str:
+    """Return the comment on a pull request that was named before."""
+    return f"{WITHDRAWN} {search_sentence(search, len(search.runs))}"
+
+
+def _outcomes(search: CulpritSearch, position: int) -> str:
+    runs = [count for run in search.runs if run.commit == position for count in run.counts.values()]
+    failed, passed = _total(runs)
+    return f"{failed} of {failed + passed}"
 
 
 def not_started(reason: str) -> str:

@@ -11,6 +11,7 @@ from handlers.device_tests.model import DeviceJob
 from handlers.device_tests.sweep import SWEEP
 from handlers.searches.records import CULPRIT_SEARCH, CulpritSearch
 from handlers.searches.sweep import SearchSweep
+from sandbox import PullRequest
 from sandbox.model.issues import Issue
 from tests.conversations.devices import Devices
 from tests.conversations.lab import LAB, TEST_FILE, junit
@@ -29,14 +30,22 @@ class SearchTown:
 
     devices: Devices
     shas: list[str] = field(default_factory=list)
+    pull: PullRequest = field(init=False)
 
-    async def regression(self, commits: int, *targets: str) -> None:
-        """Let a test begin to fail within some commits, and let two nightly runs report that."""
+    async def regression(self, commits: int, *targets: str, pull: int = 0) -> None:
+        """Let a test begin to fail within some commits, and let two nightly runs report that.
+
+        The commit at the position `pull`, counted from 1, is a merged pull request.
+        """
         place = self.devices.place
         self.shas = [place.nightly_run()]
         await self.upload("passed", targets)
         for number in range(1, commits + 1):
             place.town.github.clock.advance(seconds=20)
+            if number == pull:
+                self.pull = place.town.repo.open_pull_request("hubot", "Fuse", base="nightly")
+                self.shas.append(self.pull.merge("octocat", "squash"))
+                continue
             change = {"ops.cc": str(number)}
             message = f"Change {number} (#{number})"
             self.shas.append(place.town.repo.push("nightly", change, by="octocat", message=message).sha)
@@ -71,9 +80,9 @@ class SearchTown:
         (search,) = (await self.devices.place.town.bot.services.records.under(CULPRIT_SEARCH)).values()
         return search
 
-    async def end(self, job: DeviceJob, *, failed: bool | None, time: str = "") -> None:
-        """Let the results of a job arrive."""
-        repeat = job.few_tests.repeat
+    async def end(self, job: DeviceJob, *, failed: bool | None, time: str = "", runs: int = 0) -> None:
+        """Let the results of a job arrive: as many `runs` of the test as the job asks for, unless that is given."""
+        repeat = runs or job.few_tests.repeat
         attempts = TestAttempts(0, repeat) if failed else TestAttempts(repeat)
         outcome = NO_RESULTS if failed is None else FewTestsOutcome({TEST: attempts}, seconds=30.0)
         done = await self.devices.store.complete_few_tests(LAB, job.id, SUITE, outcome)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bot.core.events import Repository
 from bot.engine.internal import announce
+from handlers.device_tests.model import LEASE_SECONDS, MOST_ATTEMPTS
 from handlers.searches.effects import SEARCH_EVENT, SearchEvent
 from handlers.searches.records import CULPRIT_SEARCH, OPEN_SEARCH, SearchRequest, SearchRunState
 from tests.bucket import World
@@ -19,10 +20,10 @@ async def test_a_maintainer_requests_a_search_and_reads_the_answer_in_the_issue(
     tmp_path: Path, aws_world: World
 ) -> None:
     async with device_town(
-        f"sqlite:///{tmp_path}/nightjar.db", aws_world, features="regressions: {to: [issue]}"
+        f"sqlite:///{tmp_path}/nightjar.db", aws_world, features="regressions: {to: [issue], comment: true}"
     ) as devices:
         range_town = SearchTown(devices)
-        await range_town.regression(7, HEXAGON)
+        await range_town.regression(7, HEXAGON, pull=4)
         assert await devices.place.town.bot.services.records.under(CULPRIT_SEARCH) == {}, "nobody requested it"
         refusals = {
             ("hubot", "@ci find culprit"): "Name a target, as in `@ci find culprit",
@@ -40,29 +41,44 @@ async def test_a_maintainer_requests_a_search_and_reads_the_answer_in_the_issue(
         assert reactions == ["+1"]
         assert "0 device minutes" in (range_town.issue.body or ""), "the issue shows the search from its first step"
 
+        for _ in range(MOST_ATTEMPTS):
+            vanished = await devices.claim(is_able=True)
+            await devices.sweep(later=LEASE_SECONDS + 1)
         jobs = await range_town.work(lambda commit, _: None if commit == 2 else commit >= 4, HEXAGON)
         search = await range_town.search()
-        assert [run.commit for run in search.runs][:2] == [7, 0], "both ends run first"
-        assert len({job.id for job in jobs}) == len(jobs) == len(search.runs)
+        assert [run.commit for run in search.runs][:3] == [7, 7, 0], "both ends run first"
+        assert search.runs[0].state is SearchRunState.LOST, "the lab vanished with it, so it ran again"
+        assert len({job.id for job in jobs}) == len(jobs) == len(search.runs) - 1
         assert {run.commit for run in search.runs if run.state is SearchRunState.NO_RESULTS} <= {2}
         body = range_town.issue.body or ""
-        assert f"**Began with #4 `{range_town.shas[4][:10]}` (99." in body
-        assert "`Change 4`. This rests on one target.**" in body
+        culprit = f"#{range_town.pull.number} `{range_town.shas[4][:10]}`"
+        assert f"**Began with {culprit} (99." in body
+        assert "`Fuse`. This rests on one target.**" in body
         assert f"Cost: {len(search.runs)} runs, " in body
         assert "the device, the lab or its environment changed (0." in body
         assert body.count(f"| {LAB}/") == 0
         assert body.count(f"| `{LAB}/{HEXAGON}` |") == len(search.runs)
         assert "`operators`: 1 test, since" in body, "what the issue said before is still there"
         assert await devices.place.town.bot.services.records.under(OPEN_SEARCH) == {}
+        (comment,) = range_town.pull.comments_by(BOT)
+        assert f"Since this change, the test `{TEST}` of `operators` fails on `{LAB}/{HEXAGON}`" in comment.body
+        assert f'`@ci reproduce "{TEST}" on {LAB}/{HEXAGON}`' in comment.body
 
         reactions, said = await range_town.comments("hubot", f"@ci find culprit {TEST} on hexagon-v73")
-        assert "Began with #4" in said, "the same request is searched once"
+        assert f"Began with {culprit}" in said, "the same request is searched once"
+        await range_town.end(vanished.job, failed=False, runs=10)
+        await devices.sweep()
+        search = await range_town.search()
+        assert search.answer is None, "late results that contradict the answer open the search again"
+        assert "nothing is certain yet" in (range_town.issue.body or "")
+        assert await range_town.work(lambda commit, _: commit >= 4, HEXAGON)
+        assert len(range_town.pull.comments_by(BOT)) == 1
         for _ in range(2):
             range_town.shas.append(devices.place.nightly_run())
             await range_town.upload("AssertionError: 3 != 4", (HEXAGON,), other="AssertionError: 6 != 7")
         body = range_town.issue.body or ""
         assert "test_mul" in body
-        assert "Began with #4" in body, "later news of the target leave the answer in place"
+        assert f"Began with {culprit}" in body, "later news of the target leave the answer in place"
         issue = devices.place.town.repo.open_issue("somebody", "Crash", (range_town.issue.body or ""))
         issue.comment("hubot", "@ci find culprit on hexagon-v73")
         await devices.place.town.quiet()

@@ -15,7 +15,7 @@ async def a_culprit_is_found(fixtures: SceneFixtures) -> DryFirst:
         await range_town.regression(3, HEXAGON)
         await range_town.work(lambda commit, _: commit >= 2, HEXAGON)
         _, answer = await range_town.comments("hubot", "@ci find culprit on hexagon-v73")
-        assert "Began with #2" in answer
+        assert f"Began with `{range_town.shas[2][:10]}`" in answer
         await dry.quiet(devices.place.town)
     return dry
 
