@@ -39,6 +39,7 @@ MODULES = (
     "handlers.regressions.feature",
     "handlers.weekly_digest.feature",
     "handlers.device_tests.feature",
+    "handlers.searches.feature",
     "handlers.labs.feature",
     "handlers.tracking_branches.feature",
     "handlers.nightly.feature",

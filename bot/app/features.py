@@ -16,7 +16,7 @@ from bot.commands.effects import COMMANDS_BY, COMMANDS_ON, CountCommands
 from bot.commands.spec import CommandRegistry
 from bot.effects.checks import CHECK_RUN, PutCheckRun
 from bot.effects.comments import STICKY, Reply, UpsertSection
-from bot.effects.issues import ISSUE, ISSUE_MOMENT, NEWS_STATE, EnsureIssue
+from bot.effects.issues import ISSUE, ISSUE_MOMENT, NEWS_STATE, EnsureIssue, EnsureIssueSection
 from bot.effects.labels import EnsureLabel
 from bot.effects.pulls import PULL_BRANCH, EnsurePull
 from bot.effects.reactions import React, RemoveReaction
@@ -78,6 +78,7 @@ BOT = Feature(
         ApproveRun,
         CountCommands,
         EnsureIssue,
+        EnsureIssueSection,
         EnsureLabel,
         EnsurePull,
         StartJenkinsBuild,

@@ -27,6 +27,9 @@ ONE_ISSUE = "/repos/{+repo}/issues/{number}"
 COMMENTS = "/repos/{+repo}/issues/{number}/comments"
 MARKER = "<!-- nightjar:issue:{key} -->"
 NEWS_MARKER = "<!-- nightjar:news:{digest} -->"
+SECTION_MARKER = "<!-- nightjar:section:{name} -->"
+SECTION_LIMIT = 20_000
+"""Characters of all sections of an issue; the newest ones stay."""
 
 TITLE_LIMIT = 256
 """Characters of a title that GitHub accepts."""
@@ -134,6 +137,7 @@ class EnsureIssue:
         number = open_issue.integer("number")
         await context.records.put(record, OpenIssue(number))
         body = self._body_with(_news_marker_in(open_issue.text("body")), self.body)
+        body = _with_sections(body, _sections_in(open_issue.text("body")))
         changed = open_issue.text("body") != body
         if changed:
             await self._change(context, number, {"body": body})
@@ -150,7 +154,8 @@ class EnsureIssue:
             await self._comment(context, issue)
             closed = {"state": "closed", "state_reason": "completed"}
             if self.closing:
-                closed["body"] = self._body_with(_news_marker_in(issue.text("body")), self.closing)
+                body = self._body_with(_news_marker_in(issue.text("body")), self.closing)
+                closed["body"] = _with_sections(body, _sections_in(issue.text("body")))
             await self._change(context, number, closed)
         # Last: while the number is recorded, another try finds the issue and closes it.
         await context.records.remove(record)
@@ -224,6 +229,81 @@ class EnsureIssue:
     def _body_with(self, news_marker: str, body: str) -> str:
         """Return a body with its markers, among them the marker of the news with which the issue was opened."""
         return "\n".join(filter(None, [self._marker, news_marker, body]))
+
+
+@dataclass(frozen=True, slots=True)
+class EnsureIssueSection:
+    """Write the section `name` at the end of the open issue of a key (`EnsureIssue`), which keeps it until it closes.
+
+    `text` is Markdown. Nothing is written if the issue is not open. Two effects that edit an issue in the same moment
+    may undo each other's edit; the next one writes both.
+    """
+
+    permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
+
+    key: str
+    name: str
+    text: str
+
+    @property
+    def effect_key(self) -> str:
+        """The issue's key, and the section's name."""
+        return f"issue-section:{self.key}:{self.name}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Edit the issue unless its section is the same."""
+        stored = await context.records.get(ISSUE.of(context.repository.id, self.key))
+        if stored is None:
+            return Applied(texts.NO_ISSUE_FOR_SECTION, changed=False)
+        url_vars, page = {"repo": context.repository.full_name, "number": str(stored.number)}, stored.number
+        try:
+            issue = Payload(await context.github.getitem(ONE_ISSUE, url_vars=url_vars), "issue")
+        except Exception as error:
+            if is_not_found(error):
+                return Applied(texts.NO_ISSUE_FOR_SECTION, changed=False)
+            raise
+        if not _is_ours(issue, context) or issue.text("state") != "open":
+            return Applied(texts.NO_ISSUE_FOR_SECTION, changed=False)
+        old_body = issue.text("body")
+        sections = _sections_in(old_body)
+        sections[self.name] = self.text
+        content, _, _ = old_body.partition(_SECTION_START)
+        body = _with_sections(content, sections)
+        if body == old_body:
+            return Applied(texts.ISSUE_SAME.format(number=page), changed=False, page=issue_on_github(page))
+        await context.github.patch(ONE_ISSUE, url_vars=url_vars, data={"body": body})
+        return Applied(texts.ISSUE_UPDATED.format(number=page), page=issue_on_github(page))
+
+
+_SECTION_START, _, _SECTION_END = f"\n\n{SECTION_MARKER}".partition("{name}")
+# No text from outside begins a line, so none can be a marker.
+
+
+def _sections_in(body: str) -> dict[str, str]:
+    """Return the sections at the end of an issue's body, by name."""
+    _, *parts = body.split(_SECTION_START)
+    named = (part.partition(_SECTION_END) for part in parts)
+    return {name: text.strip() for name, _, text in named}
+
+
+def _with_sections(body: str, sections: dict[str, str]) -> str:
+    """Return a body with sections at its end; the oldest ones are left out if they are too long."""
+    left, parts = min(SECTION_LIMIT, TEXT_LIMIT - len(body)), list[str]()
+    for name, text in reversed(sections.items()):
+        part = f"{SECTION_MARKER.format(name=name)}\n{text}"
+        left -= len(part) + 2
+        if left < 0:
+            break
+        parts.append(part)
+    return "\n\n".join([body, *reversed(parts)])
+
+
+def issue_key_in(body: str) -> str:
+    """Return the key that an issue's marker names, empty if it has none. Only the record of the key proves it."""
+    first, _, _ = body.partition("\n")
+    start, _, end = MARKER.partition("{key}")
+    is_marker = first.startswith(start) and first.rstrip().endswith(end)
+    return first.rstrip().removeprefix(start).removesuffix(end).replace("&gt;", ">") if is_marker else ""
 
 
 async def is_posted(records: Records, repository_id: int, news_key: str) -> bool:

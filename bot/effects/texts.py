@@ -23,6 +23,7 @@ ISSUE_CLOSED = "closed the issue #{number}"
 ISSUE_SAME = "the issue #{number} is up to date"
 ISSUE_UPDATED = "updated the issue #{number}"
 ISSUE_NEWER = "the issue of {key} already has newer content"
+NO_ISSUE_FOR_SECTION = "there is no open issue to write in"
 ISSUE_LEFT_CLOSED = "somebody closed the issue #{number}, so the bot left it alone"
 ALREADY_REPORTED = "an issue has already reported this"
 

@@ -59,6 +59,24 @@ class Regressions(Keys):
         examples=[[{"to": ["slack"], "targets": ["example-lab/hexagon-v73"], "paths": ["tests/python/relay/*"]}]],
     )
 
+    find: bool = Field(
+        default=False,
+        description=(
+            "Whether the bot searches for the change with which the tests began to fail: it runs them at commits of "
+            "the range on idle devices, within the budget of `searches`, and writes the answer into the issue."
+        ),
+        examples=[True],
+    )
+
+    comment: bool = Field(
+        default=False,
+        description=(
+            "Whether the bot also comments on the pull request with which the tests began to fail, once `find` or a "
+            "person's search names it."
+        ),
+        examples=[True],
+    )
+
     @property
     def places(self) -> tuple[Place, ...]:
         """Return all channels that get messages."""

@@ -9,6 +9,7 @@ from bot.plan.handler import joined
 from bot.results.service import RESULTS
 from bot.web.openapi import Operation
 from handlers.regressions import nightly_news, target_news
+from handlers.regressions.begun import FAILURES_BEGUN, AnnounceBegun
 from handlers.regressions.config import KEYS
 from handlers.regressions.effects import StoreReports
 from handlers.regressions.failures_route import FailureListing, failures_operation
@@ -34,10 +35,10 @@ def routes(services: Services) -> Sequence[Operation]:
 FEATURE = Feature(
     name="regressions",
     config=KEYS,
-    events=(NIGHTLY_NEWS, MOVES_ARRIVED),
+    events=(NIGHTLY_NEWS, MOVES_ARRIVED, FAILURES_BEGUN),
     records=(REGRESSIONS, WAITING_NEWS, REGRESSION_GROUP, MOVED_GROUP),
     router=joined([target_news.router, nightly_news.router, moved_news.router]),
-    effects=(StoreReports, SearchMoves),
+    effects=(StoreReports, SearchMoves, AnnounceBegun),
     provide=provide,
     routes=routes,
     titles={

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,7 @@ from bot.results.service import RESULTS
 from bot.results.store.failures.failures import Failure, FailureEnd, failure_ends
 from handlers.regressions import texts
 from handlers.regressions.audiences import Audience, audiences_of
+from handlers.regressions.begun import AnnounceBegun, begun_in_group, begun_on_target
 from handlers.regressions.config import REGRESSIONS as REGRESSIONS_KEY
 from handlers.regressions.decide import RECOVERED, REMOVED, RegressionChanges, unpack_failures
 from handlers.regressions.details import details_of
@@ -54,6 +55,7 @@ from handlers.regressions.records import (
     GroupMember,
     RegressionGroup,
     WaitingNews,
+    group_issue,
 )
 from handlers.regressions.target_messages import TargetMessage
 from handlers.regressions.target_text import NO_DETAILS, DetailsOfTests
@@ -111,7 +113,7 @@ async def post_nightly_news(context: Context) -> Plan:
     begun = [RegressionGroup.of(members, page, event.at) for members in candidates if await _is_range(context, members)]
     all_members = [member for group in (*groups, *begun) for member in group.members]
     ends = await _ends(context, [*all_members, *(member for members in joined.values() for member in members)])
-    return decide_nightly_news(
+    plan = decide_nightly_news(
         context.repository.id,
         audiences_of(regressions),
         event.at,
@@ -122,6 +124,23 @@ async def post_nightly_news(context: Context) -> Plan:
         ends,
         await details_of(context),
     )
+    searches = begun_searches(waiting.values(), joined, begun) if regressions.find else ()
+    return replace(plan, effects=(*plan.effects, *searches))
+
+
+def begun_searches(
+    waiting: Iterable[WaitingNews], joined: Mapping[str, Sequence[GroupMember]], begun: Sequence[RegressionGroup]
+) -> Iterator[AnnounceBegun]:
+    """Yield the effects that request a search for each new group, and for each failure that is in no group.
+
+    A target that joins a group later changes nothing: the group has its search.
+    """
+    yield from map(begun_in_group, begun)
+    grouped = {member for group in begun for member in group.members}
+    grouped |= {member for members in joined.values() for member in members}
+    for news in waiting:
+        failures = [failure for member in news.began if member not in grouped for failure in member.failures]
+        yield from begun_on_target(news.about, failures)
 
 
 def decide_nightly_news(
@@ -206,7 +225,7 @@ class _GroupPosts:
         for audience in self.audiences:
             part = audience.group(group)
             if part.members:
-                effects += self._first(audience, part, _issue_of(group))
+                effects += self._first(audience, part, group_issue(group.name))
         return [*effects, self._group_record(group.after(self.ends))]
 
     def joined(self, group: RegressionGroup, new_members: Sequence[GroupMember]) -> list[Effect]:
@@ -216,7 +235,7 @@ class _GroupPosts:
         """
         # `news_at` limits a chat to one message about the group per `wait` (`is_time_to_post`).
         larger = replace(group, members=(*group.members, *new_members), news_at=self.moment)
-        key, effects = f"{_issue_of(group)}:{len(larger.members)}", list[Effect]()
+        key, effects = f"{group_issue(group.name)}:{len(larger.members)}", list[Effect]()
         for audience in self.audiences:
             part, larger_part = audience.group(group), audience.group(larger)
             new_part = audience.members(new_members)
@@ -236,7 +255,7 @@ class _GroupPosts:
     def _first(self, audience: Audience, group: RegressionGroup, key: str) -> Sequence[Effect]:
         """Return the first message of a group in an audience."""
         body, closing = self._bodies(group.after(self.ends))
-        issue = IssueState(_issue_of(group), group_title(group), body, begins=True, closing=closing)
+        issue = IssueState(group_issue(group.name), group_title(group), body, begins=True, closing=closing)
         return message_effects(audience.places, key, group_news(group), issue)
 
     def _joined(
@@ -256,7 +275,7 @@ class _GroupPosts:
                 yield PostMessage(place, key, news)
             else:
                 comment = as_markdown(news) if says_more else ""
-                yield EnsureIssue(_issue_of(group), group_title(larger), body, comment, key, closing=closing)
+                yield EnsureIssue(group_issue(group.name), group_title(larger), body, comment, key, closing=closing)
 
     def _updated(self, audience: Audience, group: RegressionGroup) -> list[Effect]:
         """Return the effect that updates the issue of a group in an audience."""
@@ -264,7 +283,7 @@ class _GroupPosts:
         if not (audience.has_issue and group.members):
             return []
         body, closing = self._bodies(group.after(self.ends))
-        return [EnsureIssue(_issue_of(group), group_title(group), body, closing=closing)]
+        return [EnsureIssue(group_issue(group.name), group_title(group), body, closing=closing)]
 
     def _bodies(self, group: RegressionGroup) -> tuple[str, str]:
         """Return the body of the open issue, and the body of the closed issue; one of them is empty."""
@@ -290,10 +309,6 @@ def joined_members(
         else:
             joined.setdefault(group.name, []).append(member)
     return joined, ungrouped
-
-
-def _issue_of(group: RegressionGroup) -> str:
-    return f"regression-group:{group.name}"
 
 
 async def _is_range(context: Context, members: Sequence[GroupMember]) -> bool:

@@ -15,6 +15,8 @@ from handlers.regressions.decide import EvaluatedRun, EvaluatedTarget
 
 Ends = Mapping[tuple[str, Failure], FailureEnd]
 """How reported failures on targets (`LAB/TARGET`) ended; those that are not stored are left out."""
+TARGET_ISSUE, GROUP_ISSUE = "regressions:", "regression-group:"
+"""How the keys of issues begin: about a target, and about several targets."""
 LASTS = FailureEnd("", "")
 UNKNOWN_END = FailureEnd("unknown", "")
 """The end of a failure that the store lacks, for example after the database was replaced."""
@@ -120,6 +122,16 @@ class WaitingNews:
     reliability: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     news: News | None = None
     issue: IssueState | None = None
+
+
+def target_issue(target: str) -> str:
+    """Return the key of the issue about a target (LAB/TARGET)."""
+    return f"{TARGET_ISSUE}{target}"
+
+
+def group_issue(name: str) -> str:
+    """Return the key of the issue about a group of targets."""
+    return f"{GROUP_ISSUE}{name}"
 
 
 WAITING_NEWS = Record("regression-news", 1, WaitingNews, "news of a target that waits for other targets", days=30)

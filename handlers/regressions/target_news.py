@@ -43,6 +43,7 @@ from bot.results.store.lists.run_lists import admission_of_commit
 from bot.results.store.write.pending_checks import is_pending
 from handlers.regressions import texts
 from handlers.regressions.audiences import Audience, audiences_of
+from handlers.regressions.begun import begun_on_target
 from handlers.regressions.config import REGRESSIONS as REGRESSIONS_KEY
 from handlers.regressions.decide import (
     RECOVERED,
@@ -60,7 +61,7 @@ from handlers.regressions.details import details_of
 from handlers.regressions.effects import StoreReports
 from handlers.regressions.groups import NO_HOLD, NewsHold, active_targets
 from handlers.regressions.moved.search import search_effects
-from handlers.regressions.records import REGRESSION_GROUP, REGRESSIONS, WAITING_NEWS
+from handlers.regressions.records import REGRESSION_GROUP, REGRESSIONS, WAITING_NEWS, target_issue
 from handlers.regressions.target_messages import TargetMessage, updated_issues
 from handlers.regressions.target_text import (
     COMMIT_PAGE,
@@ -134,7 +135,9 @@ async def _plan_messages(context: Context) -> Plan:
     target = EvaluatedTarget(target_key, newest.sha, newest.committed_at, contacts=lab.contacts, late=late)
     nothing_fails = not any(run.failing for run in runs) and not await service.read(reported_failures, target_key)
     if nothing_fails and not evaluated.unreliable:
-        closed_issue = EnsureIssue(_issue_of(target_key), news_key=evaluated.news, as_of=newest.committed_at)
+        closed_issue = EnsureIssue(
+            target_issue(target_key.full_name), news_key=evaluated.news, as_of=newest.committed_at
+        )
         issues = [closed_issue] if issue_is_outdated else []
         return Plan((*_state_records(key, evaluated, target), *issues), why=texts.NOTHING_FAILS)
     previous_runs, page = await _previous_runs(context, target_key, runs)
@@ -173,6 +176,7 @@ async def _plan_messages(context: Context) -> Plan:
         hold,
         await details_of(context),
         issue_is_outdated=issue_is_outdated,
+        finds_cause=regressions.find,
     )
 
 
@@ -271,16 +275,18 @@ def decide_regressions(
     details: DetailsOfTests = NO_DETAILS,
     *,
     issue_is_outdated: bool = False,
+    finds_cause: bool = False,
 ) -> Plan:
     """Return the plan that stores the state of a target under `key` and posts the messages about its changes.
 
     `evaluated` is the state that is stored now. The plan stores the new one first: if a channel is unavailable for
     hours, the next nightly run already builds on it. `hold` says whether the messages wait for other targets;
     `details` are those of each test. `issue_is_outdated`: the issue lacks the newest message, because GitHub was
-    unavailable for too long, so it is updated even without news. Each of `audiences` gets its part of the messages.
+    unavailable for too long, so it is updated even without news. `finds_cause`: the cause of new failures is searched.
+    Each of `audiences` gets its part of the messages.
     """
     target_key = target.about
-    issue, title = _issue_of(target_key), issue_title(target)
+    issue, title = target_issue(target_key.full_name), issue_title(target)
     own_failures = hold.own_failures(failing)
     if not changes:
         outdated = EnsureIssue(issue, title, news_key=evaluated.news, as_of=target.committed_at)
@@ -308,7 +314,8 @@ def decide_regressions(
         hold.repository_id, news_key, target, changes, failing, own_failures, issue_state, details, contexts
     )
     messages = [effect for audience in audiences for effect in message.effects(audience)]
-    return Plan((reports, *messages), why=news.title)
+    searches = begun_on_target(target, changes.began) if finds_cause else ()
+    return Plan((reports, *messages, *searches), why=news.title)
 
 
 def _why_no_news(target: EvaluatedTarget) -> str:
@@ -316,10 +323,6 @@ def _why_no_news(target: EvaluatedTarget) -> str:
         return texts.ONLY_UNRELIABLE.format(changes=counted(target.held, "change"))
     tests = counted(target.quarantined, "quarantined test fails", "quarantined tests fail")
     return texts.ONLY_QUARANTINED.format(tests=tests) if target.quarantined else texts.NO_NEWS
-
-
-def _issue_of(target: TargetKey) -> str:
-    return f"regressions:{target.full_name}"
 
 
 def _state_records(

@@ -1,4 +1,4 @@
-"""`nightjar results ingest`, `rebuild` and `runs` as operators run them."""
+"""`nightjar results ingest`, `rebuild`, `runs` and `search` as operators run them."""
 
 from __future__ import annotations
 
@@ -162,3 +162,20 @@ async def test_without_runs_a_line_says_so(operator: Operator, arguments: list[s
     finished = await operator.nightjar(*arguments)
     assert (finished.status, finished.out) == (1, "")
     assert finished.err == f"{words}\n"
+
+
+async def test_an_operator_requests_a_search_by_hand(operator: Operator) -> None:
+    (operator.folder / "app.yaml").write_text(
+        APP_YAML.format(bucket=operator.bucket.name).replace("[adreno]", "{adreno: {tier: 2}, mali: nightly}")
+    )
+    request = ("te/a.py::test_a", "--suite", "ops", "--good", "a" * 40, "--bad", "b" * 40)
+    unknown = await operator.nightjar("search", "start", *request, "--target", "mali")
+    assert unknown.status == 1
+    assert "no target that accepts requests is named mali" in unknown.err
+    ids = []
+    for target in ("example-lab/adreno", "adreno"):
+        requested = await operator.nightjar("search", "start", *request, "--target", target, "--json")
+        assert requested.status == 0, requested
+        assert "the search begins when one does" in requested.err
+        ids.append(json.loads(requested.out)["search"])
+    assert ids[0] == ids[1], "the same request is searched once"

@@ -82,5 +82,5 @@ class Devices:
 @asynccontextmanager
 async def device_town(database_url: str, bucket: World, **options: Any) -> AsyncIterator[Devices]:
     """Start a town whose targets accept requests."""
-    async with lab_town(database_url, bucket, targets=TARGETS, **options) as place:
+    async with lab_town(database_url, bucket, **{"targets": TARGETS, **options}) as place:
         yield Devices(place)

@@ -12,6 +12,7 @@ LAZY = {
     "measurements": ("bot.cli.results.measurements:measurements", "List what tests measure, and what moved."),
     "rebuild": ("bot.cli.results.admin:rebuild", "Ingest everything in the bucket again."),
     "runs": ("bot.cli.results.admin:runs", "List runs and their states."),
+    "search": ("bot.cli.results.search:search", "Search for the commit that tests began to fail with."),
     "upload": ("bot.cli.results.upload:upload", "Upload a run's files, then its manifest."),
 }
 

@@ -23,6 +23,12 @@ OUTCOME = "{place}: {state}"
 OUTCOME_WHY = "{place}: {state}: {reason}"
 RUNS_HEADER = ("RECEIVED", "REPOSITORY", "LAB", "TARGET", "COMMIT", "RUN", "SUITE", "STATE", "REASON")
 
+# search
+NAME_A_REPOSITORY = "app.yaml does not have exactly one repository with results; name one with --repo"
+NO_REQUESTS = "no target that accepts requests is named {targets}"
+SEARCH_REQUESTED = "search {id} is requested"
+SEARCH_WAITS = "no server runs on this database: the search begins when one does"
+
 # measurements
 NO_MOVES = "no measurement has changed"
 MOVES_HEADER = ("SINCE", "COMMITTED", "TARGET", "TEST", "CHANGE", "STATE")

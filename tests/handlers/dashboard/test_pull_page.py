@@ -52,6 +52,7 @@ BY_RECORD = {
 NOT_OF_PULLS = {
     *("EnsureIssue", "EnsurePull", "MarkNightly", "MoveBranch", "PostMessage", "PostNews", "PublishNightly"),
     *("RequestScan", "SearchMoves", "SubmitCommitJob", "StoreReports", "StoreRepositoryFile", "StoreTeamList"),
+    *("AnnounceBegun", "EnsureIssueSection", "StartSearch", "StoreSearch"),
 }
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 PAGE, API = "/r/octocat/compiler/pulls", "/api/v1/repos/octocat/compiler/pulls"
@@ -196,7 +197,7 @@ async def test_it_lists_the_sections_of_the_sticky_comment_about_commits(site: D
 
 async def test_the_story_contains_the_texts_that_people_see_on_github() -> None:
     """Effects whose text everybody sees have it on the page; the texts of these are for other readers."""
-    unwritten = {"StoreRepositoryFile", "SubmitSection", "EnsureIssue", "EnsurePull"}
+    unwritten = {"StoreRepositoryFile", "SubmitSection", "EnsureIssue", "EnsureIssueSection", "EnsurePull"}
     with_text = {kind for kind, fields in stored("effects").items() if {"text", "description", "body"} & fields.keys()}
     assert with_text - unwritten == set(WRITTEN)
 

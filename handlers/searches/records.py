@@ -1,0 +1,149 @@
+"""What the bot remembers of a search for a culprit: its request, its range, its runs and its answer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+
+from bot.engine.records import Record
+
+SEARCH_PURPOSE = "search:"
+"""How the purposes of a search's jobs begin: `search:ID:NUMBER`."""
+DAYS = 365.0
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """Tests of a suite that began to fail together on some targets (LAB/TARGET).
+
+    They passed at the commit `good` and fail at `bad`, a later one of the same branch.
+    """
+
+    suite: str
+    tests: tuple[str, ...]
+    targets: tuple[str, ...]
+    good: str
+    bad: str
+
+    @property
+    def id(self) -> str:
+        """The ID of the search: the same request is searched once."""
+        return hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedCommit:
+    """A commit of the range; `title` is the first line of its message."""
+
+    sha: str
+    title: str
+
+
+class SearchRunState(StrEnum):
+    """What became of a run that a search asked for."""
+
+    WAITING = "waiting"
+    RESULTS = "results"
+    NO_RESULTS = "no results"
+    """The lab tried, and the tests gave no results: the commit may not build."""
+    LOST = "lost"
+    """No lab ran it, or the lab vanished. It says nothing about the commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRun:
+    """A run that the search asked for: its number, the position of the commit in the range, and the target.
+
+    `counts` says how often each test failed and passed. Moments are seconds since 1970; `seconds` is device time.
+    """
+
+    number: int
+    commit: int
+    target: str
+    repeat: int
+    asked_at: float
+    state: SearchRunState = SearchRunState.WAITING
+    ended_at: float = 0.0
+    counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    seconds: float = 0.0
+    log_url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchAnswer:
+    """How a search ended (a `SearchOutcome`), and the commits, by position, that this probability is about.
+
+    `first` and `last` are 0 if no commit is the cause. `pull` is the pull request that was merged as the commit; 0 for
+    none.
+    """
+
+    outcome: str
+    probability: float
+    first: int
+    last: int
+    pull: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CulpritSearch:
+    """A search: `commits` are those of the range, oldest first; position 1 is the first of them.
+
+    `histories` has the failures and passes of each test on each target before the range, by `series_name`. `step`
+    counts the changes.
+    """
+
+    request: SearchRequest
+    commits: tuple[SearchedCommit, ...]
+    histories: Mapping[str, tuple[int, int]]
+    began_at: float
+    runs: tuple[AskedRun, ...] = ()
+    answer: SearchAnswer | None = None
+    ended_at: float = 0.0
+    step: int = 1
+    issue: str = ""
+    """The key of the issue that shows it; empty for none."""
+    commented: int = 0
+    """The pull request that has a comment about it, 0 for none."""
+
+    @property
+    def id(self) -> str:
+        """The ID of the search."""
+        return self.request.id
+
+    @property
+    def seconds(self) -> float:
+        """How long devices worked for it."""
+        return sum(run.seconds for run in self.runs)
+
+    def sha_of(self, position: int) -> str:
+        """Return the SHA at a position; 0 is the last commit at which the tests passed."""
+        return self.commits[position - 1].sha if position else self.request.good
+
+    def purpose(self, number: int) -> str:
+        """Return the purpose of the job of a run."""
+        return f"{SEARCH_PURPOSE}{self.id}:{number}"
+
+
+def section_name(search_id: str) -> str:
+    """Return the name of a search's section in its issue."""
+    return f"{SEARCH_PURPOSE}{search_id}"
+
+
+def series_name(target: str, test: str) -> str:
+    """Return the name of the runs of one test on one target."""
+    return f"{target} {test}"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSearch:
+    """A search that has no answer yet."""
+
+    repository: str
+    id: str
+
+
+CULPRIT_SEARCH = Record("culprit-search", 1, CulpritSearch, "a search for the commit that broke tests", days=DAYS)
+OPEN_SEARCH = Record("open-search", 1, OpenSearch, "a search for the commit that broke tests has no answer", days=DAYS)

@@ -1,0 +1,110 @@
+"""A town whose nightly branch has a range of commits, with which a test began to fail; its devices are simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from bot.results.few_tests import FewTestsOutcome, TestAttempts
+from handlers.device_tests.effects import announce_step
+from handlers.device_tests.model import DeviceJob
+from handlers.device_tests.sweep import SWEEP
+from handlers.searches.records import CULPRIT_SEARCH, CulpritSearch
+from handlers.searches.sweep import SearchSweep
+from sandbox import PullRequest
+from sandbox.model.issues import Issue
+from tests.conversations.devices import Devices
+from tests.conversations.lab import LAB, TEST_FILE, junit
+from tests.conversations.town import BOT
+
+SUITE, TEST = "operators", f"{TEST_FILE}::test_add"
+NO_RESULTS = FewTestsOutcome()
+HOUR, DAY = 3600.0, 86_400.0
+Fails = Callable[[int, str], bool | None]
+"""Whether the test fails at a commit, by position, on a target; None if it gives no results."""
+
+
+@dataclass
+class SearchTown:
+    """A town whose nightly branch has a range of commits: the test passed at `shas[0]`, and failed at the last one."""
+
+    devices: Devices
+    shas: list[str] = field(default_factory=list)
+    pull: PullRequest = field(init=False)
+
+    async def regression(self, commits: int, *targets: str, pull: int = 0) -> None:
+        """Let a test begin to fail within some commits, and let two nightly runs report that.
+
+        The commit at the position `pull`, counted from 1, is a merged pull request.
+        """
+        place = self.devices.place
+        self.shas = [place.nightly_run()]
+        await self.upload("passed", targets)
+        for number in range(1, commits + 1):
+            place.town.github.clock.advance(seconds=20)
+            if number == pull:
+                self.pull = place.town.repo.open_pull_request("hubot", "Fuse", base="nightly")
+                self.shas.append(self.pull.merge("octocat", "squash"))
+                continue
+            change = {"ops.cc": str(number)}
+            message = f"Change {number} (#{number})"
+            self.shas.append(place.town.repo.push("nightly", change, by="octocat", message=message).sha)
+        await self.upload("AssertionError: 3 != 4", targets)
+        range_of_commits = list(self.shas)
+        self.shas.append(place.nightly_run())
+        await self.upload("AssertionError: 3 != 4", targets)
+        self.shas = range_of_commits
+
+    async def upload(self, verdict: str, targets: tuple[str, ...], other: str = "passed") -> None:
+        """Let targets test the newest commit; `other` is the verdict of another test."""
+        for target in targets:
+            report = {"ops.xml": junit(test_add=verdict, test_mul=other)}
+            self.devices.place.upload(self.shas[-1], report, suite=SUITE, target=target)
+        await self.devices.place.settle()
+        await self.devices.place.scan()
+
+    @property
+    def issue(self) -> Issue:
+        """Return the only issue that the bot opened."""
+        (issue,) = (issue for issue in self.devices.place.town.repo.issues.values() if issue.user.login == BOT)
+        return issue
+
+    async def comments(self, author: str, text: str) -> tuple[list[str], str]:
+        """Comment on the issue; return the bot's reactions and its last answer."""
+        comment = self.issue.comment(author, text)
+        await self.devices.place.town.quiet()
+        return self.issue.reactions(comment), self.issue.comments_by(BOT)[-1].body
+
+    async def search(self) -> CulpritSearch:
+        """Return the only search."""
+        (search,) = (await self.devices.place.town.bot.services.records.under(CULPRIT_SEARCH)).values()
+        return search
+
+    async def end(self, job: DeviceJob, *, failed: bool | None, time: str = "", runs: int = 0) -> None:
+        """Let the results of a job arrive: as many `runs` of the test as the job asks for, unless that is given."""
+        repeat = runs or job.few_tests.repeat
+        attempts = TestAttempts(0, repeat) if failed else TestAttempts(repeat)
+        outcome = NO_RESULTS if failed is None else FewTestsOutcome({TEST: attempts}, seconds=30.0)
+        done = await self.devices.store.complete_few_tests(LAB, job.id, SUITE, outcome)
+        await announce_step(self.devices.place.town.bot.services.announce, done, time)
+        await self.devices.place.town.quiet()
+
+    async def work(self, fails: Fails, *targets: str) -> list[DeviceJob]:
+        """Work as a lab until there are no jobs; each end of a job is announced twice. Return the jobs."""
+        limits_of = self.devices.place.town.bot.services.part(SWEEP).limits_of
+        jobs = list[DeviceJob]()
+        while claimed := await self.devices.store.claim(LAB, list(targets), limits_of, is_able=True):
+            job = claimed.job
+            jobs.append(job)
+            for time in ("", "again"):
+                await self.end(job, failed=fails(self.shas.index(job.sha), job.target), time=time)
+        return jobs
+
+    async def sweep(self, days: int = 0) -> None:
+        """Let some days pass, or an hour, and let searches look for jobs."""
+        time = self.devices.place.time
+        time.advance_to((time() // DAY + days) * DAY + HOUR if days else time() + HOUR)
+        sweep = SearchSweep(self.devices.place.town.bot.services)
+        if await sweep.has_work():
+            await sweep.tick()
+        await self.devices.place.town.quiet()

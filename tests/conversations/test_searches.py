@@ -1,0 +1,130 @@
+"""A search for the commit that broke a test, from the request to the answer in the issue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bot.core.events import Repository
+from bot.engine.internal import announce
+from handlers.device_tests.model import LEASE_SECONDS, MOST_ATTEMPTS
+from handlers.searches.effects import SEARCH_EVENT, SearchEvent
+from handlers.searches.records import CULPRIT_SEARCH, OPEN_SEARCH, SearchRequest, SearchRunState
+from tests.bucket import World
+from tests.conversations.devices import ADRENO, HEXAGON, device_town
+from tests.conversations.lab import LAB
+from tests.conversations.search_town import SUITE, TEST, SearchTown
+from tests.conversations.town import BOT
+
+
+async def test_a_maintainer_requests_a_search_and_reads_the_answer_in_the_issue(
+    tmp_path: Path, aws_world: World
+) -> None:
+    async with device_town(
+        f"sqlite:///{tmp_path}/nightjar.db", aws_world, features="regressions: {to: [issue], comment: true}"
+    ) as devices:
+        range_town = SearchTown(devices)
+        await range_town.regression(7, HEXAGON, pull=4)
+        assert await devices.place.town.bot.services.records.under(CULPRIT_SEARCH) == {}, "nobody requested it"
+        refusals = {
+            ("hubot", "@ci find culprit"): "Name a target, as in `@ci find culprit",
+            ("somebody", "@ci find culprit on hexagon-v73"): "You need write access",
+            ("hubot", "@ci find culprit on cortex-m"): "No target that accepts requests is named `cortex-m`.",
+            ("hubot", "@ci find culprit test_sub on hexagon-v73"): "No failure of this issue on `hexagon-v73`",
+        }
+        for (author, text), answer in refusals.items():
+            reactions, said = await range_town.comments(author, text)
+            assert answer in said
+            assert reactions == ["confused"]
+        reactions, said = await range_town.comments("hubot", "@ci find culprit on hexagon-v73")
+        good, bad = range_town.shas[0][:10], range_town.shas[-1][:10]
+        assert f"I search for the change between `{good}` and `{bad}` on idle devices of `{LAB}/{HEXAGON}`" in said
+        assert reactions == ["+1"]
+        assert "0 device minutes" in (range_town.issue.body or ""), "the issue shows the search from its first step"
+
+        for _ in range(MOST_ATTEMPTS):
+            vanished = await devices.claim(is_able=True)
+            await devices.sweep(later=LEASE_SECONDS + 1)
+        jobs = await range_town.work(lambda commit, _: None if commit == 2 else commit >= 4, HEXAGON)
+        search = await range_town.search()
+        assert [run.commit for run in search.runs][:3] == [7, 7, 0], "both ends run first"
+        assert search.runs[0].state is SearchRunState.LOST, "the lab vanished with it, so it ran again"
+        assert len({job.id for job in jobs}) == len(jobs) == len(search.runs) - 1
+        assert {run.commit for run in search.runs if run.state is SearchRunState.NO_RESULTS} <= {2}
+        body = range_town.issue.body or ""
+        culprit = f"#{range_town.pull.number} `{range_town.shas[4][:10]}`"
+        assert f"**Began with {culprit} (99." in body
+        assert "`Fuse`. This rests on one target.**" in body
+        assert f"Cost: {len(search.runs)} runs, " in body
+        assert "the device, the lab or its environment changed (0." in body
+        assert body.count(f"| {LAB}/") == 0
+        assert body.count(f"| `{LAB}/{HEXAGON}` |") == len(search.runs)
+        assert "`operators`: 1 test, since" in body, "what the issue said before is still there"
+        assert await devices.place.town.bot.services.records.under(OPEN_SEARCH) == {}
+        (comment,) = range_town.pull.comments_by(BOT)
+        assert f"Since this change, the test `{TEST}` of `operators` fails on `{LAB}/{HEXAGON}`" in comment.body
+        assert f'`@ci reproduce "{TEST}" on {LAB}/{HEXAGON}`' in comment.body
+
+        reactions, said = await range_town.comments("hubot", f"@ci find culprit {TEST} on hexagon-v73")
+        assert f"Began with {culprit}" in said, "the same request is searched once"
+        await range_town.end(vanished.job, failed=False, runs=10)
+        await devices.sweep()
+        search = await range_town.search()
+        assert search.answer is None, "late results that contradict the answer open the search again"
+        assert "nothing is certain yet" in (range_town.issue.body or "")
+        assert await range_town.work(lambda commit, _: commit >= 4, HEXAGON)
+        assert len(range_town.pull.comments_by(BOT)) == 1
+        for _ in range(2):
+            range_town.shas.append(devices.place.nightly_run())
+            await range_town.upload("AssertionError: 3 != 4", (HEXAGON,), other="AssertionError: 6 != 7")
+        body = range_town.issue.body or ""
+        assert "test_mul" in body
+        assert f"Began with {culprit}" in body, "later news of the target leave the answer in place"
+        issue = devices.place.town.repo.open_issue("somebody", "Crash", (range_town.issue.body or ""))
+        issue.comment("hubot", "@ci find culprit on hexagon-v73")
+        await devices.place.town.quiet()
+        assert "not an open issue of mine" in issue.comments_by(BOT)[-1].body, "only its own issue names failures"
+
+
+async def test_a_reported_regression_of_two_targets_is_searched_on_both_and_the_lab_is_found(
+    tmp_path: Path, aws_world: World
+) -> None:
+    async with device_town(
+        f"sqlite:///{tmp_path}/nightjar.db", aws_world, features="regressions: {to: [issue], find: true}"
+    ) as devices:
+        range_town = SearchTown(devices)
+        await range_town.regression(5, HEXAGON, ADRENO)
+        search = await range_town.search()
+        assert search.request.targets == (f"{LAB}/{ADRENO}", f"{LAB}/{HEXAGON}")
+        assert len(search.runs) == 2, "both idle targets got a job"
+        jobs = await range_town.work(lambda *_: True, HEXAGON, ADRENO)
+        assert {job.target for job in jobs} == {HEXAGON, ADRENO}
+        body = range_town.issue.body or ""
+        assert "No commit is the cause (99." in body
+        assert f"the tests fail at {range_town.shas[0][:10]} too" in body
+        assert "Began with" not in body
+
+
+async def test_a_search_over_its_budget_continues_the_next_day(tmp_path: Path, aws_world: World) -> None:
+    async with device_town(
+        f"sqlite:///{tmp_path}/nightjar.db",
+        aws_world,
+        targets="{hexagon-v73: {tier: 2, suites: [operators], searches: {budget: 3/day}}}",
+    ) as devices:
+        range_town = SearchTown(devices)
+        await range_town.regression(6, HEXAGON)
+        await range_town.sweep(days=1)
+        services, repo = devices.place.town.bot.services, devices.place.town.repo
+        request = SearchRequest(SUITE, (TEST,), (f"{LAB}/{HEXAGON}",), range_town.shas[0], range_town.shas[-1])
+        event = SearchEvent.start(request, devices.place.time())
+        await announce(services.announce, SEARCH_EVENT, Repository(repo.id, repo.full_name, None), event)
+        await devices.place.town.quiet()
+        days, jobs = 0, await range_town.work(lambda commit, _: commit >= 2, HEXAGON)
+        while (search := await range_town.search()).answer is None:
+            assert len(jobs) == 3, f"the budget of day {days}"
+            await range_town.sweep()
+            assert await range_town.work(lambda *_: False, HEXAGON) == []
+            days += 1
+            await range_town.sweep(days=1)
+            jobs = await range_town.work(lambda commit, _: commit >= 2, HEXAGON)
+        assert days >= 2
+        assert search.answer.first == 2
