@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 WRITTEN: Mapping[str, str] = {
     "MarkNightly": "description",
+    "OpenRevert": "body",
     "Remind": "text",
     "Reply": "text",
     "ReportReviewers": "text",

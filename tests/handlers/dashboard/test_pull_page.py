@@ -33,7 +33,8 @@ ALL_KINDS = 44
 """A pull request for which the bot applied an effect of each kind."""
 OF_THE_PULL = {
     *("ApproveDeviceJobs", "ApproveRun", "CancelDeviceJobs", "CountCommands", "EndPendingMerge", "EnsureLabel"),
-    *("LeaveQueue", "MarkOutOfDate", "MentionSubscribers", "MergePull", "React", "RemoveReaction", "Reply"),
+    *("CancelPausedJobs", "LeaveQueue", "MarkOutOfDate", "MentionSubscribers", "MergePull", "OpenRevert", "React"),
+    *("RemoveReaction", "Reply"),
     *("ReportReviewers", "RequestReviewers", "RerunJob", "RerunWorkflow", "ShowSection", "StartJenkinsBuild"),
     *("StorePendingMerge", "SubmitDeviceJob", "UpdateBranch", "UpsertSection"),
 }
