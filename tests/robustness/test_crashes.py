@@ -53,7 +53,7 @@ IN_TIMERS = {"EnsurePull", "Remind"}
 """Effects of timers: tests/robustness/test_timer_crashes.py kills the bot around them."""
 
 NOT_KILLED_YET = {"AnnounceBegun", "StartSearch", "StoreSearch", "EnsureIssueSection"}
-"""Effects of searches for a culprit. Their conversation announces each end of a job twice, but no kill hits them yet."""
+"""Effects of searches for a culprit. Their conversation announces the end of each job twice; no kill hits them yet."""
 
 NO_CONVERSATION = (
     "no conversation uses these effects, so no kill hits them: write one in tests/handlers/<feature>/crashes.py, as "

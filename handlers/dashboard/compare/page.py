@@ -107,9 +107,11 @@ def compare_page(parts: DashboardParts) -> Page:
         numbers: list[ComparedNumber] = []
         if choice.target and choice.base and choice.head:
             suites = await _compare_suites(parts, request, settings, choice.target, choice.base, choice.head)
-            numbers = await request.pages.run(
-                parts.results.store.read, compared_numbers, choice.target, choice.base, choice.head, settings
-            )
+            # Filters are about changes of outcomes, so what others measured would be in the way.
+            if not (query.status or query.q or query.suite):
+                numbers = await request.pages.run(
+                    parts.results.store.read, compared_numbers, choice.target, choice.base, choice.head, settings
+                )
         page = await request.pages.run(
             comparison_page,
             suites,

@@ -217,7 +217,7 @@ def read_action() -> dict[str, Any]:
 def test_a_marketplace_can_list_the_action() -> None:
     action = read_action()
     assert set(action["branding"]) == {"icon", "color"}
-    decision = {"skip_ci", "docs_only", "run_slow_tests", "rebuild_docker", "sha"}
+    decision = {"skip_ci", "docs_only", "run_slow_tests", "rebuild_docker", "level", "sha"}
     assert set(action["outputs"]) == {"run-id", "exit-status", *decision}
 
 
