@@ -116,7 +116,7 @@ def _summary(job: JobTests, form: _Form, code: Callable[[str], str]) -> str:
     ran = len(job.tests) - counts[Status.SKIPPED]
     statuses = ", ".join(f"{counts[status]:,} {status.value}" for status in Status if counts[status])
     parts = [form.title.format(texts.SUMMARY_TITLE)]
-    parts += [form.paragraph.format(texts.NOT_READ.format(problem=code(problem))) for problem in job.unreadable]
+    parts += [form.paragraph.format(texts.REPORT_NOT_READ.format(problem=code(problem))) for problem in job.unreadable]
     ran_text, not_run = counted(ran), counted(counts[Status.SKIPPED])
     sentence = texts.RAN.format(ran=ran_text, skipped=not_run, statuses=statuses) if job.tests else texts.NOTHING_RAN
     parts.append(form.paragraph.format(sentence))

@@ -33,7 +33,12 @@ from handlers.searches.effects import SEARCH_EVENT, SearchEvent
 from handlers.searches.records import SearchRequest
 
 
-@click.group()
+@click.group(
+    epilog=f"""{AS_WRITTEN}
+    Example:
+      nightjar results search start --help
+    """,
+)
 def search() -> None:
     """Search for the commit that tests began to fail with."""
 

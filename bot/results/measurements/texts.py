@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from bot.results.measurements.changes import LevelChange
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bot.results.measurements.changes import LevelChange
 
 RATIO = "{name} {before} -> {after}{unit}, {share} % ({low} to {high})"
 DIFFERENCE = "{name} {before} -> {after}{unit} ({low} to {high})"

@@ -100,7 +100,7 @@ class ComparePage(BaseModel, extra="forbid"):
     tests: list[ComparedTest]
     numbers: list[ComparedNumber] = Field(
         default=[],
-        description="The largest differences of what tests measured, those that noise does not explain first; none under a filter.",
+        description="What tests measured: differences that noise does not explain first. None under a filter.",
     )
     matching: int = Field(description="Number of tests that match the filters, on all pages.")
     pages: int
