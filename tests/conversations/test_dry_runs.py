@@ -82,6 +82,8 @@ async def people_request_device_tests(fixtures: SceneFixtures) -> DryFirst:
         await devices.says(pull, "octocat", f"@ci lab pause hexagon-v73 until {day_after(devices, 2)}")
         town.repo.open_issue("somebody", "Propose a lab").comment("octocat", "@ci lab accept")
         await devices.says(pull, "hubot", "@ci cancel tests")
+        # Who comments in the second of the push may have seen another head, so their request would need an approval.
+        town.github.clock.advance(seconds=2)
         await devices.says(pull, "hubot", "@ci benchmark on adreno")
         await devices.store.end_unable((await devices.claim(ADRENO)).job)
         await devices.sweep()
