@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from nightjar_formats.model import TargetKey
 
 from bot.commands.dialogue import WRITERS, CommandAnswer, CommandFunction, CommandRequest
-from bot.commands.grammar import Arguments, Command, CommandRegistry, CommandSpec, parse
+from bot.commands.grammar import Arguments, Command, CommandRegistry, CommandSpec
+from bot.commands.on_issues import answer_to, first_command, handler_on_issues
 from bot.core.events import UserComment, issue_comment_in
 from bot.core.listing import listed
-from bot.core.run_in_thread import run_in_thread
-from bot.effects.comments import Reply
 from bot.effects.issues import ISSUE, issue_key_in
-from bot.effects.reactions import CONFUSED, DONE, React
 from bot.github.repositories.permissions import role_of
 from bot.github.text.markdown import code
-from bot.plan.handler import NOTHING, Context, Handler, Plan, Router
+from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.results.service import RESULTS
 from bot.results.store.failures.failures import reported_failures
 from handlers.device_tests.commands import KEY, takes_requests
@@ -29,10 +25,6 @@ from handlers.searches.decide import MOST_RUNS
 from handlers.searches.effects import SearchEvent, StartSearch
 from handlers.searches.records import CULPRIT_SEARCH
 from handlers.searches.requests import chosen_members, request_of
-
-if TYPE_CHECKING:
-    from bot.config import RepositoryConfig
-    from bot.core.events import Delivery
 
 NAME = "find-culprit"
 MOST_NAMED = 5
@@ -51,21 +43,12 @@ FIND_CULPRIT = CommandSpec(
 REGISTRY = CommandRegistry([FIND_CULPRIT])
 
 
-def accepts(delivery: Delivery, _: RepositoryConfig) -> bool:
-    """Return whether a person commented on an issue that is no pull request."""
-    comment = issue_comment_in(delivery)
-    return comment is not None and not comment.author.is_bot
-
-
 async def find_culprit(context: Context) -> Plan:
     """Start the search that a comment requests, or say why not."""
     comment = issue_comment_in(context.delivery)
     if comment is None:
         return NOTHING
-    written = await run_in_thread(
-        lambda: parse(comment.text, registry=REGISTRY, mentions=context.app_config.mentions), comment.text
-    )
-    command = next((item for item in written if isinstance(item, Command)), None)
+    command = await first_command(context, comment, REGISTRY)
     if command is None:
         return Plan(why=texts.NO_COMMAND)
     if await role_of(context.github, context.repository.full_name, comment.author) not in WRITERS:
@@ -100,7 +83,7 @@ async def _requested(context: Context, comment: UserComment, name: str, test: st
         return _refused(comment, texts.NO_FAILURE.format(target=code(name)))
     search = await context.records.get(CULPRIT_SEARCH.of(context.repository.id, request.id))
     text = texts.search_sentence(search, MOST_RUNS) if search else texts.requested(request)
-    effects = (Reply(comment.number, text, since=comment.written_at), React.to(comment, DONE))
+    effects = answer_to(comment, text, done=True)
     start = StartSearch(SearchEvent.start(request, context.delivery.received_at, issue))
     return Plan((start, *effects) if search is None else effects, why=texts.STARTED.format(id=request.id))
 
@@ -120,8 +103,7 @@ async def _members(context: Context, issue: str) -> list[GroupMember]:
 
 
 def _refused(comment: UserComment, text: str) -> Plan:
-    effects = (Reply(comment.number, text, since=comment.written_at), React.to(comment, CONFUSED))
-    return Plan(effects, why=texts.REFUSED)
+    return Plan(answer_to(comment, text, done=False), why=texts.REFUSED)
 
 
 async def on_pull_request(request: CommandRequest, command: Command) -> CommandAnswer:
@@ -130,5 +112,5 @@ async def on_pull_request(request: CommandRequest, command: Command) -> CommandA
 
 
 router = Router()
-router.add(Handler(NAME, frozenset({("issue_comment", "created")}), find_culprit, accepts=accepts, needs_mention=True))
+router.add(handler_on_issues(NAME, find_culprit))
 COMMANDS: tuple[tuple[CommandSpec, CommandFunction], ...] = ((FIND_CULPRIT, on_pull_request),)

@@ -5,22 +5,14 @@ The bot changes nothing: who may upload results, and whose devices run the code,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from bot.commands.dialogue import CommandAnswer, CommandFunction, CommandRequest
-from bot.commands.grammar import Command, CommandRegistry, CommandSpec, parse
+from bot.commands.grammar import Command, CommandRegistry, CommandSpec
+from bot.commands.on_issues import answer_to, first_command, handler_on_issues
 from bot.core.events import UserComment, issue_comment_in
-from bot.core.run_in_thread import run_in_thread
-from bot.effects.comments import Reply
-from bot.effects.reactions import CONFUSED, DONE, React
 from bot.github.repositories.permissions import role_of
-from bot.plan.handler import NOTHING, Context, Handler, Plan, Router
+from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.labs.proposals import texts
 from handlers.labs.proposals.form import NotAProposal, accepted_text, read_proposal
-
-if TYPE_CHECKING:
-    from bot.config import RepositoryConfig
-    from bot.core.events import Delivery
 
 NAME = "lab-proposals"
 MAINTAINERS = frozenset({"maintain", "admin"})
@@ -36,22 +28,13 @@ LAB_ACCEPT = CommandSpec(
 REGISTRY = CommandRegistry([LAB_ACCEPT])
 
 
-def accepts(delivery: Delivery, _: RepositoryConfig) -> bool:
-    """Return whether a person commented on an issue that is no pull request."""
-    comment = issue_comment_in(delivery)
-    return comment is not None and not comment.author.is_bot
-
-
 async def accept_lab(context: Context) -> Plan:
     """Answer a comment that accepts a lab."""
     payload = context.delivery.payload
     comment = issue_comment_in(context.delivery)
     if comment is None:
         return NOTHING
-    commands = await run_in_thread(
-        lambda: parse(comment.text, registry=REGISTRY, mentions=context.app_config.mentions), comment.text
-    )
-    if not any(isinstance(command, Command) for command in commands):
+    if await first_command(context, comment, REGISTRY) is None:
         return Plan(why=texts.WHY_NO_COMMAND)
     if await role_of(context.github, context.repository.full_name, comment.author) not in MAINTAINERS:
         return _refused(comment, texts.NOT_ALLOWED)
@@ -62,12 +45,11 @@ async def accept_lab(context: Context) -> Plan:
     proposer_id = payload.integer("issue", "user", "id") if payload.has("issue", "user", "id") else comment.author.id
     text = accepted_text(proposal, context.repository.full_name, proposer_id)
     reason = texts.WHY_ACCEPTED.format(lab=proposal.lab)
-    return Plan((Reply(comment.number, text, since=comment.written_at), React.to(comment, DONE)), why=reason)
+    return Plan(answer_to(comment, text, done=True), why=reason)
 
 
 def _refused(comment: UserComment, text: str) -> Plan:
-    effects = (Reply(comment.number, text, since=comment.written_at), React.to(comment, CONFUSED))
-    return Plan(effects, why=texts.WHY_REFUSED)
+    return Plan(answer_to(comment, text, done=False), why=texts.WHY_REFUSED)
 
 
 async def lab_accept(request: CommandRequest, command: Command) -> CommandAnswer:
@@ -76,5 +58,5 @@ async def lab_accept(request: CommandRequest, command: Command) -> CommandAnswer
 
 
 router = Router()
-router.add(Handler(NAME, frozenset({("issue_comment", "created")}), accept_lab, accepts=accepts, needs_mention=True))
+router.add(handler_on_issues(NAME, accept_lab))
 COMMANDS: tuple[tuple[CommandSpec, CommandFunction], ...] = ((LAB_ACCEPT, lab_accept),)
