@@ -111,15 +111,16 @@ async def test_a_paused_target_accepts_no_requests_until_its_day_or_until_it_is_
 async def test_runs_that_are_missing_during_a_pause_do_not_degrade_the_target(devices: Devices) -> None:
     pull, town = devices.pull(), devices.place.town
     await nightly_run(devices)
-    await devices.says(pull, "octocat", f"@ci lab pause hexagon-v73 until {day_after(devices, 4)}")
+    until = day_after(devices, 4)
+    await devices.says(pull, "octocat", f"@ci lab pause hexagon-v73 until {until}")
     await nightly_run(devices, HEXAGON)
     await pass_time(devices, 2 * DAY)
     await nightly_run(devices, HEXAGON)
     async with aiohttp.ClientSession(town.url) as session:
         answer = "".join(part["text"] for part in (await lab_page(session))["answer"])
         async with session.get(f"/r/{REPOSITORY}") as response:
-            assert f"paused until {day_after(devices, 2)}" in await response.text()
-    assert f"{HEXAGON} is paused until {day_after(devices, 2)}, by octocat" in answer
+            assert f"paused until {until}" in await response.text()
+    assert f"{HEXAGON} is paused until {until}, by octocat" in answer
     await pass_time(devices, 2 * DAY)
     issues = [issue for issue in town.repo.issues.values() if issue.user.login == BOT]
     assert issues == []
