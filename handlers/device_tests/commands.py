@@ -20,7 +20,7 @@ from bot.github.text.markdown import code, truncate
 from handlers.device_tests import texts
 from handlers.device_tests.availability import Availability
 from handlers.device_tests.effects import ApproveDeviceJobs, CancelDeviceJobs, SubmitDeviceJob, submit_target
-from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd, JobOrigin, Someone
+from handlers.device_tests.model import WHOLE_SUITE, DeviceJob, DeviceJobState, FewTests, JobEnd, JobOrigin, Someone
 from handlers.device_tests.paused.texts import paused_text
 from handlers.device_tests.requesting import JobRequest, TargetAnswer, answer_request
 from handlers.device_tests.store import JOBS
@@ -118,26 +118,40 @@ async def test_on(request: CommandRequest, command: Command) -> CommandAnswer:
     requested = accepting if command.choice == ALL else named.targets
     availability = await Availability.of(context)
     targets = availability.accepting(requested)
-    role = await role_of(context.github, context.repository.full_name, request.by)
-    # A person who may write approves their own request, if they saw the head.
-    approval_needed = role not in WRITERS or not await saw_head(request)
-    job_request = JobRequest(
-        number=pull.number,
-        sha=pull.head_sha,
-        origin=JobOrigin.COMMAND,
-        requested_by=Someone(request.by.id, request.by.login),
-        requested_at=context.delivery.received_at,
-        approval_needed=approval_needed,
-    )
+    job_request = await head_request(request)
     store, repository_id = context.part(JOBS), context.repository.id
     answers = [await answer_request(store, repository_id, job_request, target) for target in targets]
     effects = [answer.effect for answer in answers if answer.effect]
     problems = [budget_text(answer) for answer in answers if answer.budget]
     problems += target_problems(replace(named, targets=tuple(requested)), accepting, availability)
     lines = [open_text(request, answer.open_job) for answer in answers if answer.open_job]
-    if effects and approval_needed:
+    if effects and job_request.approval_needed:
         lines.append(approval_text(request, effects))
     return CommandAnswer(tuple(effects), "\n".join([*lines, *problems]), done=not problems)
+
+
+async def head_request(
+    request: CommandRequest,
+    *,
+    purpose: str = "",
+    few_tests: FewTests = WHOLE_SUITE,
+    suites: tuple[str, ...] | None = None,
+) -> JobRequest:
+    """Return the request of a command's author for tests of the head, with whether it waits for an approval."""
+    pull, context = request.pull, request.context
+    role = await role_of(context.github, context.repository.full_name, request.by)
+    return JobRequest(
+        number=pull.number,
+        sha=pull.head_sha,
+        origin=JobOrigin.COMMAND,
+        requested_by=Someone(request.by.id, request.by.login),
+        requested_at=context.delivery.received_at,
+        # A person who may write approves their own request, if they saw the head.
+        approval_needed=role not in WRITERS or not await saw_head(request),
+        purpose=purpose,
+        few_tests=few_tests,
+        suites=suites,
+    )
 
 
 def target_problems(

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-
-from bot.commands.dialogue import WRITERS, CommandAnswer, CommandRequest
+from bot.commands.dialogue import CommandAnswer, CommandRequest
 from bot.commands.grammar import Arguments, Command, CommandSpec
-from bot.commands.seen_head import saw_head
 from bot.github.commits.refs import merge_base
-from bot.github.repositories.permissions import role_of
 from bot.github.text.markdown import code
-from handlers.device_tests.availability import Availability
 from handlers.device_tests.benchmarks import texts
 from handlers.device_tests.benchmarks.model import BENCHMARK, BadOptions, benchmark_words
 from handlers.device_tests.commands import (
     KEY,
-    approval_text,
-    budget_text,
-    open_text,
+    head_request,
     takes_requests,
-    target_problems,
 )
-from handlers.device_tests.model import FewTests, JobOrigin, Someone, cut_tests
-from handlers.device_tests.requesting import JobRequest, answer_request
+from handlers.device_tests.model import FewTests, cut_tests
+from handlers.device_tests.one_target import NoTarget, answer_for, one_target
+from handlers.device_tests.requesting import answer_request
 from handlers.device_tests.store import JOBS
-from handlers.device_tests.targets import named_targets, request_targets
+from handlers.device_tests.targets import request_targets
 from handlers.device_tests.texts import NO_TARGETS, TEST_CLOSED, time_text
 from handlers.results.config import LAB_RESULTS
 
@@ -56,16 +49,10 @@ async def benchmark(request: CommandRequest, command: Command) -> CommandAnswer:
     if not words.target:
         usage = code(f"{request.mention} {BENCHMARK_COMMAND.name} on {accepting[0].name}")
         return _refused(texts.NAME_TARGET.format(command=usage))
-    # In a thread: some hundred targets are compared.
-    named = await asyncio.to_thread(named_targets, results, [words.target])
-    availability = await Availability.of(context)
-    targets = availability.accepting(named.targets)
-    if problems := target_problems(named, accepting, availability):
-        return _refused("\n".join(problems))
-    if len(targets) > 1:
-        names = ", ".join(code(target.full_name) for target in targets)
-        return _refused(texts.SEVERAL_TARGETS.format(name=code(words.target), names=names))
-    target = targets[0]
+    try:
+        target = await one_target(request, results, accepting, words.target, texts.SEVERAL_TARGETS)
+    except NoTarget as problem:
+        return _refused(str(problem))
     limit, most = words.seconds or target.settings.benchmark_seconds, target.settings.timeout_seconds
     name, sha = code(target.full_name), code(pull.head_sha[:7])
     if limit > most:
@@ -73,28 +60,15 @@ async def benchmark(request: CommandRequest, command: Command) -> CommandAnswer:
     base = await merge_base(context.github, context.repository.full_name, pull.base_ref, pull.head_sha)
     if base is None:
         return _refused(texts.NO_BASE.format(branch=code(pull.base_ref)))
-    role = await role_of(context.github, context.repository.full_name, request.by)
-    job_request = JobRequest(
-        number=pull.number,
-        sha=pull.head_sha,
-        origin=JobOrigin.COMMAND,
-        requested_by=Someone(request.by.id, request.by.login),
-        requested_at=context.delivery.received_at,
-        # A person who may write approves their own request, if they saw the head.
-        approval_needed=role not in WRITERS or not await saw_head(request),
+    job_request = await head_request(
+        request,
         purpose=BENCHMARK,
         few_tests=FewTests(cut_tests(words.tests), base_sha=base, precision=words.precision, seconds=limit),
     )
     answer = await answer_request(context.part(JOBS), context.repository.id, job_request, target)
     if answer.open_job and answer.open_job.few_tests != job_request.few_tests:
         return _refused(texts.OTHER_OPEN.format(name=name, sha=sha))
-    if answer.effect is None:
-        text = open_text(request, answer.open_job) if answer.open_job else budget_text(answer)
-        return CommandAnswer(say=text, done=bool(answer.open_job))
-    lines = [texts.REQUESTED.format(name=name, sha=sha, base=code(base[:7]))]
-    if job_request.approval_needed:
-        lines.append(approval_text(request, [answer.effect]))
-    return CommandAnswer((answer.effect,), "\n".join(lines))
+    return answer_for(request, job_request, answer, texts.REQUESTED.format(name=name, sha=sha, base=code(base[:7])))
 
 
 def _refused(say: str) -> CommandAnswer:

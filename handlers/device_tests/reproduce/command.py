@@ -5,34 +5,28 @@ Approval, budgets and pushes are as for `@ci test on`: a device runs the head's 
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from nightjar_formats.model import TargetKey
 
-from bot.commands.dialogue import WRITERS, CommandAnswer, CommandRequest
+from bot.commands.dialogue import CommandAnswer, CommandRequest
 from bot.commands.grammar import Arguments, Command, CommandSpec
-from bot.commands.seen_head import saw_head
 from bot.core.patterns import Pattern
 from bot.github.commits.refs import merge_base
-from bot.github.repositories.permissions import role_of
 from bot.github.text.markdown import code
 from bot.results.service import RESULTS
 from bot.results.store.history.timelines import has_test, suites_of_target
-from handlers.device_tests.availability import Availability
 from handlers.device_tests.commands import (
     KEY,
-    approval_text,
-    budget_text,
-    open_text,
+    head_request,
     takes_requests,
-    target_problems,
 )
-from handlers.device_tests.model import MOST_REPEATS, FewTests, JobOrigin, Someone
+from handlers.device_tests.model import MOST_REPEATS, FewTests
+from handlers.device_tests.one_target import NoTarget, answer_for, one_target
 from handlers.device_tests.reproduce import texts
-from handlers.device_tests.requesting import JobRequest, answer_request
+from handlers.device_tests.requesting import answer_request
 from handlers.device_tests.store import JOBS, digest_of
-from handlers.device_tests.targets import named_targets, request_targets
+from handlers.device_tests.targets import request_targets
 from handlers.device_tests.texts import NO_TARGETS, TEST_CLOSED
 from handlers.results.config import LAB_RESULTS
 
@@ -80,46 +74,28 @@ async def reproduce(request: CommandRequest, command: Command) -> CommandAnswer:
         written = code(command.names[-1])
         return CommandAnswer(say=texts.BAD_COUNT.format(most=MOST_REPEATS, written=written), done=False)
     test, name = words[0], words[2]
-    named = await asyncio.to_thread(named_targets, results, [name])
-    availability = await Availability.of(context)
-    targets = availability.accepting(named.targets)
-    if problems := target_problems(named, accepting, availability):
-        return CommandAnswer(say="\n".join(problems), done=False)
-    if len(targets) > 1:
-        names = ", ".join(code(target.full_name) for target in targets)
-        return CommandAnswer(say=texts.ONE_TARGET.format(name=code(name), names=names), done=False)
-    target = targets[0]
+    try:
+        target = await one_target(request, results, accepting, name, texts.ONE_TARGET)
+    except NoTarget as problem:
+        return CommandAnswer(say=str(problem), done=False)
     about = context.part(RESULTS).canonical(TargetKey(context.repository.full_name, target.lab, target.name))
     base = await merge_base(context.github, context.repository.full_name, pull.base_ref, pull.head_sha)
-    role = await role_of(context.github, context.repository.full_name, request.by)
-    job_request = JobRequest(
-        number=pull.number,
-        sha=pull.head_sha,
-        origin=JobOrigin.COMMAND,
-        requested_by=Someone(request.by.id, request.by.login),
-        requested_at=context.delivery.received_at,
-        approval_needed=role not in WRITERS or not await saw_head(request),
+    job_request = await head_request(
+        request,
         purpose=purpose_of(test),
         few_tests=FewTests((test,), repeat, base or ""),
         suites=await context.part(RESULTS).read(_suites_with, about, test) or None,
     )
     answer = await answer_request(context.part(JOBS), context.repository.id, job_request, target)
-    if answer.effect is None:
-        text = open_text(request, answer.open_job) if answer.open_job else budget_text(answer)
-        return CommandAnswer(say=text, done=bool(answer.open_job))
-    requested = texts.REQUESTED if base else texts.REQUESTED_ALONE
-    lines = [
-        requested.format(
-            name=code(target.full_name),
-            test=code(test),
-            count=repeat,
-            sha=code(pull.head_sha[:7]),
-            base=code((base or "")[:7]),
-        )
-    ]
-    if job_request.approval_needed:
-        lines.append(approval_text(request, [answer.effect]))
-    return CommandAnswer((answer.effect,), "\n".join(lines))
+    template = texts.REQUESTED if base else texts.REQUESTED_ALONE
+    requested = template.format(
+        name=code(target.full_name),
+        test=code(test),
+        count=repeat,
+        sha=code(pull.head_sha[:7]),
+        base=code((base or "")[:7]),
+    )
+    return answer_for(request, job_request, answer, requested)
 
 
 def _suites_with(connection: sa.Connection, target: TargetKey, test: str) -> tuple[str, ...]:
