@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Generator
 
 import pytest
+import structlog
 from aiohttp import web_app
 from hypothesis import settings
 
@@ -30,6 +31,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 watch()
+
+# By default, structlog draws each traceback with Rich, where that is installed: it took a quarter of all CPU time of the
+# tests, which log thousands of failures. This renderer also comes back with `structlog.reset_defaults`.
+structlog.dev.ConsoleRenderer.get_active().exception_formatter = structlog.dev.plain_traceback
 
 
 def pytest_configure(config: pytest.Config) -> None:
