@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 from nightjar_formats.terminal import escape_controls
-from procrastinate.exceptions import ConnectorException
 
 from bot.app.doctor.doctor import Doctor
 from bot.app.doctor.findings import Check, Finding
@@ -22,6 +21,7 @@ from bot.config.environment import Settings
 from bot.core.http import open_session
 from bot.engine.database import DatabaseError
 from bot.engine.service import Engine
+from bot.engine.sql.errors import DatabaseFailure
 from bot.github.app import GitHubApp
 from bot.github.repositories.known import Repositories
 
@@ -96,7 +96,7 @@ async def _database(settings: Settings) -> Finding | None:
         async with engine:
             await engine.backlog()
             return Finding(Check.DATABASE, DATABASE_OK.format(name=engine.database.name))
-    except (DatabaseError, ConnectorException) as error:
+    except (DatabaseError, DatabaseFailure) as error:
         return _database_away(error)
 
 

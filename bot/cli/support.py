@@ -138,16 +138,15 @@ def _lines(error: Exception) -> list[str]:
     if isinstance(error, (StartError, UserError)):
         return [" ".join(str(error).split())]
     # Imported here: commands that only check a file need neither configuration nor database.
-    from procrastinate.exceptions import ConnectorException
-
     from bot.config import ConfigError
     from bot.engine.database import DatabaseError
+    from bot.engine.sql.errors import DatabaseFailure
 
     if isinstance(error, ConfigError):
         return [str(fault) for fault in error.faults]
     if isinstance(error, DatabaseError):
         return [" ".join(str(error).split())]
-    if isinstance(error, ConnectorException):
+    if isinstance(error, DatabaseFailure):
         # Only its type: the text of a database error may quote stored data.
         return [DATABASE_AWAY.format(kind=type(error.__cause__ or error).__name__)]
     return []
