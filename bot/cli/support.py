@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from nightjar_formats.terminal import escape_controls, quoted_text
+from nightjar_lab.cli.colors import BAD, colored
 
 from bot.cli.env_file import ENV_FILE, add_to_environment, read_env_file
 from bot.cli.texts import DATABASE_AWAY, INVALID_VALUE, TWO_CONFIGS
@@ -127,7 +128,7 @@ def stopping_at_faults() -> Iterator[None]:
     # GITHUB_WEBHOOK_SECRET may hold several secrets, separated by spaces, while one replaces the other.
     redactor = Redactor(value for name in SECRET_VARIABLES for value in os.environ.get(name, "").split())
     for line in lines:
-        click.echo(escape_controls(redactor.text(line)), err=True)
+        click.echo(colored(escape_controls(redactor.text(line)), BAD), err=True)
     raise SystemExit(1)
 
 
