@@ -13,11 +13,10 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 
-from procrastinate.connector import BaseAsyncConnector
-
 from bot.app import serve
 from bot.cli.main import main
 from bot.engine.budget import WriteBudget, WritePace
+from bot.engine.sql.transactions import Connector
 from bot.github.limits.ledger import WRITES_PER_HOUR, Allowance
 
 PLENTY = 10_000_000
@@ -34,7 +33,7 @@ UNLIMITED = Allowance(
 class RenewedBudget(WriteBudget):
     """A budget of writes that begins again after `WRITES_PER_HOUR` writes."""
 
-    def __init__(self, connector: BaseAsyncConnector) -> None:
+    def __init__(self, connector: Connector) -> None:
         super().__init__(connector)
         self._booked: Counter[str] = Counter()
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from procrastinate.connector import BaseAsyncConnector
+from bot.engine.sql.transactions import Connector
 
 RUNNERS = ("execute_query_async", "execute_query_one_async", "execute_query_all_async")
 
@@ -21,7 +21,7 @@ class Work:
 
 
 @contextmanager
-def counted(connector: BaseAsyncConnector) -> Iterator[Work]:
+def counted(connector: Connector) -> Iterator[Work]:
     """Count the statements of a connector in the block; nothing else may use it meanwhile."""
     work = Work()
 

@@ -13,12 +13,11 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from procrastinate.exceptions import ConnectorException
-
 from bot.app.texts import FEATURE_OFF, NO_HANDLER, NO_REPOSITORY, NOT_ACCEPTED, NOT_CONFIGURED
 from bot.core.errors import PayloadError
 from bot.core.events import Delivery, Repository
 from bot.engine.processor import Routing
+from bot.engine.sql.errors import DatabaseFailure
 from bot.github.repositories.privacy import is_called_public
 from bot.web.urgency import may_mention
 
@@ -85,7 +84,7 @@ class WebhookPrefilter:
             for repository in list(asked.values())[-MOST_REFRESHED:]:
                 try:
                     self.remember(repository, await read(repository))
-                except ConnectorException:
+                except DatabaseFailure:
                     break  # without the database nothing is certain
 
     def remember(self, repository: Repository, view: RepositoryView) -> None:

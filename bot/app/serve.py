@@ -17,7 +17,6 @@ from typing import Protocol, cast
 
 import structlog
 from aiohttp import web
-from procrastinate.exceptions import ConnectorException
 from sqlalchemy.exc import OperationalError
 
 from bot.app.config_file import ConfigFile, config_check, hangups
@@ -45,6 +44,7 @@ from bot.core.threads import ThreadProbe, bound_threads
 from bot.core.untrusted.pool import POOL, Pool
 from bot.engine.budget import WriteBudget
 from bot.engine.service import Engine, WorkerPace
+from bot.engine.sql.errors import DatabaseFailure
 from bot.engine.tokens import API, TokenStore
 from bot.engine.worker.timers import TimerWork
 from bot.feature import Services
@@ -488,7 +488,7 @@ def _parts(bot: Bot, connections: Connections, visibility: Visibility) -> Parts:
             bot.metrics.queue(backlog.waiting, backlog.oldest_seconds, missing)
             for gauge in gauges:
                 await gauge.refresh()
-        except (ConnectorException, OperationalError):
+        except (DatabaseFailure, OperationalError):
             # Operators need the other metrics most when the database is unavailable.
             bot.metrics.queue({}, math.nan, math.nan)
             for gauge in gauges:

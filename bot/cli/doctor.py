@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 from nightjar_formats.terminal import escape_controls
-from procrastinate.exceptions import ConnectorException
+from nightjar_lab.cli.colors import BAD, GOOD, colored
 
 from bot.app.doctor.doctor import Doctor
 from bot.app.doctor.findings import Check, Finding
@@ -22,10 +22,12 @@ from bot.config.environment import Settings
 from bot.core.http import open_session
 from bot.engine.database import DatabaseError
 from bot.engine.service import Engine
+from bot.engine.sql.errors import DatabaseFailure
 from bot.github.app import GitHubApp
 from bot.github.repositories.known import Repositories
 
 OK, FAILED = "ok", "FAILED"
+STATE_WIDTH = 8
 
 
 @click.command(
@@ -52,14 +54,16 @@ def doctor(config_path: Path, as_json: bool) -> None:
         click.echo(json.dumps([finding.as_json() for finding in findings], indent=2))
     else:
         for finding in findings:
-            click.echo(escape_controls(line_of(finding)))
+            line = escape_controls(line_of(finding))
+            state, text = line[:STATE_WIDTH], line[STATE_WIDTH:]
+            click.echo(colored(state, GOOD if finding.ok else BAD) + text)
     raise SystemExit(0 if all(finding.ok for finding in findings) else 1)
 
 
 def line_of(finding: Finding) -> str:
     """Return the line that is printed for a finding."""
     text = finding.text if finding.ok else f"{finding.text.rstrip('.?')}. Remedy: {finding.remedy}"
-    return f"{OK if finding.ok else FAILED:8}{finding.check.value:14}{text}"
+    return f"{OK if finding.ok else FAILED:{STATE_WIDTH}}{finding.check.value:14}{text}"
 
 
 async def examine(config: Config, settings: Settings) -> list[Finding]:
@@ -96,7 +100,7 @@ async def _database(settings: Settings) -> Finding | None:
         async with engine:
             await engine.backlog()
             return Finding(Check.DATABASE, DATABASE_OK.format(name=engine.database.name))
-    except (DatabaseError, ConnectorException) as error:
+    except (DatabaseError, DatabaseFailure) as error:
         return _database_away(error)
 
 

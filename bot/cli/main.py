@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 from nightjar_formats.terminal import escape_controls
+from nightjar_lab.cli.colors import ATTENTION, BAD, GOOD, colored
 from nightjar_lab.cli.lazy import LazyGroup
 
 from bot.cli.env_file import wants_setup
@@ -204,11 +205,11 @@ def check_config(path: Path, repository_file: bool, as_json: bool) -> None:
         click.echo(json.dumps([fault.as_json() for fault in faults], indent=2))
     elif faults:
         for fault in faults:
-            click.echo(escape_controls(str(fault)))
+            click.echo(colored(escape_controls(str(fault)), BAD))
     elif is_own_file:
-        click.echo(REPOSITORY_FILE_VALID.format(path=name))
+        click.echo(colored(REPOSITORY_FILE_VALID.format(path=name), GOOD))
     else:
-        click.echo(CONFIG_VALID.format(path=name, count=_counted(load(path))))
+        click.echo(colored(CONFIG_VALID.format(path=name, count=_counted(load(path))), GOOD))
     if not faults and not is_own_file:
         merged = read_merged(path)[0] if raw is None else merged_text(raw, STDIN_NAME)
         config = load(path)
@@ -217,7 +218,7 @@ def check_config(path: Path, repository_file: bool, as_json: bool) -> None:
         for warning in warnings_of(config):
             file, line, column = place_of(merged, warning.keys)
             text = CONFIG_WARNING.format(path=file, line=line, column=column, warning=warning.text)
-            click.echo(escape_controls(text), err=True)
+            click.echo(colored(escape_controls(text), ATTENTION), err=True)
     raise SystemExit(1 if faults else 0)
 
 

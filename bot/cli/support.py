@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from nightjar_formats.terminal import escape_controls, quoted_text
+from nightjar_lab.cli.colors import BAD, colored
 
 from bot.cli.env_file import ENV_FILE, add_to_environment, read_env_file
 from bot.cli.texts import DATABASE_AWAY, INVALID_VALUE, TWO_CONFIGS
@@ -127,7 +128,7 @@ def stopping_at_faults() -> Iterator[None]:
     # GITHUB_WEBHOOK_SECRET may hold several secrets, separated by spaces, while one replaces the other.
     redactor = Redactor(value for name in SECRET_VARIABLES for value in os.environ.get(name, "").split())
     for line in lines:
-        click.echo(escape_controls(redactor.text(line)), err=True)
+        click.echo(colored(escape_controls(redactor.text(line)), BAD), err=True)
     raise SystemExit(1)
 
 
@@ -138,16 +139,15 @@ def _lines(error: Exception) -> list[str]:
     if isinstance(error, (StartError, UserError)):
         return [" ".join(str(error).split())]
     # Imported here: commands that only check a file need neither configuration nor database.
-    from procrastinate.exceptions import ConnectorException
-
     from bot.config import ConfigError
     from bot.engine.database import DatabaseError
+    from bot.engine.sql.errors import DatabaseFailure
 
     if isinstance(error, ConfigError):
         return [str(fault) for fault in error.faults]
     if isinstance(error, DatabaseError):
         return [" ".join(str(error).split())]
-    if isinstance(error, ConnectorException):
+    if isinstance(error, DatabaseFailure):
         # Only its type: the text of a database error may quote stored data.
         return [DATABASE_AWAY.format(kind=type(error.__cause__ or error).__name__)]
     return []

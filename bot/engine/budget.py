@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import LiteralString, cast
 
 import structlog
-from procrastinate.connector import BaseAsyncConnector
-from procrastinate.exceptions import ConnectorException
+
+from bot.engine.sql.errors import DatabaseFailure
+from bot.engine.sql.transactions import Connector
 
 # If several processes book at one moment, one succeeds in each round: the last of twenty needs all twenty rounds.
 TRIES = 20
@@ -81,12 +82,12 @@ class WritePace:
 
 
 class WriteBudget:
-    """The budgets of one database, by name. All methods raise ConnectorException when it cannot be reached.
+    """The budgets of one database, by name. All methods raise DatabaseFailure when it cannot be reached.
 
     `clock` replaces the database's clock; it returns seconds since 1970.
     """
 
-    def __init__(self, connector: BaseAsyncConnector, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, connector: Connector, clock: Callable[[], float] | None = None) -> None:
         self._connector = connector
         self._clock = clock
 
@@ -114,7 +115,7 @@ class WriteBudget:
             if not moved:
                 return wait
             log.warning("the clock was set back; the times of earlier writes were reset to now", writes=len(moved))
-        raise ConnectorException(CONTENDED)
+        raise DatabaseFailure(CONTENDED)
 
     async def _rows(self, statement: LiteralString, values: dict[str, object]) -> list[dict[str, object]]:
         moment = self._clock() if self._clock is not None else None

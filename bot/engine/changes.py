@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from bot.core.errors import TryAgain
 from bot.engine.internal import Announcement, InternalEvent
 from bot.engine.records import EXCHANGE, INSERT, PUT, REMOVE, Key, Records, StoredValue, values_of_record
-from bot.engine.sql.transactions import Statement, Steps, transact
+from bot.engine.sql.transactions import Statement, Steps
 
 if TYPE_CHECKING:
     from bot.core.events import Repository
@@ -105,7 +105,7 @@ class Changes:
 
     async def store(self) -> None:
         """Store the changes in a transaction of their own. Raises `Outdated`."""
-        await transact(self._records.connector, self.steps)
+        await self._records.connector.transact(self.steps)
         self.committed()
 
     def committed(self) -> None:

@@ -18,12 +18,11 @@ from urllib.parse import unquote
 import psycopg
 import psycopg_pool
 import structlog
-from procrastinate import sql
-from procrastinate.exceptions import ConnectorException
 from psycopg.conninfo import conninfo_to_dict
 
 from bot.engine.postgres.connector import PostgresConnector
-from bot.engine.sqlite.connector import ANSWERED, SqliteConnector
+from bot.engine.sql.errors import DatabaseFailure
+from bot.engine.sqlite.connector import ANSWERED, QUERIES, SqliteConnector
 
 SQLITE = "sqlite:///"
 POSTGRES = ("postgresql://", "postgres://")
@@ -101,7 +100,7 @@ class Database:
 
         Raises DatabaseError.
         """
-        check_queries(sql.queries)
+        check_queries(QUERIES)
         if isinstance(self.connector, SqliteConnector):
             await _open_file(self.connector)
         else:
@@ -155,14 +154,14 @@ async def _open_file(connector: SqliteConnector) -> None:
         raise DatabaseError(A_FOLDER.format(path=path))
     try:
         await connector.open_async()
-    except ConnectorException as error:
+    except DatabaseFailure as error:
         raise DatabaseError(_what_is_wrong(path, error)) from error
     if path.stat().st_mode & OTHER_USERS:
         remedy = f"chmod 600 {path} {path}-wal {path}-shm"
         log.warning("other users of this machine can read the database", path=str(path), remedy=remedy)
 
 
-def _what_is_wrong(path: Path, error: ConnectorException) -> str:
+def _what_is_wrong(path: Path, error: DatabaseFailure) -> str:
     match getattr(error.__cause__, "sqlite_errorcode", 0) & PRIMARY_CODE:
         case sqlite3.SQLITE_NOTADB:
             return NOT_SQLITE.format(path=path)
@@ -184,11 +183,11 @@ async def _open_server(connector: PostgresConnector, name: str) -> None:
         if encoding != "UTF8":
             raise DatabaseError(WRONG_ENCODING.format(name=name, encoding=encoding))
         await connector.open_async()
-    except (psycopg.Error, ConnectorException) as error:
+    except (psycopg.Error, DatabaseFailure) as error:
         raise DatabaseError(_in_one_line(name, connector, error)) from None
     try:
         await connector.upgrade()
-    except (psycopg.Error, psycopg_pool.PoolTimeout, ConnectorException) as error:
+    except (psycopg.Error, psycopg_pool.PoolTimeout, DatabaseFailure) as error:
         await connector.close_async()
         raise DatabaseError(_in_one_line(name, connector, error)) from None
 

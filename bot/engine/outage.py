@@ -10,8 +10,9 @@ from typing import LiteralString
 
 import psycopg
 import structlog
-from procrastinate.connector import BaseAsyncConnector
-from procrastinate.exceptions import ConnectorException
+
+from bot.engine.sql.errors import DatabaseFailure
+from bot.engine.sql.transactions import Connector
 
 # Of the jobs that wait, which an index holds, those whose note says so. PostgreSQL would turn EXISTS into a join, and
 # read all notes for it, as almost none says so; so a subquery finds each note by its job.
@@ -30,12 +31,12 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 def is_outage(error: BaseException) -> bool:
     """Return whether our database did not answer, or could store nothing: the same statement may succeed later."""
     # The pool's time-out is an OperationalError as well.
-    return isinstance(error, ConnectorException) and isinstance(
+    return isinstance(error, DatabaseFailure) and isinstance(
         error.__cause__, psycopg.OperationalError | psycopg.InterfaceError | sqlite3.OperationalError
     )
 
 
-async def release_waiting(connector: BaseAsyncConnector) -> None:
+async def release_waiting(connector: Connector) -> None:
     """Retry every job that waits for an answer now, in all processes, instead of after its own pause.
 
     A job whose service is still unavailable waits again; the governor limits the pace of the others. An error of the
@@ -43,7 +44,7 @@ async def release_waiting(connector: BaseAsyncConnector) -> None:
     """
     try:
         released = await connector.execute_query_all_async(RELEASE)
-    except ConnectorException as error:
+    except DatabaseFailure as error:
         log.warning(NOT_RELEASED, error=str(error))
         return
     if released:

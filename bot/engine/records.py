@@ -20,7 +20,7 @@ from bot.core.payload import Json
 from bot.engine.sql import encoding
 
 if TYPE_CHECKING:
-    from procrastinate.connector import BaseAsyncConnector
+    from bot.engine.sql.transactions import Connector
 
 SEPARATOR, AFTER_SEPARATOR = ":", ";"
 """The separator of a key's parts, and the next character, before which a range of keys ends."""
@@ -186,10 +186,10 @@ class RecordReader(Protocol):
 class Records:
     """The records of one database.
 
-    All methods raise ConnectorException when it cannot be reached, and those that read raise `RecordError`.
+    All methods raise DatabaseFailure when it cannot be reached, and those that read raise `RecordError`.
     """
 
-    def __init__(self, connector: BaseAsyncConnector) -> None:
+    def __init__(self, connector: Connector) -> None:
         self.connector = connector
 
     async def get(self, key: Key[T]) -> T | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,10 +10,6 @@ from typing import Any, Self
 
 import aiohttp
 from gidgethub import GitHubBroken
-from procrastinate import BaseRetryStrategy, RetryDecision
-from procrastinate.exceptions import ConnectorException
-from procrastinate.jobs import Job
-from procrastinate.types import JSONDict
 from sqlalchemy import exc as database
 
 from bot.core.errors import (
@@ -30,6 +25,8 @@ from bot.core.errors import (
 )
 from bot.engine.outage import is_outage
 from bot.engine.processor import ErrorKind
+from bot.engine.sql.encoding import JSONDict
+from bot.engine.sql.errors import DatabaseFailure
 from bot.engine.writes import CheckAgain
 
 FIRST_WAIT = 1.0
@@ -76,7 +73,7 @@ TRANSIENT = (
     TryAgain,
     StorageError,
     GitHubBroken,
-    ConnectorException,
+    DatabaseFailure,
     database.OperationalError,
     database.InterfaceError,
     database.TimeoutError,
@@ -250,26 +247,3 @@ def _back_off(earlier: int, first_wait: float = FIRST_WAIT) -> float:
 def _jittered(seconds: float) -> float:
     # Never shorter, because a wait that GitHub named must not be cut short.
     return seconds * random.uniform(1.0, 1.0 + JITTER)  # noqa: S311  # nobody gains by guessing it
-
-
-class EngineRetry(BaseRetryStrategy):
-    """Translate a task's error into Procrastinate's decision. The task has already decided: only `Failed` is final."""
-
-    def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
-        """Return when the job runs again and with which priority, or None to leave it failed."""
-        match exception:
-            case Failed():
-                return None
-            case RunAgain():
-                return RetryDecision(retry_at=_from_now(exception.seconds), priority=exception.priority)
-            case asyncio.CancelledError():
-                # The worker is being stopped and could not wait any longer. The next worker runs the job again.
-                return RetryDecision()
-            case _:
-                # An error outside the try itself, such as a note that could not be stored, does not count against the
-                # job, so it always runs again.
-                return RetryDecision(retry_at=_from_now(unnoted_wait(job.attempts)))
-
-
-def _from_now(seconds: float) -> datetime.datetime:
-    return datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=seconds)

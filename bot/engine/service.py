@@ -26,8 +26,6 @@ from typing import Any, LiteralString, Self
 from uuid import uuid4
 
 import structlog
-from procrastinate import App
-from procrastinate.exceptions import ConnectorException
 
 from bot.core.errors import StorageError
 from bot.core.events import Delivery
@@ -57,16 +55,16 @@ from bot.engine.processor import (
 )
 from bot.engine.records import Records
 from bot.engine.replay import BulkProgress, Progress, dry_run, finished, planned_for, replay, replay_all
-from bot.engine.retry import EngineRetry
+from bot.engine.sql.errors import DatabaseFailure
 from bot.engine.sql.transactions import Statement
 from bot.engine.storable import StorageProbe
 from bot.engine.upkeep import WorkerState, remove_old, remove_old_records, requeue_all, worker_states
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.intake import Intake
+from bot.engine.worker.queue import create_queue, register
 from bot.engine.worker.supervisor import Supervisor, WorkerPace
 from bot.engine.worker.tasks import Tasks
 from bot.engine.worker.timers import EngineTimers, TimerWork, WorkCheck
-from bot.engine.worker.unreadable import fail_unreadable
 
 __all__ = [
     "AppliedEffect",
@@ -149,7 +147,7 @@ class Engine:
         self._held = contextlib.ExitStack()
         self._recovered = False
         self._probe = StorageProbe(self._store_probe, self._resume_worker, self._pace.probe)
-        self._app = App(connector=self.database.connector)
+        self._app = create_queue(self.database.connector)
         self._guard = Guard(self._pace.job, min_age=self._pace.min_age)
         self._intake = Intake()
         self._timers = EngineTimers(self._app, self.database.connector, self._guard, self._kind_of, self._observer)
@@ -239,7 +237,7 @@ class Engine:
                 return await store_delivery(self.database.connector, job, body, ignored)
         except TimeoutError:
             raise StorageError("TimeoutError") from None
-        except ConnectorException as error:
+        except DatabaseFailure as error:
             # Not chained: a database error may quote the payload.
             raise StorageError(type(error.__cause__ or error).__name__) from None
 
@@ -274,8 +272,7 @@ class Engine:
             (CONCLUDE, tasks.conclude),
             (RESUME, tasks.resume),
         ):
-            readable = fail_unreadable(name, task, self.database.connector, self._observer)
-            self._app.task(name=name, retry=EngineRetry(), pass_context=True)(readable)
+            register(self._app, name, task, self.database.connector, self._observer)
         self._supervisor = Supervisor(
             self._app,
             self.database.connector,

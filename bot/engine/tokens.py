@@ -14,9 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, LiteralString
 
-from procrastinate.connector import BaseAsyncConnector
-
 from bot.core.patterns import Pattern
+from bot.engine.sql.transactions import Connector
 
 API: LiteralString = "api"
 """The scope of tokens that read `/api/v1` of a repository; the subject is its `owner/name` in lower case."""
@@ -63,12 +62,10 @@ class StoredToken:
 class TokenStore:
     """The tokens of one scope, such as `api`, in the engine's database; `clock` returns seconds since 1970.
 
-    All methods raise ConnectorException when the database cannot be reached.
+    All methods raise DatabaseFailure when the database cannot be reached.
     """
 
-    def __init__(
-        self, connector: BaseAsyncConnector, scope: LiteralString, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, connector: Connector, scope: LiteralString, clock: Callable[[], float] = time.time) -> None:
         self._connector = connector
         self._scope = scope
         self._clock = clock

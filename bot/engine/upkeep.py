@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from time import time
 from typing import LiteralString, cast
 
-from procrastinate.connector import BaseAsyncConnector
-
 from bot.engine.jobs.definitions import DELIVERY_PRIORITY, URGENT_PRIORITY
+from bot.engine.sql.transactions import Connector
 
 WORKERS: LiteralString = """
 SELECT worker.id, date_part('epoch', now()) - date_part('epoch', worker.last_heartbeat) AS silent,
@@ -163,21 +162,21 @@ class Requeued:
     attempts: int
 
 
-async def requeue_stalled(connector: BaseAsyncConnector, *, seconds: float) -> list[Requeued]:
+async def requeue_stalled(connector: Connector, *, seconds: float) -> list[Requeued]:
     """Return to the queue the jobs of workers that were removed or have been silent for this many seconds."""
     rows = await connector.execute_query_all_async(REQUEUE_STALLED, seconds=float(seconds))
     await connector.execute_query_async(FORGET_WORKERS, seconds=float(seconds))
     return _requeued(rows)
 
 
-async def requeue_all(connector: BaseAsyncConnector) -> list[Requeued]:
+async def requeue_all(connector: Connector) -> list[Requeued]:
     """Return every running job to the queue: for the one process that holds the database, before its worker starts."""
     rows = await connector.execute_query_all_async(REQUEUE_ALL)
     await connector.execute_query_async(FORGET_ALL_WORKERS)
     return _requeued(rows)
 
 
-async def raise_oldest(connector: BaseAsyncConnector, moment: float) -> None:
+async def raise_oldest(connector: Connector, moment: float) -> None:
     """Give the oldest deliveries that have waited long the priority of urgent ones, so that they never starve.
 
     It raises few at a time, so that new urgent deliveries don't wait for many.
@@ -201,13 +200,13 @@ class NeededUpkeep:
     requeues: bool
 
 
-async def needed_upkeep(connector: BaseAsyncConnector, *, seconds: float) -> NeededUpkeep:
+async def needed_upkeep(connector: Connector, *, seconds: float) -> NeededUpkeep:
     """Read in one statement what must be done; a worker is silent after this many seconds without a heartbeat."""
     (row,) = await connector.execute_query_all_async(NEEDED, plain=DELIVERY_PRIORITY, seconds=float(seconds))
     return NeededUpkeep(float(cast(float, row["moment"])), bool(row["raises"]), bool(row["requeues"]))
 
 
-async def restart_waits(connector: BaseAsyncConnector) -> list[int]:
+async def restart_waits(connector: Connector) -> list[int]:
     """Restart waits that began at a time that is now in the future; return the IDs of their jobs.
 
     Otherwise, jobs that were scheduled while the clock was two hours ahead would wait for two more hours.
@@ -220,7 +219,7 @@ async def restart_waits(connector: BaseAsyncConnector) -> list[int]:
 
 
 async def remove_old(
-    connector: BaseAsyncConnector,
+    connector: Connector,
     *,
     done_days: float = DONE_DAYS,
     failed_days: float = FAILED_DAYS,
@@ -236,12 +235,12 @@ async def remove_old(
     return removed + await _remove(connector, REMOVE_IGNORED, before=moment - done_days * DAY)
 
 
-async def remove_old_records(connector: BaseAsyncConnector, moment: float | None = None) -> int:
+async def remove_old_records(connector: Connector, moment: float | None = None) -> int:
     """Delete records whose lifetime has ended at a moment, in seconds since 1970; return how many."""
     return await _remove(connector, REMOVE_RECORDS, now=time() if moment is None else moment)
 
 
-async def _remove(connector: BaseAsyncConnector, statement: LiteralString, **values: float) -> int:
+async def _remove(connector: Connector, statement: LiteralString, **values: float) -> int:
     removed = 0
     while True:
         rows = await connector.execute_query_all_async(statement, batch=BATCH, **values)
@@ -270,13 +269,13 @@ class WorkerState:
     counts_as_dead: bool
 
 
-async def first_worker(connector: BaseAsyncConnector, *, seconds: float) -> int | None:
+async def first_worker(connector: Connector, *, seconds: float) -> int | None:
     """Return the oldest worker with a heartbeat within so many seconds; None if there is none."""
     (row,) = await connector.execute_query_all_async(FIRST_WORKER, seconds=float(seconds))
     return cast("int | None", row["id"])
 
 
-async def worker_states(connector: BaseAsyncConnector, stalled: float) -> list[WorkerState]:
+async def worker_states(connector: Connector, stalled: float) -> list[WorkerState]:
     """Return all registered workers; one without a heartbeat for `stalled` seconds counts as dead."""
     rows = await connector.execute_query_all_async(WORKERS)
     silences = [max(0.0, float(row["silent"])) for row in rows]

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from procrastinate.connector import BaseAsyncConnector
-
     from bot.config import Config
     from bot.core.parts import PartKey, PartMap
     from bot.engine.internal import Announce
     from bot.engine.jobs.journal import Journal
     from bot.engine.records import Records
+    from bot.engine.sql.transactions import Connector
     from bot.github.client import GitHub
 
 T = TypeVar("T")
@@ -33,7 +32,7 @@ class Services:
     github_for: Callable[[str], Awaitable[GitHub]]
     now: Callable[[], float]
     parts: PartMap
-    connector: BaseAsyncConnector
+    connector: Connector
     """The engine's database, for what has tables of its own there."""
 
     def part(self, key: PartKey[T]) -> T:

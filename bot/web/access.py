@@ -18,10 +18,10 @@ from dataclasses import replace
 from typing import Protocol
 
 from aiohttp import hdrs, web
-from procrastinate.exceptions import ConnectorException
 
 from bot.core.page_paths import PAGES_OF_A_REPOSITORY
 from bot.core.patterns import Pattern
+from bot.engine.sql.errors import DatabaseFailure
 from bot.github.limits.ranks import Rank, ranked
 from bot.web.openapi import Operation, problem
 from bot.web.pages import PAGES, IsPublic
@@ -93,7 +93,7 @@ class ApiAccess:
                 await self._operators.check(request)
                 with ranked(Rank.SWEEP):
                     return await operation.handler(request)
-            except ConnectorException as error:
+            except DatabaseFailure as error:
                 raise Problem(503, DATABASE_UNAVAILABLE, headers={"Retry-After": str(RETRY_SECONDS)}) from error
 
         return handler
@@ -110,7 +110,7 @@ class ApiAccess:
                 public = await self._is_public(repository)
                 if not public and not await self._may_read(request, repository):
                     raise Problem(404, NO_PAGE)
-            except ConnectorException as error:
+            except DatabaseFailure as error:
                 raise Problem(503, DATABASE_UNAVAILABLE, headers={"Retry-After": str(RETRY_SECONDS)}) from error
             # Strangers may use only a small share of the quota. A person who may read a private repository counts like
             # its token.
@@ -131,7 +131,7 @@ class ApiAccess:
         repository = repository_of(request)
         try:
             return await self._rank_of(request, repository)
-        except ConnectorException as error:
+        except DatabaseFailure as error:
             raise Problem(503, DATABASE_UNAVAILABLE, headers={"Retry-After": str(RETRY_SECONDS)}) from error
 
     async def _rank_of(self, request: web.Request, repository: str) -> Rank:

@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 
 from aiohttp import web
-from procrastinate.exceptions import ConnectorException
 from pydantic import BaseModel
 
 from bot.core.health import HealthCheck, health_of
 from bot.core.metrics import Metrics
 from bot.core.single_flight import SingleFlight
+from bot.engine.sql.errors import DatabaseFailure
 from bot.web.openapi import Operation, ResponseSchema
 from bot.web.pages import ListPublic
 
@@ -117,7 +117,7 @@ class PublicPart:
         """Read which repositories are public. One counts as private if the database does not answer."""
         # Empty until the answers arrive: a public repository may have become private.
         self._public = frozenset()
-        with suppress(ConnectorException):
+        with suppress(DatabaseFailure):
             self._public = frozenset(name.lower() for name in await self._list_public())
 
     def shows(self, labels: Mapping[str, str]) -> bool:

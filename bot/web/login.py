@@ -14,10 +14,10 @@ from urllib.parse import quote, unquote
 
 import structlog
 from aiohttp import hdrs, web
-from procrastinate.exceptions import ConnectorException
 
 from bot.core.errors import TryAgain
 from bot.core.patterns import Pattern
+from bot.engine.sql.errors import DatabaseFailure
 from bot.github.sign_in import SignInRefused, TokenEnded
 from bot.web.openapi import Operation, Parameter, ResponseSchema, problem
 from bot.web.pages import PAGES
@@ -161,7 +161,7 @@ class SignInRoutes:
         except TryAgain as error:
             log.warning("github did not answer a sign-in", reason=str(error))
             return await self._explanation(request, 503, GITHUB_AWAY)
-        except ConnectorException as error:
+        except DatabaseFailure as error:
             raise Problem(503, DATABASE_UNAVAILABLE) from error
         log.info("signed in", person=person.id, login=person.login)
         response = _redirect(destination)
@@ -181,7 +181,7 @@ class SignInRoutes:
                 check_token(parts.forms, viewer.session, form)
                 await parts.sessions.end(viewer.session)
                 await _revoke(parts, viewer.session.token)
-        except ConnectorException as error:
+        except DatabaseFailure as error:
             raise Problem(503, DATABASE_UNAVAILABLE) from error
         response = _redirect(HOME)
         remove_cookie(response, SESSION_COOKIE)

@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 from nightjar_formats.terminal import quoted_text
-from procrastinate.exceptions import ConnectorException
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticSerializationError
 
 from bot.core.errors import TryAgain
 from bot.core.page_paths import PAGES_OF_A_REPOSITORY
+from bot.engine.sql.errors import DatabaseFailure
 from bot.web.csv_answers import FORMAT, MOST_CSV_ROWS, csv_answer, in_format, wants_csv
 from bot.web.csv_tables import CsvTable
 from bot.web.openapi import Operation, Parameter, ResponseSchema, problem
@@ -190,7 +190,7 @@ async def loaded(load: Callable[[PageRequest], Awaitable[Loaded]], page_request:
         return await load(page_request)
     except TryAgain as error:
         raise unavailable(error) from error
-    except ConnectorException as error:
+    except DatabaseFailure as error:
         raise _unavailable(str(RETRY_SECONDS)) from error
     except LookupError as error:
         if isinstance(error, KeyError | IndexError):  # a bug, not an answer

@@ -70,7 +70,7 @@ class Pages:
     `template_variables` are in all templates: `version`, and `github`, the address of GitHub's own pages.
     `public_url` returns the address of these pages for links from elsewhere, empty if app.yaml has none.
     `is_public` says whether strangers may see a repository, and `list_public` which ones they may see, in the order of
-    app.yaml; both raise ConnectorException while the database is unavailable. `viewers` says who is signed in.
+    app.yaml; both raise DatabaseFailure while the database is unavailable. `viewers` says who is signed in.
     """
 
     def __init__(

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from aiohttp import web
-from procrastinate.exceptions import ConnectorException
 from pydantic import BaseModel
 
 from bot.core.patterns import Pattern
+from bot.engine.sql.errors import DatabaseFailure
 from bot.web.openapi import Parameter
 from bot.web.pages import JSON, answer_with, compressed_page
 from bot.web.problems import Problem
@@ -44,7 +44,7 @@ async def answer_about(
     """
     try:
         return await ask(repository_of(request))
-    except ConnectorException as error:
+    except DatabaseFailure as error:
         raise Problem(503, DATABASE_UNAVAILABLE, headers={"Retry-After": str(RETRY_SECONDS)}) from error
     except LookupError as error:
         if isinstance(error, KeyError | IndexError):  # a bug, not an answer

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import structlog
-from procrastinate.exceptions import ConnectorException
+
+from bot.engine.sql.errors import DatabaseFailure
 
 PULSE_SECONDS = 2.0
 
@@ -90,5 +91,5 @@ class JobBell:
                     for target in await queued_targets(lab):
                         self.ring(lab, target)
             # The task must not end: claims would then see no jobs of other replicas until the next start.
-            except ConnectorException as error:
+            except DatabaseFailure as error:
                 log.info("cannot read the queued jobs of other replicas", reason=type(error).__name__)

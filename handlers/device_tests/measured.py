@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, LiteralString
 
 from nightjar_formats.model import TargetKey
-from procrastinate.connector import BaseAsyncConnector
 
+from bot.engine.sql.transactions import Connector
 from handlers.device_tests.model import OPEN, DeviceJobState, JobEnd
 
 WINDOW = 86_400.0
@@ -49,12 +49,10 @@ class MeasuredTarget:
     unanswered: int = 0
 
 
-async def measure_jobs(
-    connector: BaseAsyncConnector, labs: Iterable[str], moment: float
-) -> Mapping[TargetKey, MeasuredTarget]:
+async def measure_jobs(connector: Connector, labs: Iterable[str], moment: float) -> Mapping[TargetKey, MeasuredTarget]:
     """Measure the jobs of these labs, at a moment in seconds since 1970.
 
-    Raises ConnectorException when the database cannot be reached.
+    Raises DatabaseFailure when the database cannot be reached.
     """
     targets: dict[TargetKey, MeasuredTarget] = defaultdict(MeasuredTarget)
     since = moment - WINDOW

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from nightjar_formats.model import TargetKey
-from procrastinate.connector import BaseAsyncConnector
-from procrastinate.exceptions import ConnectorException, UniqueViolation
 
 from bot.core.parts import PartKey
+from bot.engine.sql.errors import DatabaseFailure, DuplicateKey
+from bot.engine.sql.transactions import Connector
 from bot.results.few_tests import FewTestsOutcome
 from handlers.device_tests import texts, transitions
 from handlers.device_tests.bell import JobBell
@@ -103,12 +103,12 @@ class UnknownJob(LookupError):
 
 
 class JobStore:
-    """The jobs of all labs. All methods raise ConnectorException when the database cannot be reached.
+    """The jobs of all labs. All methods raise DatabaseFailure when the database cannot be reached.
 
     `clock` is in seconds since 1970.
     """
 
-    def __init__(self, connector: BaseAsyncConnector, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, connector: Connector, clock: Callable[[], float] = time.time) -> None:
         self._connector = connector
         self._clock = clock
         self.bell = JobBell()
@@ -137,7 +137,7 @@ class JobStore:
             for row in await self._connector.execute_query_all_async(SAME_JOB, **values):
                 return job_of_row(row), False
             # The open job that refused the row has ended since then.
-        raise ConnectorException(texts.CONTENDED)
+        raise DatabaseFailure(texts.CONTENDED)
 
     async def claim(
         self, lab: str, targets: Collection[str], limits_of: LimitsOf, *, is_able: bool = False
@@ -158,9 +158,9 @@ class JobStore:
             try:
                 if (written := await self._replace(picked.job, leased)) is not None:
                     return ClaimedJob(written, lease)
-            except UniqueViolation:
+            except DuplicateKey:
                 continue  # another replica gave the device to another job at this moment
-        raise ConnectorException(texts.CONTENDED)
+        raise DatabaseFailure(texts.CONTENDED)
 
     async def _pick(
         self, lab: str, targets: Collection[str], limits_of: LimitsOf, *, is_able: bool
@@ -387,7 +387,7 @@ class JobStore:
                 return current
             if (written := await self._replace(current, changed)) is not None:
                 return written
-        raise ConnectorException(texts.CONTENDED)
+        raise DatabaseFailure(texts.CONTENDED)
 
     async def _replace(self, current: DeviceJob, changed: DeviceJob) -> DeviceJob | None:
         """Write a changed job; None if another process wrote the job since `current` was read."""

@@ -9,11 +9,11 @@ import structlog
 from aiohttp import web
 from gidgethub import GitHubException
 from nightjar_formats.refused import Refused
-from procrastinate.exceptions import ConnectorException
 from pydantic import BaseModel, ValidationError
 
 from bot.aws.bucket import NoSpace, OtherContent
 from bot.core.errors import TryAgain, UserError
+from bot.engine.sql.errors import DatabaseFailure
 from bot.web.bodies import Bodies
 from bot.web.openapi import Operation, Parameter, ResponseSchema, Schema, problem
 from bot.web.problems import Problem
@@ -104,7 +104,7 @@ class LabAnswers:
         except Problem as failure:
             self._calls.count(lab, call, "too many" if failure.status == 429 else "invalid")
             raise
-        except (ConnectorException, GitHubException, TryAgain, NoSpace, OtherContent, UserError, Refused) as error:
+        except (DatabaseFailure, GitHubException, TryAgain, NoSpace, OtherContent, UserError, Refused) as error:
             answer, outcome = _failure_of(error)
             self._calls.count(lab, call, outcome)
             if answer.status >= 500:
@@ -117,7 +117,7 @@ class LabAnswers:
 def _failure_of(error: Exception) -> tuple[Problem, str]:
     """Return the answer to a call that an error ends, and its outcome for the metrics."""
     later = {"Retry-After": str(RETRY_SECONDS)}
-    if isinstance(error, ConnectorException):
+    if isinstance(error, DatabaseFailure):
         return Problem(503, texts.UNAVAILABLE, headers=later), "unavailable"
     if isinstance(error, GitHubException):
         return Problem(503, texts.GITHUB_UNAVAILABLE, headers=later), "unavailable"

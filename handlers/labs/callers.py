@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 from nightjar_formats.items import first_of
-from procrastinate.exceptions import ConnectorException
 
 from bot.core.patterns import Pattern
+from bot.engine.sql.errors import DatabaseFailure
 from bot.engine.tokens import PREFIX, TokenStore
 from bot.results.settings.lab_identity import BuildkiteOidc, GitHubOidc
 from bot.web.oidc import InvalidToken, IssuerAway, IssuerKeys, verified_claims
@@ -84,7 +84,7 @@ class LabAccess:
             token = await self._tokens.verify(text)
             if token is not None and token.subject == lab:
                 await self._tokens.note_use(token)
-        except ConnectorException as error:
+        except DatabaseFailure as error:
             raise Problem(503, texts.UNAVAILABLE, headers={"Retry-After": str(RETRY_SECONDS)}) from error
         if token is None:
             raise self._invalid("unknown token")

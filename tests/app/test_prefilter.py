@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from procrastinate.exceptions import ConnectorException
 
 from bot.app.features import NOTES, full_router
 from bot.app.load import parse_config
@@ -20,6 +19,7 @@ from bot.app.processor import Pipeline
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.engine.processor import Routing
+from bot.engine.sql.errors import DatabaseFailure
 from bot.github.repositories.known import Repositories
 from tests.handlers.driver import FULL_NAME, World, a_world
 from tests.robustness.test_webhook_examples import examples, repositories
@@ -182,7 +182,7 @@ async def test_while_deliveries_arrive_records_are_read_again_even_without_jobs(
     async def read(repository: Repository) -> RepositoryView:
         asked.append(repository.id)
         if away[0]:
-            raise ConnectorException
+            raise DatabaseFailure
         return replace(view, at=clock())
 
     clock.now += CERTAIN_SECONDS + 1

@@ -11,10 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from nightjar_lab.main import kit
 
 from bot.cli.main import cli
 from bot.engine.jobs.notes import IGNORED, ROUTED, Note, write_note
@@ -262,6 +264,33 @@ def test_check_config_reads_standard_input() -> None:
     finished = checked("mentions: ['@a']\n", "--repository-file")
     assert finished.stdout.startswith("<stdin>:1:1: mentions: can only be set in app.yaml")
     assert "256 KiB" in checked("# " + "x" * 300_000).stdout
+
+
+def test_errors_and_results_have_colors_on_a_terminal_only(tmp_path: Path) -> None:
+    report, missing = tmp_path / "report.xml", tmp_path / "missing.yaml"
+    report.write_text("<testsuite><testcase name='t' time='1'/></testsuite>")
+    of_run = ["--target", "adreno", "--suite", "unit", "--sha", "a" * 40]
+    valid, invalid = "repositories:\n  octocat/compiler:\n", "repositories: {octocat/compiler: 3}"
+    cases: list[tuple[click.Command, list[str], str, str]] = [
+        (cli, ["check-config", "-"], valid, "\x1b[32m<stdin>: valid; "),
+        (cli, ["check-config", "-"], invalid, "\x1b[31m<stdin>:1:34: "),
+        (cli, ["check-config", "-", "--json"], invalid, ""),
+        (cli, ["timer", "list", "--config", str(missing)], "", f"\x1b[31m{missing}:1:1: "),
+        (kit, ["check", str(report)], "", "\x1b[32m"),
+        (kit, ["check", str(missing)], "", "\x1b[31m"),
+        (kit, ["upload", *of_run, str(report)], "", "\x1b[31m"),
+        (kit, ["doctor"], "", "\x1b[31mfailed "),
+    ]
+    for command, words, text, colored in cases:
+
+        def output_of(*, on_terminal: bool, no_color: str = "") -> str:
+            variables = {"NO_COLOR": no_color, "TERM": "xterm"}
+            return CliRunner().invoke(command, words, text, variables, color=on_terminal).output  # noqa: B023  # called here
+
+        in_color = output_of(on_terminal=True)
+        assert colored in in_color, words
+        assert ("\x1b" in in_color) == bool(colored), words
+        assert "\x1b" not in output_of(on_terminal=False) + output_of(on_terminal=True, no_color="1"), words
 
 
 async def test_nightjar_yaml_is_read_as_well_as_app_yaml(tmp_path: Path) -> None:

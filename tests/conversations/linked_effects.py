@@ -10,8 +10,7 @@ from bot.engine.jobs.notes import APPLIED, Note
 from bot.github.addresses import stored_page
 
 if TYPE_CHECKING:
-    from procrastinate.connector import BaseAsyncConnector
-
+    from bot.engine.sql.transactions import Connector
     from sandbox import GitHubSandbox
     from sandbox.model.repository import Repository
 
@@ -25,7 +24,7 @@ SELECT job.args, note.outcome, note.text AS note
 """
 
 
-async def unlinked_effects(connector: BaseAsyncConnector, github: GitHubSandbox) -> list[str]:
+async def unlinked_effects(connector: Connector, github: GitHubSandbox) -> list[str]:
     """Return the effects that wrote something on GitHub but link no existing page."""
     rows = await connector.execute_query_all_async(EFFECTS)
     return [

@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 from typing import Any, LiteralString
 
 import aiohttp
-from procrastinate.exceptions import ConnectorException
 
 from bot.app.load import parse_config
 from bot.app.registration import EVENTS, PERMISSIONS
 from bot.app.serve import Address, Bot, running
 from bot.config.environment import Settings
 from bot.engine.service import WorkerPace
+from bot.engine.sql.errors import DatabaseFailure
 from bot.github.limits.ledger import Allowance
 from sandbox import App, GitHubSandbox, PullRequest, Repository
 from sandbox.jenkins import JenkinsJob, JenkinsSandbox
@@ -82,7 +82,7 @@ class Town:
     async def _settled(self) -> bool:
         try:
             return not await self.bot.engine.database.connector.execute_query_all_async(UNSETTLED)
-        except ConnectorException:
+        except DatabaseFailure:
             return False  # a test keeps the database away, or locked, for longer than the bot waits for it
 
     async def ask(self, path: str, token: str = "") -> tuple[int, str, Any]:
@@ -164,7 +164,7 @@ async def town(
 async def _unlinked(bot: Bot, github: GitHubSandbox) -> list[str]:
     try:
         return await unlinked_effects(bot.engine.database.connector, github)
-    except ConnectorException:
+    except DatabaseFailure:
         return []  # the test has removed the database
 
 

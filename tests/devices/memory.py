@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import cast
 
 from nightjar_formats.model import TargetKey
-from procrastinate.connector import BaseAsyncConnector
 
+from bot.engine.sql.transactions import Connector
 from handlers.device_tests import transitions
 from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd
 from handlers.device_tests.queue import LastServed, LimitsOf, PickedJob
@@ -27,7 +27,7 @@ class MemoryStore(JobStore):
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        super().__init__(cast("BaseAsyncConnector", None), clock)
+        super().__init__(cast("Connector", None), clock)
         self.jobs: dict[str, DeviceJob] = {}
         self.meanwhile: Callable[[DeviceJob], Awaitable[None]] = _nothing
         self.wake: Callable[[DeviceJob], None] = _ignore

@@ -12,13 +12,15 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-from procrastinate.connector import BaseAsyncConnector
 from procrastinate.exceptions import ProcrastinateException
 from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 
 from bot.engine.jobs.once import NewJob, defer_once
 from bot.engine.jobs.steps import FETCH, PARK
+from bot.engine.postgres.connector import PostgresConnector
+from bot.engine.sql.errors import DatabaseFailure
+from bot.engine.sqlite.connector import SqliteConnector
 from bot.engine.upkeep import remove_old, requeue_all, requeue_stalled
 from bot.engine.worker.manager import QuietJob
 
@@ -61,12 +63,13 @@ SELECT job.id FROM procrastinate_jobs AS job
 """
 RAISE = "UPDATE procrastinate_jobs SET priority = priority + 1 WHERE id = %(id)s AND status = 'todo'"
 Answer = tuple[str, object]
+EngineConnector = SqliteConnector | PostgresConnector
 
 
 class Twins:
     """The same operations on PostgreSQL and SQLite; `step` runs one and compares the answers."""
 
-    def __init__(self, postgres: BaseAsyncConnector, sqlite: BaseAsyncConnector, seed: int) -> None:
+    def __init__(self, postgres: EngineConnector, sqlite: EngineConnector, seed: int) -> None:
         self.connectors = (postgres, sqlite)
         self.managers = tuple(JobManager(connector) for connector in self.connectors)
         self.workers: list[tuple[int, int]] = []
@@ -104,7 +107,7 @@ class Twins:
         for side, manager in enumerate(self.managers):
             try:
                 answers.append(("returned", await call(manager, side)))
-            except ProcrastinateException as error:
+            except (ProcrastinateException, DatabaseFailure) as error:
                 answers.append(("raised", type(error)))
         on_postgres, on_sqlite = answers
         assert on_postgres[0] == on_sqlite[0], (self.steps, on_postgres, on_sqlite)

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 from procrastinate import App, JobContext
-from procrastinate.connector import BaseAsyncConnector
-from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Status
 
 from bot.core.errors import TryAgain
@@ -21,12 +19,17 @@ from bot.engine.jobs.definitions import Origin
 from bot.engine.jobs.notes import APPLIED, AWAY, RETRYING, Note, read_note, write_note
 from bot.engine.jobs.once import NewJob, defer_once
 from bot.engine.jobs.store import Store
+from bot.engine.postgres.connector import PostgresConnector
 from bot.engine.processor import NobodyWatches
-from bot.engine.retry import MAX_ALONE, SUSPECT_AFTER, EngineRetry, Postponed, RunAgain, Tries
+from bot.engine.retry import MAX_ALONE, SUSPECT_AFTER, Postponed, RunAgain, Tries
 from bot.engine.service import Engine
+from bot.engine.sql.errors import DatabaseFailure
+from bot.engine.sql.transactions import Connector
+from bot.engine.sqlite.connector import SqliteConnector
 from bot.engine.worker.attempt import SUSPECT_WAITS, Attempt, JobOutcome
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.manager import EngineJobManager, QuietJob
+from bot.engine.worker.queue import EngineRetry
 from bot.engine.worker.tasks import Tasks
 from bot.github.errors import kind_of
 from tests.engine.toy import Toy, World
@@ -46,7 +49,7 @@ CREATE TRIGGER refuse_notes BEFORE INSERT ON nightjar_notes BEGIN SELECT RAISE(A
 
 
 @pytest.fixture
-async def connector(sqlite_url: str) -> AsyncIterator[BaseAsyncConnector]:
+async def connector(sqlite_url: str) -> AsyncIterator[Connector]:
     """Return an open database in which no job that waits for an answer can be released."""
     database = Database(sqlite_url)
     await database.open()
@@ -55,7 +58,7 @@ async def connector(sqlite_url: str) -> AsyncIterator[BaseAsyncConnector]:
     await database.close()
 
 
-async def waiting(connector: BaseAsyncConnector, *keys: str) -> list[int]:
+async def waiting(connector: Connector, *keys: str) -> list[int]:
     """Store jobs that wait for an answer but cannot be released, and return their IDs."""
     jobs = await defer_once(connector, [NewJob(key=key, task="effect", args={}) for key in keys])
     for job in jobs:
@@ -67,7 +70,7 @@ async def waiting(connector: BaseAsyncConnector, *keys: str) -> list[int]:
 class Ending:
     """Ends jobs as a worker does, without waiting for a database that is down."""
 
-    def __init__(self, connector: BaseAsyncConnector, guard: Guard | None = None) -> None:
+    def __init__(self, connector: Connector, guard: Guard | None = None) -> None:
         self.guard = guard or Guard()
         self.given_up = 0
         self._connector = connector
@@ -129,7 +132,7 @@ def attempt(
     return Attempt(job=job, work=work, guard=guard or Guard(), **seen)
 
 
-async def status_of(connector: BaseAsyncConnector, job_id: int) -> object:
+async def status_of(connector: Connector, job_id: int) -> object:
     (row,) = await connector.execute_query_all_async(STATUS, id=job_id)
     return row["status"]
 
@@ -143,7 +146,7 @@ def outage(url: str) -> Iterator[None]:
 
 
 async def test_an_applied_effect_is_stored_as_ended_even_if_waiting_jobs_cannot_be_released(
-    connector: BaseAsyncConnector,
+    connector: Connector,
 ) -> None:
     job, _ = await waiting(connector, "a", "b")
     ending = Ending(connector)
@@ -153,7 +156,7 @@ async def test_an_applied_effect_is_stored_as_ended_even_if_waiting_jobs_cannot_
 
 
 async def test_a_failed_try_is_counted_even_if_waiting_jobs_cannot_be_released(
-    connector: BaseAsyncConnector,
+    connector: Connector,
 ) -> None:
     job, _ = await waiting(connector, "a", "b")
     ending = Ending(connector)
@@ -164,7 +167,7 @@ async def test_a_failed_try_is_counted_even_if_waiting_jobs_cannot_be_released(
 
 
 @pytest.fixture
-async def unwaiting(sqlite_url: str) -> AsyncIterator[BaseAsyncConnector]:
+async def unwaiting(sqlite_url: str) -> AsyncIterator[SqliteConnector | PostgresConnector]:
     """Return an open database that does not wait for a lock."""
     database = Database(sqlite_url)
     await database.open()
@@ -178,7 +181,7 @@ async def unwaiting(sqlite_url: str) -> AsyncIterator[BaseAsyncConnector]:
 )
 @pytest.mark.parametrize("attempts", [0, 1])
 async def test_a_try_whose_end_could_not_be_stored_in_an_outage_does_not_count_as_a_crash(
-    unwaiting: BaseAsyncConnector, sqlite_url: str, end: JobOutcome | BaseException, attempts: int
+    unwaiting: Connector, sqlite_url: str, end: JobOutcome | BaseException, attempts: int
 ) -> None:
     (job,) = await defer_once(unwaiting, [NewJob(key="a", task="effect", args={})])
     ending, first_tries = Ending(unwaiting), Tries(stopped=attempts, alone=MAX_ALONE - 1)
@@ -196,7 +199,7 @@ async def test_a_try_whose_end_could_not_be_stored_in_an_outage_does_not_count_a
 
 @pytest.mark.parametrize("is_stopping", [False, True])
 async def test_a_try_that_a_young_or_stopping_process_postpones_keeps_the_count_of_crashes(
-    connector: BaseAsyncConnector, *, is_stopping: bool
+    connector: Connector, *, is_stopping: bool
 ) -> None:
     (job,) = await defer_once(connector, [NewJob(key="a", task="effect", args={})])
     ending = Ending(connector, Guard(min_age=0.0 if is_stopping else 3600.0))
@@ -214,19 +217,19 @@ async def test_a_try_that_a_young_or_stopping_process_postpones_keeps_the_count_
 
 
 async def test_an_effect_whose_writes_could_not_be_read_in_an_outage_does_not_count_as_a_crash(
-    unwaiting: BaseAsyncConnector, sqlite_url: str, world: World
+    unwaiting: SqliteConnector | PostgresConnector, sqlite_url: str, world: World
 ) -> None:
     guard = Guard()
     tasks = Tasks(Store(unwaiting), Toy(world), NobodyWatches(), guard, Engine(sqlite_url).new_changes)
     job = attempt(7, JobOutcome(APPLIED, "")).job
     context = JobContext(app=App(connector=unwaiting), job=job, start_timestamp=0.0, abort_reason=lambda: None)
     origin = Origin("g", "a", "i", delivery_job=1, received_at=0.0, replay=0, lock=None)
-    with outage(sqlite_url), pytest.raises(ConnectorException):
+    with outage(sqlite_url), pytest.raises(DatabaseFailure):
         await tasks.effect(context, **origin.args, effect={"kind": "Write"}, target="x")
     assert guard.outlived(7) == 1
 
 
-async def test_an_error_without_an_outage_still_counts_as_a_crash(connector: BaseAsyncConnector) -> None:
+async def test_an_error_without_an_outage_still_counts_as_a_crash(connector: Connector) -> None:
     """A note that can never be stored must quarantine its own job in the end, and stop no other."""
     await connector.execute_query_async(REFUSE_NOTES)
     (job,) = await defer_once(connector, [NewJob(key="a", task="effect", args={})])

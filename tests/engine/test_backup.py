@@ -14,11 +14,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from procrastinate.exceptions import ConnectorException
 
 from bot.engine.backup import COMPANIONS, back_up, restore
 from bot.engine.database import Database, DatabaseError
 from bot.engine.records import Records, StoredValue
+from bot.engine.sql.errors import DatabaseFailure
 from tests.running import ROOT, environment
 
 PADDING = "x" * 2000
@@ -100,7 +100,7 @@ def test_copying_a_backup_over_a_crashed_database_damages_it(sqlite_url: str, pa
     back_up(Database(sqlite_url), saved)
     crash(sqlite_url, "after")
     shutil.copy(saved, path)
-    with pytest.raises((DatabaseError, ConnectorException, sqlite3.DatabaseError, AssertionError)):
+    with pytest.raises((DatabaseError, DatabaseFailure, sqlite3.DatabaseError, AssertionError)):
         assert stored_names(sqlite_url) == {"before"}
 
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from procrastinate import App
-from procrastinate.connector import BaseAsyncConnector
 from procrastinate.testing import InMemoryConnector
 
 from bot.engine.jobs.journal import Journal
 from bot.engine.processor import ErrorKind, NobodyWatches
+from bot.engine.sql.transactions import Connector
 from bot.engine.upkeep import restart_waits
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.timers import EngineTimers, LatestTicks
@@ -46,9 +46,7 @@ async def test_a_clock_that_jumps_ahead_makes_each_timer_tick_once(sqlite_url: s
 
     crons = {"minutely": "* * * * *", "hourly": "7 * * * *", "daily": "17 2 * * *"}
     app = App(connector=InMemoryConnector())
-    timers = EngineTimers(
-        app, cast("BaseAsyncConnector", app.connector), Guard(), lambda _: ErrorKind.OTHER, NobodyWatches()
-    )
+    timers = EngineTimers(app, cast("Connector", app.connector), Guard(), lambda _: ErrorKind.OTHER, NobodyWatches())
     for name, cron in crons.items():
         timers.add(name, cron, work, at_start=False)
     ticks = LatestTicks(app.periodic_registry, no_tick)

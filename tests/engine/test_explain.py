@@ -11,7 +11,6 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from procrastinate.connector import BaseAsyncConnector
 
 from bot.engine.budget import WriteBudget, WritePace
 from bot.engine.jobs.journal import DERIVED
@@ -19,6 +18,7 @@ from bot.engine.jobs.steps import PARK
 from bot.engine.outage import release_waiting
 from bot.engine.records import Records
 from bot.engine.service import Engine
+from bot.engine.sql.transactions import Connector
 from bot.engine.upkeep import LONG_WAIT, raise_oldest, remove_old_records
 from tests.engine.filled import (
     EXPLAINING,
@@ -78,7 +78,7 @@ async def everything_that_a_delivery_causes(engine: Engine) -> None:
     assert await engine.workers()
 
 
-async def what_handlers_and_requests_cause(connector: BaseAsyncConnector) -> None:
+async def what_handlers_and_requests_cause(connector: Connector) -> None:
     """Run what handlers, requests to GitHub and the observers of jobs run, because a toy processor does not."""
     await release_waiting(connector)
     await raise_oldest(connector, time.time() + 10 * LONG_WAIT)

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from procrastinate.connector import BaseAsyncConnector
 from procrastinate.jobs import Job, Status
 
 from bot.engine.database import Database
 from bot.engine.jobs.once import NewJob, defer_once
 from bot.engine.jobs.steps import ANY_QUEUE, WINDOW
+from bot.engine.sql.transactions import Connector
 from bot.engine.sqlite.connector import SqliteConnector
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.manager import EngineJobManager
@@ -28,11 +28,11 @@ TRIED = "UPDATE procrastinate_jobs SET attempts = 1 WHERE queueing_lock = ANY(%(
 LATER = "UPDATE procrastinate_jobs SET scheduled_at = to_timestamp(4000000000) WHERE queueing_lock = ANY(%(keys)s)"
 
 
-def manager_of(connector: BaseAsyncConnector, concurrency: int) -> EngineJobManager:
+def manager_of(connector: Connector, concurrency: int) -> EngineJobManager:
     return EngineJobManager(connector, Guard(), lambda: None, concurrency=concurrency)
 
 
-async def stored(connector: BaseAsyncConnector, *keys: str) -> None:
+async def stored(connector: Connector, *keys: str) -> None:
     """Store jobs: the lock is the first letter of the key, none for `-`; a digit at the end is a priority."""
     jobs = [
         NewJob(key, "t", {}, lock=None if key[0] == "-" else key[0], priority=int(key[-1]) if key[-1].isdigit() else 0)
@@ -41,7 +41,7 @@ async def stored(connector: BaseAsyncConnector, *keys: str) -> None:
     await defer_once(connector, jobs)
 
 
-async def states(connector: BaseAsyncConnector) -> dict[str, str]:
+async def states(connector: Connector) -> dict[str, str]:
     rows = await connector.execute_query_all_async(STATES)
     return {str(row["queueing_lock"])[5:]: f"{row['status']} {row['attempts']}" for row in rows}
 

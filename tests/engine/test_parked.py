@@ -10,13 +10,13 @@ from typing import Any, LiteralString, cast
 
 import psycopg
 import pytest
-from procrastinate.connector import BaseAsyncConnector
 from procrastinate.jobs import Job, Status
 
 from bot.engine.database import Database
 from bot.engine.jobs.once import NewJob, defer_once
 from bot.engine.jobs.steps import FETCH, PARK, WINDOW
 from bot.engine.sql import portable
+from bot.engine.sql.transactions import Connector
 from bot.engine.sqlite.connector import SqliteConnector
 from bot.engine.sqlite.steps import fetch_jobs
 from bot.engine.upkeep import requeue_all
@@ -30,11 +30,11 @@ FEW, MANY = 1 + 10 * WINDOW * (SLOTS - 1), 1 + 100 * WINDOW * (SLOTS - 1)
 """One runs, and the others fill the window of a fetch several times, so that all of them are parked."""
 
 
-async def stored(connector: BaseAsyncConnector, count: int, **fields: Any) -> None:
+async def stored(connector: Connector, count: int, **fields: Any) -> None:
     await defer_once(connector, [NewJob(f"a{number}", "t", {}, lock="a", **fields) for number in range(count)])
 
 
-async def parked_count(connector: BaseAsyncConnector) -> int:
+async def parked_count(connector: Connector) -> int:
     (row,) = await connector.execute_query_all_async(PARKED)
     return cast("int", row["count"])
 

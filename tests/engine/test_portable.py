@@ -1,12 +1,17 @@
 """SQL that is written once means the same on both databases."""
 
 import datetime
+import sqlite3
+from typing import LiteralString
 
+import psycopg
 import pytest
-from procrastinate.exceptions import ConnectorException
 
 from bot.engine.database import Database
+from bot.engine.sql.errors import DatabaseFailure, DuplicateKey
 from bot.engine.sql.portable import translate
+from bot.engine.sql.queueing_lock import DuplicateJob
+from bot.engine.sql.transactions import Steps
 
 
 @pytest.mark.parametrize(
@@ -59,8 +64,34 @@ async def test_insert_select_update_and_delete(database: Database) -> None:
 
 
 async def test_rows_of_a_statement_without_a_result_are_an_error(database: Database) -> None:
-    with pytest.raises(ConnectorException):
+    with pytest.raises(DatabaseFailure):
         await database.connector.execute_query_all_async("DELETE FROM nightjar_records")
+
+
+async def test_both_databases_fail_with_errors_of_ours(database: Database) -> None:
+    record = "INSERT INTO nightjar_records (key, value, version, at) VALUES ('a', '', 1, 0)"
+    job = "INSERT INTO procrastinate_jobs (queue_name, task_name, queueing_lock) VALUES ('q', 't', 'once:a')"
+
+    def steps(statement: LiteralString) -> Steps[None]:
+        yield statement, {}
+
+    errors: list[type[Exception]] = []
+    for statement in (record, job):
+        await database.connector.execute_query_async(statement)
+        for repeat in (
+            lambda repeated=statement: database.connector.execute_query_async(repeated),
+            lambda repeated=statement: database.connector.execute_query_all_async(f"{repeated} RETURNING 1 AS done"),
+            lambda repeated=statement: database.connector.transact(lambda: steps(repeated)),
+        ):
+            with pytest.raises(DuplicateKey) as duplicate:
+                await repeat()
+            errors.append(duplicate.type)
+    assert errors == [DuplicateKey] * 3 + [DuplicateJob] * 3
+    for wrong in ("SELECT nothing", "INSERT INTO nightjar_records (key) VALUES (NULL)"):
+        with pytest.raises(DatabaseFailure) as refused:
+            await database.connector.execute_query_async(wrong)
+        assert refused.type is DatabaseFailure
+        assert isinstance(refused.value.__cause__, sqlite3.Error | psycopg.Error)
 
 
 async def test_the_columns_of_a_job_have_the_same_types_on_both(database: Database) -> None:

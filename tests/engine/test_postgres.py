@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 
 import psycopg
 import pytest
-from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job
 from procrastinate.manager import JobManager
 
 from bot.engine.database import Database
 from bot.engine.postgres.connector import CONNECTIONS, LONGEST_STATEMENT, PostgresConnector
+from bot.engine.sql.errors import DatabaseFailure
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.manager import EngineJobManager
 from tests.postgres import PostgresServer
@@ -116,7 +116,7 @@ async def test_the_connector_works_again_after_a_crash_of_the_server(
     async def answers() -> object:
         try:
             return await opened.connector.execute_query_one_async("SELECT count(*) AS n FROM procrastinate_jobs")
-        except ConnectorException:
+        except DatabaseFailure:
             return None
 
     assert await until(answers) == {"n": 1}

@@ -12,7 +12,6 @@ from itertools import pairwise
 import psycopg
 import pytest
 from gidgethub import BadRequest, GitHubBroken, InvalidField, QueryError, RedirectionException
-from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job
 
 from bot.core.errors import OUTAGE_PATIENCE, PayloadError, StorageError, TryAgain, UserError
@@ -27,7 +26,6 @@ from bot.engine.retry import (
     MAX_MISSING_TRIES,
     MAX_NAMED_WAITS,
     MAX_TRIES,
-    EngineRetry,
     Failed,
     LostTooOften,
     Postponed,
@@ -35,6 +33,8 @@ from bot.engine.retry import (
     Tries,
     next_try,
 )
+from bot.engine.sql.errors import DatabaseFailure
+from bot.engine.worker.queue import EngineRetry
 from bot.engine.writes import CheckAgain
 from bot.github.errors import (
     PARTIAL_PATIENCE,
@@ -85,7 +85,7 @@ def test_refusals_and_answers_to_people_are_final_at_once(error: Exception) -> N
         GitHubBroken(HTTPStatus.BAD_GATEWAY),
         TimeoutError(),
         ConnectionResetError(),
-        ConnectorException("the statement has no rows to give"),
+        DatabaseFailure("the statement has no rows to give"),
         StorageError("what an effect announces could not be stored in time"),
     ],
 )
@@ -208,9 +208,9 @@ def partial() -> Unavailable:
     return error
 
 
-def unanswered(cause: Exception) -> ConnectorException:
+def unanswered(cause: Exception) -> DatabaseFailure:
     """Return the error of a statement while our database is down."""
-    error = ConnectorException(str(cause))
+    error = DatabaseFailure(str(cause))
     error.__cause__ = cause
     return error
 
@@ -286,7 +286,7 @@ def test_the_queue_gets_the_time_and_the_priority() -> None:
 def test_only_a_job_stored_as_failed_ends() -> None:
     strategy = EngineRetry()
     assert strategy.get_retry_decision(exception=Failed(), job=JOB) is None
-    for unforeseen in (ConnectorException("away while failing"), RuntimeError("unforeseen")):
+    for unforeseen in (DatabaseFailure("away while failing"), RuntimeError("unforeseen")):
         decision = strategy.get_retry_decision(exception=unforeseen, job=JOB)
         assert decision is not None
         assert decision.retry_at is not None

@@ -12,12 +12,13 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
+from procrastinate.exceptions import AlreadyEnqueued
 from procrastinate.jobs import Job
 from procrastinate.manager import JobManager
 
 from bot.engine.database import Database
 from bot.engine.jobs.once import NewJob, defer_once
+from bot.engine.sql.errors import DatabaseFailure
 from bot.engine.sqlite.connector import SqliteConnector
 from bot.engine.sqlite.queries import FETCH_JOB
 from tests.waiting import until
@@ -123,7 +124,7 @@ async def test_a_full_disk_fails_every_caller_and_loses_nothing(connector: Sqlit
         answers = await asyncio.gather(*tasks, return_exceptions=True)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert {type(answer) for answer in answers} == {ConnectorException}
+    assert {type(answer) for answer in answers} == {DatabaseFailure}
     assert await count(connector) == 1
     await connector.execute_query_async(INSERT, args={"n": 1})
     assert await count(connector) == 2
@@ -132,7 +133,7 @@ async def test_a_full_disk_fails_every_caller_and_loses_nothing(connector: Sqlit
 async def test_a_database_at_its_maximum_size_still_answers_reads(connector: SqliteConnector) -> None:
     (pages,) = (await connector.execute_query_one_async("PRAGMA page_count")).values()
     await connector.execute_query_async(f"PRAGMA max_page_count = {pages}")
-    with pytest.raises(ConnectorException, match="full"):
+    with pytest.raises(DatabaseFailure, match="full"):
         await connector.execute_query_async(INSERT, args={"n": "x" * 100_000})
     assert await count(connector) == 0
 
@@ -145,7 +146,7 @@ async def test_closing_stores_what_was_requested_before(tmp_path: Path) -> None:
         closing = asyncio.ensure_future(connector.close_async())
         await asyncio.sleep(0)
     await asyncio.gather(*tasks, closing)
-    with pytest.raises(ConnectorException, match="not open"):
+    with pytest.raises(DatabaseFailure, match="not open"):
         await count(connector)
     await connector.open_async()
     assert await count(connector) == 20

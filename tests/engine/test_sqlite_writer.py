@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from procrastinate.exceptions import ConnectorException
 
+from bot.engine.sql.errors import DatabaseFailure
 from bot.engine.sqlite.writer import Notices, Writer
 
 
@@ -40,8 +40,8 @@ async def test_a_thread_that_dies_answers_waiting_callers_and_later_ones() -> No
     await asyncio.sleep(0)
     gate.set()
     answers = await asyncio.wait_for(asyncio.gather(dying, *waiting, return_exceptions=True), 20)
-    assert {type(answer) for answer in answers} == {ConnectorException}
-    with pytest.raises(ConnectorException, match="no longer be written"):
+    assert {type(answer) for answer in answers} == {DatabaseFailure}
+    with pytest.raises(DatabaseFailure, match="no longer be written"):
         await writer.run(one)
     await writer.stop()
 
@@ -68,7 +68,7 @@ async def test_a_thread_that_dies_answers_operations_that_a_loop_has_not_handed_
     # In the same turn of the loop, after the request and before it is handed over.
     asyncio.get_running_loop().call_soon(end_of_the_thread)
     answers = await asyncio.wait_for(asyncio.gather(dying, pending, return_exceptions=True), 20)
-    assert {type(answer) for answer in answers} == {ConnectorException}
+    assert {type(answer) for answer in answers} == {DatabaseFailure}
     await writer.stop()
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from bot.engine.database import Database
 from bot.engine.jobs.store import restart_conclusion
-from bot.engine.sql.transactions import transact
 
 
 async def test_a_conclusion_that_was_removed_meanwhile_is_not_restarted(database: Database) -> None:
-    await transact(database.connector, lambda: restart_conclusion(7, "basis"))
+    await database.connector.transact(lambda: restart_conclusion(7, "basis"))
     assert await database.connector.execute_query_all_async("SELECT id FROM procrastinate_jobs") == []

@@ -10,11 +10,11 @@ from pathlib import Path
 import psycopg
 import pytest
 from procrastinate.schema import SchemaManager
-from procrastinate.types import JSONDict
 
 from bot.engine.jobs.definitions import Origin
 from bot.engine.postgres import schema as postgres_schema
 from bot.engine.sql import encoding
+from bot.engine.sql.encoding import JSONDict
 from bot.engine.sqlite import schema as sqlite_schema
 from tests.engine.running import LOCK, opened, running, settled
 from tests.engine.toy import World, body, writes

@@ -14,6 +14,7 @@ from procrastinate.manager import JobManager
 
 from bot.engine.database import Database
 from bot.engine.jobs.once import NewJob, defer_once
+from bot.engine.sql.transactions import Connector
 from bot.engine.upkeep import (
     BATCH,
     REMOVE_DONE,
@@ -36,13 +37,13 @@ async def started(connector: BaseAsyncConnector, *keys: str, **columns: object) 
     return worker
 
 
-async def statuses(connector: BaseAsyncConnector) -> dict[str, str]:
+async def statuses(connector: Connector) -> dict[str, str]:
     """Return the status of each key's job."""
     rows = await connector.execute_query_all_async("SELECT queueing_lock, status FROM procrastinate_jobs")
     return {str(row["queueing_lock"]).removeprefix("once:"): str(row["status"]) for row in rows}
 
 
-async def silence(connector: BaseAsyncConnector, worker: int, seconds: float) -> None:
+async def silence(connector: Connector, worker: int, seconds: float) -> None:
     await connector.execute_query_async(
         "UPDATE procrastinate_workers SET last_heartbeat = to_timestamp(date_part('epoch', now()) - %(seconds)s)"
         " WHERE id = %(worker)s",
@@ -51,7 +52,7 @@ async def silence(connector: BaseAsyncConnector, worker: int, seconds: float) ->
     )
 
 
-async def age(connector: BaseAsyncConnector, days: float) -> None:
+async def age(connector: Connector, days: float) -> None:
     await connector.execute_query_async(
         "UPDATE procrastinate_events SET at = to_timestamp(date_part('epoch', at) - %(seconds)s)",
         seconds=days * 86400,
@@ -148,7 +149,7 @@ async def test_a_job_that_failed_again_recently_is_not_removed(database: Databas
     assert await statuses(connector) == {"a": "failed"}
 
 
-async def cancelled_long_ago(connector: BaseAsyncConnector) -> None:
+async def cancelled_long_ago(connector: Connector) -> None:
     await defer_once(connector, [NewJob(str(n), "t", {}) for n in range(BATCH + 1)])
     await connector.execute_query_async("UPDATE procrastinate_jobs SET status = 'cancelled'")
     await age(connector, 8)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from procrastinate.exceptions import ConnectorException
 
 from bot.app.load import parse_config
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Json, Payload
 from bot.engine.database import Database
 from bot.engine.records import Records
+from bot.engine.sql.errors import DatabaseFailure
 from bot.github.pull_heads import REPOSITORY_ID, RepositoryId
 from bot.github.repositories.known import KNOWN_REPOSITORY, KnownRepository, LeftAlone, Repositories
 from tests.counted import Work, counted
@@ -32,7 +32,7 @@ async def test_a_repository_is_recorded_completely_although_the_first_try_ended_
         "CREATE TRIGGER fault BEFORE INSERT ON nightjar_records"
         f" WHEN NEW.key = '{record}' BEGIN SELECT RAISE(ABORT, 'fault'); END"
     )
-    with pytest.raises(ConnectorException):
+    with pytest.raises(DatabaseFailure):
         await Repositories(CONFIG, records).see(7, NAME)
     await database.connector.execute_query_async("DROP TRIGGER fault")
     await Repositories(CONFIG, records).see(7, NAME)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from procrastinate.exceptions import ConnectorException
 
 from bot.engine.budget import WriteBudget, WritePace
 from bot.engine.database import Database
+from bot.engine.sql.errors import DatabaseFailure
 from bot.github.errors import RateLimited
 from bot.github.limits.governor import BOOKING_TIMEOUT, Governor
 from bot.github.limits.ledger import ANONYMOUS_SPENT, Demand
@@ -88,7 +88,7 @@ class Away:
         self.requests += 1
         if self._hangs:
             await asyncio.Event().wait()
-        raise ConnectorException("down")
+        raise DatabaseFailure("down")
 
 
 async def test_without_the_database_a_process_writes_a_quarter_by_its_own_count(

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, LiteralString, NamedTuple
 
 import aiohttp
-from procrastinate.connector import BaseAsyncConnector
 
 from bot.app.features import CODEC, NOTES, full_router
 from bot.app.load import parse_config
@@ -42,6 +41,7 @@ from bot.engine.processor import (
 from bot.engine.records import Records
 from bot.engine.replay import planned_by
 from bot.engine.service import Engine
+from bot.engine.sql.transactions import Connector
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from bot.github.limits.ledger import Allowance
@@ -88,7 +88,7 @@ class World:
     repository: SandboxRepository
     pipeline: Pipeline
     records: Records
-    connector: BaseAsyncConnector
+    connector: Connector
     applied: list[str] = field(default_factory=list)
     """The text of each effect for the audit record."""
     planned_to_write: list[tuple[str, list[dict[str, Any]]]] = field(default_factory=list)

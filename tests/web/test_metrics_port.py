@@ -8,10 +8,10 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from procrastinate.exceptions import ConnectorException
 from prometheus_client import Gauge
 
 from bot.core.metrics import Metrics
+from bot.engine.sql.errors import DatabaseFailure
 from bot.web.health import PAUSE_SHARE, PublicPart, SparingRefresh
 from sandbox.bot_process import BotProcess
 from tests.waiting import until
@@ -102,7 +102,7 @@ async def test_strangers_read_only_the_names_of_public_repositories(public: set[
 
 
 async def test_while_visibility_is_unknown_no_name_is_shown() -> None:
-    answers: list[Sequence[str] | Exception] = [["octocat/compiler"], ConnectorException("away")]
+    answers: list[Sequence[str] | Exception] = [["octocat/compiler"], DatabaseFailure("away")]
 
     async def list_public() -> Sequence[str]:
         answer = answers.pop(0)

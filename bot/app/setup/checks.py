@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aiohttp import web
-from procrastinate.exceptions import ConnectorException
 
 from bot.app.doctor.findings import Finding
 from bot.app.setup.gate import SETUP
 from bot.app.setup.shown import CHECKS, CREATED, INSTALL, LABS, START, TEMPLATES, SetupFiles, see_other, show, shown
 from bot.engine.jobs.definitions import OWN_EVENT
 from bot.engine.jobs.journal import DeliveryRecord
+from bot.engine.sql.errors import DatabaseFailure
 from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class SetupChecks:
         if self._arrived is None:
             try:
                 recent = await bot.engine.journal.recent(NEWEST)
-            except ConnectorException:
+            except DatabaseFailure:
                 return None
             self._arrived = next((one for one in reversed(recent) if OWN_EVENT not in one.event), None)
         return self._arrived

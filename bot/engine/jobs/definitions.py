@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from procrastinate.types import JSONDict
-
 from bot.core.events import Repository
 from bot.engine.jobs.once import NewJob
 from bot.engine.processor import PlannedEffect, PlannedEffects
+from bot.engine.sql.encoding import JSONDict
 
 DELIVER, REPLAY, HANDLE, EFFECT, CONCLUDE = "deliver", "replay", "handle", "effect", "conclude"
 TICK, TIMER = "tick", "timer"

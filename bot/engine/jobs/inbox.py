@@ -10,16 +10,15 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, LiteralString, TypeVar
 
-from procrastinate.connector import BaseAsyncConnector
-from procrastinate.exceptions import UniqueViolation
-
 from bot.core.events import Delivery
 from bot.core.payload import Payload
 from bot.engine.jobs.definitions import DELIVERY_PRIORITY, URGENT_PRIORITY
 from bot.engine.jobs.once import ONCE, NewJob
 from bot.engine.jobs.packing import packed, unpacked
 from bot.engine.sql import encoding
+from bot.engine.sql.errors import DuplicateKey
 from bot.engine.sql.portable import Row, Value, stored
+from bot.engine.sql.transactions import Connector
 
 Item = TypeVar("Item")
 
@@ -89,17 +88,17 @@ Values = dict[str, object]
 
 
 async def store_delivery(
-    connector: BaseAsyncConnector, job: NewJob, body: bytes | bytearray, ignored: Mapping[str, Any] | None = None
+    connector: Connector, job: NewJob, body: bytes | bytearray, ignored: Mapping[str, Any] | None = None
 ) -> bool:
     """Store a delivery and, unless it is `ignored`, its job; return whether its GUID is new.
 
     The job of an urgent delivery goes first, with all jobs that wait under its lock. `ignored` is the note that a
     delivery gets instead of a job: `text` says why no handler accepts it, `about` names its subject. Raises
-    ConnectorException if nothing could be stored.
+    DatabaseFailure if nothing could be stored.
     """
     try:
         return bool(await connector.execute_query_all_async(STORE, **delivery_values(job, body, ignored)))
-    except UniqueViolation:
+    except DuplicateKey:
         # A replica of an older release, which lacks this table, has stored it.
         return False
 
@@ -201,7 +200,7 @@ def _batches(rows: Sequence[Item]) -> Iterator[Sequence[Item]]:
         begin += size
 
 
-async def read_delivery(connector: BaseAsyncConnector, delivery_id: int) -> Delivery | None:
+async def read_delivery(connector: Connector, delivery_id: int) -> Delivery | None:
     """Return a delivery; None if it was removed."""
     rows: Sequence[dict[str, Any]] = await connector.execute_query_all_async(READ, id=delivery_id)
     return next(

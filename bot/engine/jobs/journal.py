@@ -11,13 +11,12 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, LiteralString
 
-from procrastinate.connector import BaseAsyncConnector
-
 from bot.core.payload import Payload
 from bot.core.utc import iso_utc_or_none
 from bot.engine.jobs.definitions import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY
 from bot.engine.jobs.notes import IGNORED, REFUSED, ROUTED, UNKNOWN_END, Note, StoredPart
 from bot.engine.jobs.packing import unpacked
+from bot.engine.sql.transactions import Connector
 
 WAITING, WORKING, DONE, FAILED = "waiting", "working", "done", "failed"
 STATES = (DONE, IGNORED, REFUSED, WAITING, WORKING, FAILED)
@@ -238,7 +237,7 @@ class DeliveryFilter:
 class Journal:
     """The deliveries of one database."""
 
-    def __init__(self, connector: BaseAsyncConnector) -> None:
+    def __init__(self, connector: Connector) -> None:
         self._connector = connector
 
     async def recent(

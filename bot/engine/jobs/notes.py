@@ -12,11 +12,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, LiteralString, cast
 
-from procrastinate.connector import BaseAsyncConnector
-from procrastinate.types import JSONDict
-
 from bot.engine.retry import Tries
 from bot.engine.sql import encoding
+from bot.engine.sql.encoding import JSONDict
+from bot.engine.sql.transactions import Connector
 
 ROUTED, IGNORED, PLANNED, CONCLUDED = "routed", "ignored", "planned", "concluded"
 APPLIED, UNCHANGED = "applied", "unchanged"
@@ -142,12 +141,12 @@ class Note:
         return encoding.dumps(note)
 
 
-async def write_note(connector: BaseAsyncConnector, job_id: int, note: Note) -> None:
+async def write_note(connector: Connector, job_id: int, note: Note) -> None:
     """Store a job's note in place of the one before."""
     await connector.execute_query_async(WRITE, job_id=job_id, outcome=note.outcome, text=note.written())
 
 
-async def read_note(connector: BaseAsyncConnector, job_id: int) -> Note:
+async def read_note(connector: Connector, job_id: int) -> Note:
     """Return a job's note, or an empty one."""
     rows = await connector.execute_query_all_async(READ, job_id=job_id)
     return Note.read(rows[0]["outcome"], rows[0]["note"]) if rows else Note()

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import LiteralString, cast
 
-from procrastinate.connector import BaseAsyncConnector
-from procrastinate.exceptions import ConnectorException
-from procrastinate.types import JSONDict
-
-from bot.engine.sql.transactions import Statement, Steps, run_separately
+from bot.engine.sql.encoding import JSONDict
+from bot.engine.sql.errors import DatabaseFailure
+from bot.engine.sql.transactions import Connector, Statement, Steps, run_separately
 
 ONCE = "once:"
 """Prefix of the queueing locks that stay unique for ever, finished jobs included (the index `nightjar_once`)."""
@@ -52,10 +50,10 @@ class Deferred:
     new: bool
 
 
-async def defer_once(connector: BaseAsyncConnector, jobs: Sequence[NewJob]) -> list[Deferred]:
+async def defer_once(connector: Connector, jobs: Sequence[NewJob]) -> list[Deferred]:
     """Insert the jobs whose keys are new, in one statement; return the job of each key, in the order of `jobs`.
 
-    See `insert_once`. Raises ConnectorException if nothing could be stored.
+    See `insert_once`. Raises DatabaseFailure if nothing could be stored.
     """
     return await run_separately(connector, insert_once(jobs))
 
@@ -81,7 +79,7 @@ def insert_once(jobs: Sequence[NewJob]) -> Steps[list[Deferred]]:
             # A job that was deleted in between is new after all.
             jobs_by_key |= _by_key((yield FIND, {"keys": missing_keys}), new=False)
     else:
-        raise ConnectorException("jobs vanished while their keys were looked up")
+        raise DatabaseFailure("jobs vanished while their keys were looked up")
     answers = []
     for job in jobs:
         key = ONCE + job.key

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, LiteralString, cast
 
-from procrastinate.connector import BaseAsyncConnector
-
 from bot.core.errors import PayloadError
 from bot.core.events import MERGE_GROUP, Delivery, queued_pull
 from bot.engine.jobs.definitions import (
@@ -24,7 +22,7 @@ from bot.engine.jobs.inbox import MOVE_BODY, moved_values
 from bot.engine.jobs.notes import FORGET, REFUSED, UNCHANGED, UNKNOWN_END, Note, StoredPart
 from bot.engine.jobs.once import FIND, ONCE, Deferred, NewJob, defer_once, insert_once
 from bot.engine.processor import EffectState, EndedEffect
-from bot.engine.sql.transactions import Steps, transact
+from bot.engine.sql.transactions import Connector, Steps
 
 NO_JOB = 0
 """No job has this ID."""
@@ -86,7 +84,7 @@ class Unfinished:
 class Store:
     """The jobs of one database."""
 
-    def __init__(self, connector: BaseAsyncConnector) -> None:
+    def __init__(self, connector: Connector) -> None:
         self.connector = connector
 
     async def move_body(self, job_id: int, lock: str | None, args: Mapping[str, Any]) -> None:
@@ -135,7 +133,7 @@ class Store:
 
     async def defer_again(self, jobs: Sequence[NewJob]) -> list[Deferred]:
         """Insert jobs like `defer`, and requeue existing jobs that have failed: see `insert_again`."""
-        return await transact(self.connector, lambda: insert_again(jobs)) if jobs else []
+        return await self.connector.transact(lambda: insert_again(jobs)) if jobs else []
 
 
 def insert_again(jobs: Sequence[NewJob]) -> Steps[list[Deferred]]:

@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import structlog
-from procrastinate.exceptions import ConnectorException
+
+from bot.engine.sql.errors import DatabaseFailure
 
 PAUSE = 0.05
 """Seconds in which the worker of a process may take its jobs before the other processes are notified."""
@@ -53,7 +54,7 @@ class JobAnnouncer:
         self._pending = False
         try:
             await self.notify()
-        except ConnectorException as error:
+        except DatabaseFailure as error:
             log.warning(NOT_ANNOUNCED, error=type(error.__cause__ or error).__name__)
         except asyncio.CancelledError:
             self._pending = True

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import select
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, LiteralString, TypeVar
 from weakref import WeakSet
@@ -39,7 +40,9 @@ from bot.engine.postgres.announcer import JobAnnouncer
 from bot.engine.postgres.batches import Batcher
 from bot.engine.postgres.schema import BEFORE_MOVE, LOCK_ID, VERSIONS
 from bot.engine.sql import encoding
+from bot.engine.sql.errors import DatabaseFailure, DuplicateKey
 from bot.engine.sql.portable import Row, check_version
+from bot.engine.sql.queueing_lock import DuplicateJob
 from bot.engine.sql.transactions import Steps, run_steps
 
 CONNECTIONS = 10
@@ -76,6 +79,7 @@ OLD_BODIES: LiteralString = (
 )
 OLD_BODY: LiteralString = "SELECT lock, args FROM procrastinate_jobs WHERE id = %s FOR UPDATE"
 NOTIFY: LiteralString = "SELECT pg_notify(%(channel)s, %(payload)s)"
+FAILED = "the database does not answer, or it refused a statement"
 MAY_RUN = "NJ001"
 """The code of the message by which a trigger says that jobs may run (`bot.engine.postgres.schema.ANNOUNCED`)."""
 _LIMIT_STATEMENTS: LiteralString = (
@@ -167,7 +171,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
     """Answer Procrastinate and our own SQL from PostgreSQL.
 
     In addition to Procrastinate's connector: it stores any text unchanged (`bot.engine.sql.encoding`); a duplicate
-    `once:` key raises the same UniqueViolation whether the first job waits or has ended; workers are notified after a
+    `once:` key raises the same DuplicateJob whether the first job waits or has ended; workers are notified after a
     commit (`bot.engine.postgres.announcer`), and no notification is lost between two fetches.
     """
 
@@ -193,10 +197,8 @@ class PostgresConnector(procrastinate.PsycopgConnector):
 
     async def execute_query_async(self, query: LiteralString, **arguments: Any) -> None:
         """Run a query for its effect."""
-        try:
+        with _own_errors():
             await super().execute_query_async(query, **arguments)
-        except UniqueViolation as error:
-            raise _uniform(error) from error
 
     async def execute_query_all_async(self, query: LiteralString, **arguments: Any) -> list[Row]:
         """Run a query and return its rows."""
@@ -204,24 +206,20 @@ class PostgresConnector(procrastinate.PsycopgConnector):
             return await self._fetch(arguments)
         if query == STORE:
             return await self._deliveries.call(arguments)
-        try:
+        with _own_errors():
             rows = await super().execute_query_all_async(query, **arguments)
-        except UniqueViolation as error:
-            raise _uniform(error) from error
         return [_original(row) for row in rows]
 
     async def _store(self, deliveries: Sequence[Values]) -> list[list[Row]]:
-        new = await super().execute_query_all_async(STORE, **values_of_store(*unique_deliveries(deliveries)))
+        with _own_errors():
+            new = await super().execute_query_all_async(STORE, **values_of_store(*unique_deliveries(deliveries)))
         return ids_of(deliveries, {encoding.original(row["guid"]): row["id"] for row in new})
 
     async def transact(self, begin: Callable[[], Steps[Result]]) -> Result:
         """Run a transaction, as `bot.engine.sql.transactions` describes."""
-        try:
-            with wrap_exceptions():
-                async with self.pool.connection() as connection, connection.transaction():
-                    return await run_steps(begin(), partial(self._execute, connection))
-        except UniqueViolation as error:
-            raise _uniform(error) from error
+        with _own_errors(), wrap_exceptions():
+            async with self.pool.connection() as connection, connection.transaction():
+                return await run_steps(begin(), partial(self._execute, connection))
 
     async def _execute(
         self, connection: psycopg.AsyncConnection, query: LiteralString, values: Mapping[str, object]
@@ -235,10 +233,8 @@ class PostgresConnector(procrastinate.PsycopgConnector):
 
     async def execute_query_one_async(self, query: LiteralString, **arguments: Any) -> Row:
         """Run a query and return its first row."""
-        try:
+        with _own_errors():
             return _original(await super().execute_query_one_async(query, **arguments))
-        except UniqueViolation as error:
-            raise _uniform(error) from error
 
     async def _fetch(self, arguments: dict[str, Any]) -> list[Row]:
         """Fetch jobs; wake the worker for another fetch if a notification arrived while this one found nothing.
@@ -248,8 +244,9 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         """
         count_before = self._notification_count
         try:
-            rows = await super().execute_query_all_async(FETCH, **arguments)
-        except ConnectorException as error:
+            with _own_errors():
+                rows = await super().execute_query_all_async(FETCH, **arguments)
+        except DatabaseFailure as error:
             if not _is_refused(error):
                 raise
             # Another job may be free, so make the worker fetch again: -1 differs from every count.
@@ -267,7 +264,8 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         self._others.announce()
 
     async def _notify_others(self) -> None:
-        await super().execute_query_async(NOTIFY, channel=ANY_QUEUE, payload=self._payload)
+        with _own_errors():
+            await super().execute_query_async(NOTIFY, channel=ANY_QUEUE, payload=self._payload)
 
     async def close_async(self) -> None:
         """Tell the others what they have not been told yet, then disconnect."""
@@ -300,7 +298,8 @@ class PostgresConnector(procrastinate.PsycopgConnector):
 
         self._listeners.append(on_notification)
         try:
-            await super().listen_notify(hear, list(channels))
+            with _own_errors():
+                await super().listen_notify(hear, list(channels))
         finally:
             self._listeners.remove(on_notification)
 
@@ -381,14 +380,22 @@ def _original(row: dict[str, Any]) -> Row:
     return {name: encoding.original(value) if isinstance(value, str) else value for name, value in row.items()}
 
 
-def _is_refused(error: ConnectorException) -> bool:
+def _is_refused(error: DatabaseFailure) -> bool:
     """Return whether another replica fetched jobs of the same locks at the same time."""
-    if isinstance(error, UniqueViolation):
-        return error.constraint_name == LOCK_INDEX
-    return isinstance(error.__cause__, psycopg.errors.DeadlockDetected)
+    cause = error.__cause__
+    if isinstance(cause, UniqueViolation):
+        return cause.constraint_name == LOCK_INDEX
+    return isinstance(cause, psycopg.errors.DeadlockDetected)
 
 
-def _uniform(error: UniqueViolation) -> UniqueViolation:
-    if error.constraint_name != ONCE_INDEX:
-        return error
-    return UniqueViolation(constraint_name=QUEUEING_LOCK_CONSTRAINT, queueing_lock=error.queueing_lock)
+@contextlib.contextmanager
+def _own_errors() -> Generator[None]:
+    """Raise DuplicateJob and DuplicateKey for unique indices, and DatabaseFailure for all else that psycopg raises."""
+    try:
+        yield
+    except UniqueViolation as error:
+        if error.constraint_name in (ONCE_INDEX, QUEUEING_LOCK_CONSTRAINT):
+            raise DuplicateJob(error.queueing_lock) from error
+        raise DuplicateKey(str(error.constraint_name)) from error
+    except ConnectorException as error:
+        raise DatabaseFailure(FAILED) from error.__cause__

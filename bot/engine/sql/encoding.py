@@ -10,10 +10,10 @@ stored the same way, so decoding is unambiguous. The connectors do this for ever
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from procrastinate.types import JSONValue
+JSONValue: TypeAlias = "dict[str, JSONValue] | list[JSONValue] | str | int | float | bool | None"
+JSONDict = dict[str, JSONValue]
 
 ESCAPE = "\ufdd0"
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -19,10 +19,9 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from sqlite3 import Connection, Cursor
 
-from procrastinate.exceptions import ConnectorException
-from procrastinate.types import JSONValue
-
 from bot.engine.sql import encoding
+from bot.engine.sql.encoding import JSONValue
+from bot.engine.sql.errors import DatabaseFailure
 
 TOO_NEW = "a newer release created the database (schema {found}, this release supports {known}); install that release"
 
@@ -111,11 +110,11 @@ def _read(column: str, value: Value) -> JSONValue | bytes | datetime.datetime:
 def execute(connection: Connection, sql: str, arguments: Mapping[str, object], *, has_rows: bool) -> list[Row]:
     """Run one of our statements on SQLite and return its rows.
 
-    Raises ConnectorException, as psycopg does, if a statement with `has_rows` returns none.
+    Raises DatabaseFailure, as psycopg does, if a statement with `has_rows` returns none.
     """
     cursor = connection.execute(translate(sql), {name: stored(value) for name, value in arguments.items()})
     if has_rows and cursor.description is None:
-        raise ConnectorException(NO_ROWS)
+        raise DatabaseFailure(NO_ROWS)
     return cursor.fetchall()
 
 
@@ -133,6 +132,6 @@ def _date_part(field: str, moment: float | None) -> float | None:
 
 
 def check_version(version: int, newest: int) -> None:
-    """Raise ConnectorException if the schema's version is newer than the `newest` of this release."""
+    """Raise DatabaseFailure if the schema's version is newer than the `newest` of this release."""
     if version > newest:
-        raise ConnectorException(TOO_NEW.format(found=version, known=newest))
+        raise DatabaseFailure(TOO_NEW.format(found=version, known=newest))

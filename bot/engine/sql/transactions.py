@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import Any, LiteralString, Protocol, TypeVar, cast
 
-from procrastinate.connector import BaseAsyncConnector
-
 from bot.engine.sql.portable import Row
 
 Result = TypeVar("Result")
@@ -19,11 +17,22 @@ Statement = tuple[LiteralString, Mapping[str, object]]
 Steps = Generator[Statement, list[Row], Result]
 
 
-class TransactionalConnector(Protocol):
-    """What both connectors of the engine add to Procrastinate's."""
+class Connector(Protocol):
+    """A database that runs statements of `bot.engine.sql.portable`. All methods raise DatabaseFailure."""
+
+    async def execute_query_async(self, query: LiteralString, **arguments: Any) -> None:
+        """Run a statement for its effect."""
+        ...
+
+    async def execute_query_all_async(self, query: LiteralString, **arguments: Any) -> list[dict[str, Any]]:
+        """Run a statement and return its rows."""
+        ...
 
     async def transact(self, begin: Callable[[], Steps[Result]]) -> Result:
-        """Run the transaction that `begin` returns and commit it; it may be begun several times."""
+        """Run the transaction that `begin` returns and commit it; it may be begun several times.
+
+        Raises the error of the transaction, after a rollback.
+        """
         ...
 
 
@@ -32,12 +41,7 @@ def first_statement(steps: Steps[Any]) -> Statement:
     return steps.send(None)  # type: ignore[arg-type]  # nothing was yielded that could receive rows
 
 
-async def transact(connector: BaseAsyncConnector, begin: Callable[[], Steps[Result]]) -> Result:
-    """Run a transaction and return its result. Raises its error, after a rollback, or ConnectorException."""
-    return await cast("TransactionalConnector", connector).transact(begin)
-
-
-async def run_separately(connector: BaseAsyncConnector, steps: Steps[Result]) -> Result:
+async def run_separately(connector: Connector, steps: Steps[Result]) -> Result:
     """Run each statement in a transaction of its own, for steps that are right between any two of them."""
     return await run_steps(steps, lambda query, values: connector.execute_query_all_async(query, **values))
 

@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from procrastinate import connector, schema, sql
-from procrastinate.exceptions import ConnectorException, NoResult, UniqueViolation
-from procrastinate.manager import QUEUEING_LOCK_CONSTRAINT
 
 from bot.engine.jobs.inbox import BODIES_AT_ONCE, FORGET_BODY, MOVE_BODY, STORE, moved_values, store_on_sqlite
 from bot.engine.jobs.steps import ANY_QUEUE, FETCH, NOTIFICATIONS, WAKE
 from bot.engine.sql import portable
+from bot.engine.sql.errors import DatabaseFailure, DuplicateKey
 from bot.engine.sql.portable import Row, check_version
+from bot.engine.sql.queueing_lock import DuplicateJob
 from bot.engine.sql.transactions import Steps, first_statement
 from bot.engine.sqlite.lists import LISTS
 from bot.engine.sqlite.queries import CHANGES
@@ -41,6 +41,9 @@ BUSY_TIMEOUT = 10.0
 OLDEST_SQLITE = (3, 38, 0)
 """`RETURNING` came with 3.35, `->>` with 3.38."""
 
+UNIQUE = (sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
+
+NO_ROW = "the statement returned no row"
 TOO_OLD = "this Python has SQLite {found}; 3.38 or newer is needed"
 NO_WAL = "{path} is on a file system that does not support SQLite's write-ahead log; use a local disk"
 REPLACED = (
@@ -64,6 +67,8 @@ _SCHEMA = schema.SchemaManager.get_schema().replace("%", "%%")
 
 ANSWERED = frozenset(CHANGES | LISTS)
 """The names of Procrastinate's queries that are answered here."""
+QUERIES = frozenset(sql.queries)
+"""The names of the installed Procrastinate's queries."""
 
 
 @dataclass(slots=True, eq=False)
@@ -76,8 +81,8 @@ class _Listener:
 class SqliteConnector(connector.BaseAsyncConnector):
     """Answer Procrastinate and our own SQL from one file, which is created if it is missing.
 
-    It may be used from any event loop. Errors are ConnectorException, with SQLite's as the cause; a duplicate
-    queueing lock is UniqueViolation.
+    It may be used from any event loop. Errors are DatabaseFailure, with SQLite's as the cause; a duplicate
+    queueing lock is DuplicateJob.
     """
 
     def __init__(
@@ -114,7 +119,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
         try:
             await writer.start()
         except sqlite3.Error as error:
-            raise ConnectorException(str(error)) from error
+            raise DatabaseFailure(str(error)) from error
         self._writer = writer
 
     def problem(self) -> str | None:
@@ -123,7 +128,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
 
     def _check_file(self) -> None:
         if problem := self._file.problem():
-            raise ConnectorException(problem)
+            raise DatabaseFailure(problem)
 
     async def close_async(self) -> None:
         """Finish pending writes, then close the file."""
@@ -137,10 +142,10 @@ class SqliteConnector(connector.BaseAsyncConnector):
         await self._run(query, arguments, has_rows=False)
 
     async def execute_query_one_async(self, query: str, **arguments: object) -> Row:
-        """Run a query and return its first row; raise NoResult if it has none."""
+        """Run a query and return its first row."""
         rows = await self.execute_query_all_async(query, **arguments)
         if not rows:
-            raise NoResult
+            raise DatabaseFailure(NO_ROW)
         return rows[0]
 
     async def execute_query_all_async(self, query: str, **arguments: object) -> list[Row]:
@@ -181,16 +186,17 @@ class SqliteConnector(connector.BaseAsyncConnector):
 
     async def _write(self, run: Callable[[Writer], Awaitable[Result]]) -> Result:
         if self._writer is None:
-            raise ConnectorException("the database is not open")
+            raise DatabaseFailure("the database is not open")
         try:
             return await run(self._writer)
         except sqlite3.IntegrityError as error:
             # Only the message names the columns: all unique indices share one error code.
             if "procrastinate_jobs.queueing_lock" in str(error):
-                raise UniqueViolation(constraint_name=QUEUEING_LOCK_CONSTRAINT, queueing_lock=None) from error
-            raise ConnectorException(str(error)) from error
+                raise DuplicateJob(None) from error
+            kind = DuplicateKey if error.sqlite_errorcode in UNIQUE else DatabaseFailure
+            raise kind(str(error)) from error
         except sqlite3.Error as error:
-            raise ConnectorException(str(error)) from error
+            raise DatabaseFailure(str(error)) from error
 
     @property
     def notification_count(self) -> int | None:
@@ -222,7 +228,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
 
     def _connect(self, notices: Notices) -> sqlite3.Connection:
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
-            raise ConnectorException(TOO_OLD.format(found=sqlite3.sqlite_version))
+            raise DatabaseFailure(TOO_OLD.format(found=sqlite3.sqlite_version))
         create_privately(self.path)
         # The writer begins and ends transactions itself:
         # https://docs.python.org/3/library/sqlite3.html#transaction-control
@@ -240,7 +246,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
         # https://sqlite.org/pragma.html#pragma_journal_mode
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
-            raise ConnectorException(NO_WAL.format(path=self.path))
+            raise DatabaseFailure(NO_WAL.format(path=self.path))
         # With a write-ahead log, NORMAL may lose the last commits in a power cut:
         # https://sqlite.org/pragma.html#pragma_synchronous
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")

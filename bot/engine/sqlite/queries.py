@@ -10,12 +10,13 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from procrastinate.exceptions import ConnectorException, UniqueViolation
-from procrastinate.manager import QUEUEING_LOCK_CONSTRAINT
-from procrastinate.types import JobToDefer, JSONDict
+from procrastinate.types import JobToDefer
 
 from bot.engine.sql import encoding
+from bot.engine.sql.encoding import JSONDict
+from bot.engine.sql.errors import DatabaseFailure
 from bot.engine.sql.portable import Row, Value, stored
+from bot.engine.sql.queueing_lock import DuplicateJob
 
 COLUMNS = "id, status, task_name, priority, lock, queueing_lock, args, scheduled_at, queue_name, attempts, worker_id"
 NO_JOB: Row = dict.fromkeys(COLUMNS.split(", "))
@@ -62,7 +63,7 @@ def _insert(connection: sqlite3.Connection, job: JobToDefer) -> object:
     except sqlite3.IntegrityError as error:
         if "procrastinate_jobs.queueing_lock" not in str(error):
             raise
-        raise UniqueViolation(constraint_name=QUEUEING_LOCK_CONSTRAINT, queueing_lock=job.queueing_lock) from error
+        raise DuplicateJob(job.queueing_lock) from error
     job_id: object = inserted["id"]
     return job_id
 
@@ -110,7 +111,7 @@ def fetch_job(connection: sqlite3.Connection, *, queues: Iterable[str] | None, w
 def finish_job(connection: sqlite3.Connection, *, job_id: int, status: str, delete_job: bool) -> list[Row]:
     """End a job that waits or runs."""
     if status not in ("succeeded", "failed", "aborted"):
-        raise ConnectorException(f"a job cannot end as {status!r} (job id: {job_id})")
+        raise DatabaseFailure(f"a job cannot end as {status!r} (job id: {job_id})")
     if delete_job:
         change = "DELETE FROM procrastinate_jobs"
     else:
@@ -125,7 +126,7 @@ def finish_job(connection: sqlite3.Connection, *, job_id: int, status: str, dele
     )
     # The errors have the texts of Procrastinate's PostgreSQL functions.
     if ended.rowcount != 1:
-        raise ConnectorException(f'Job was not found or not in "doing" or "todo" status (job id: {job_id})')
+        raise DatabaseFailure(f'Job was not found or not in "doing" or "todo" status (job id: {job_id})')
     return []
 
 
@@ -174,7 +175,7 @@ def retry_job(
         [stored(value) for value in (retry_at, new_priority, new_queue_name, new_lock, job_id)],
     )
     if retried.rowcount != 1:
-        raise ConnectorException(f"Job was not found or has an invalid status to retry (job id: {job_id})")
+        raise DatabaseFailure(f"Job was not found or has an invalid status to retry (job id: {job_id})")
     return []
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from procrastinate.exceptions import ConnectorException
+from bot.engine.sql.errors import DatabaseFailure
 
 MAX_BATCH = 200
 """The most operations of a commit, which bounds how long its first operation waits."""
@@ -50,7 +50,7 @@ class _Call:
         elif self.committed:
             self.future.set_result(self.result)
         else:
-            self.future.set_exception(ConnectorException(ENDED))
+            self.future.set_exception(DatabaseFailure(ENDED))
 
 
 class Writer:
@@ -108,7 +108,7 @@ class Writer:
         """Return the result of the operation, once it is committed.
 
         If the caller is cancelled before its turn, the operation does not run; later, it runs nevertheless. Raises
-        ConnectorException when the writer is stopped, and the error of the operation or the commit.
+        DatabaseFailure when the writer is stopped, and the error of the operation or the commit.
         """
         return cast(Result, await self._submit(_run_each, operation))
 
@@ -131,7 +131,7 @@ class Writer:
         # Under the gate, or a call could be queued after `_end` has emptied the queue, and its caller would never wake.
         with self._gate:
             if not self._accepting:
-                raise ConnectorException(self._refusal)
+                raise DatabaseFailure(self._refusal)
             gathered = self._gathered.setdefault(loop, [])
             gathered.append(call)
             if operation is _run_each:

@@ -10,9 +10,7 @@ from functools import partial
 from typing import Any
 
 import structlog
-from procrastinate.connector import BaseAsyncConnector
 from procrastinate.jobs import Job, Status
-from procrastinate.types import JSONDict
 
 from bot.core.errors import GiveWay, PayloadError, Refusal, UserError
 from bot.engine.changes import Changes, Outdated
@@ -46,7 +44,8 @@ from bot.engine.retry import (
     is_away,
     next_try,
 )
-from bot.engine.sql.transactions import Steps, transact
+from bot.engine.sql.encoding import JSONDict
+from bot.engine.sql.transactions import Connector, Steps
 from bot.engine.worker.guard import Busy, Guard, Stopping
 from bot.engine.worker.manager import TAKEN_OVER, leave_ended, leave_note
 from bot.engine.worker.repeat import resume_later
@@ -120,16 +119,16 @@ class Attempt:
     answer: Callable[[str, bool], Awaitable[None]] = _no_answer
     first_wait: float = FIRST_WAIT
 
-    async def run(self, connector: BaseAsyncConnector) -> None:
-        """Try once. Raises `RunAgain` or `Failed`, which `bot.engine.retry.EngineRetry` understands.
+    async def run(self, connector: Connector) -> None:
+        """Try once. Raises `RunAgain` or `Failed`, which `bot.engine.worker.queue.EngineRetry` understands.
 
-        Leaves the note of the outcome with the job. Raises ConnectorException if the database fails first.
+        Leaves the note of the outcome with the job. Raises DatabaseFailure if the database fails first.
         """
         job_id = id_of(self.job)
         with structlog.contextvars.bound_contextvars(job=job_id, **self.labels), self.guard.outliving(job_id):
             await self._run(connector, job_id)
 
-    async def _run(self, connector: BaseAsyncConnector, job_id: int) -> None:
+    async def _run(self, connector: Connector, job_id: int) -> None:
         began = time.monotonic()
         # The first try has no note, which saves a query for most jobs.
         try:
@@ -168,13 +167,13 @@ class Attempt:
         log.info(line, text=result.text)
         self.watch(result.outcome, time.monotonic() - began)
 
-    async def _note(self, connector: BaseAsyncConnector, note: Note) -> None:
+    async def _note(self, connector: Connector, note: Note) -> None:
         """Store a note that covers all tries so far, before this one goes on."""
         job_id = id_of(self.job)
         await write_note(connector, job_id, note)
         self.guard.forget(job_id)
 
-    async def _guarded(self, connector: BaseAsyncConnector, tries: Tries) -> JobOutcome:
+    async def _guarded(self, connector: Connector, tries: Tries) -> JobOutcome:
         """Do the work beside other jobs; in isolation if it may crash the process."""
         if tries.alone >= MAX_ALONE:
             raise LostTooOften(tries.alone, runs_again=await resume_later(connector, self.job))
@@ -204,14 +203,14 @@ class Attempt:
         except Stopping:
             raise Postponed(0.0, self.retry_priority) from None
 
-    async def _work_and_end(self, connector: BaseAsyncConnector, tries: Tries) -> JobOutcome:
+    async def _work_and_end(self, connector: Connector, tries: Tries) -> JobOutcome:
         """Do the work, and end the job together with what follows from it, if anything does."""
         for _ in range(MAX_PLANS):
             result = await self.work()
             if isinstance(result, JobOutcome):
                 return result
             try:
-                outcome = await transact(connector, partial(self._steps, result, tries))
+                outcome = await connector.transact(partial(self._steps, result, tries))
             except Outdated as error:
                 # The records that the work has read were changed meanwhile, so it must be done again.
                 outdated = error
@@ -239,7 +238,7 @@ class Attempt:
         return outcome
 
     async def _settle(
-        self, connector: BaseAsyncConnector, error: Exception, tries: Tries, began: float
+        self, connector: Connector, error: Exception, tries: Tries, began: float
     ) -> RunAgain | Failed | None:
         """Leave the note of a failed try; return the error to raise, None if the job ends with a refusal."""
         moment = time.time()

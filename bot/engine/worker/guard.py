@@ -19,9 +19,9 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TypeVar
 
 from cachetools import LRUCache
-from procrastinate.exceptions import ConnectorException
 
 from bot.engine.outage import is_outage
+from bot.engine.sql.errors import DatabaseFailure
 
 JOB_SECONDS = 900.0
 """Wall-clock seconds for one try of a job; the slowest wait for GitHub's write limits, or read a large bucket."""
@@ -100,7 +100,7 @@ class Guard:
         """Count the try that the block runs as outlived if an outage of the database ends it."""
         try:
             yield
-        except ConnectorException as error:
+        except DatabaseFailure as error:
             if is_outage(error):
                 self.outlive(job_id)
             raise

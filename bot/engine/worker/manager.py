@@ -22,9 +22,7 @@ from typing import Any, LiteralString, cast
 import attr
 import structlog
 from procrastinate import jobs as procrastinate_jobs
-from procrastinate import types
 from procrastinate.connector import BaseAsyncConnector
-from procrastinate.exceptions import ConnectorException
 from procrastinate.manager import JobManager
 
 from bot.engine.jobs.notes import Note
@@ -42,6 +40,9 @@ from bot.engine.jobs.steps import (
 )
 from bot.engine.outage import is_outage
 from bot.engine.retry import unnoted_wait
+from bot.engine.sql.encoding import JSONDict
+from bot.engine.sql.errors import DatabaseFailure
+from bot.engine.sql.transactions import Connector
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.intake import Intake
 
@@ -89,7 +90,7 @@ class QuietJob(procrastinate_jobs.Job):
         """The task's name and the job's id."""
         return f"{self.task_name}[{self.id}]"
 
-    def log_context(self) -> types.JSONDict:
+    def log_context(self) -> JSONDict:
         """Return the fields of Procrastinate's own log lines."""
         return {"id": self.id, "task_name": self.task_name, "attempts": self.attempts}
 
@@ -133,7 +134,7 @@ class EngineJobManager(JobManager):
 
     def __init__(
         self,
-        connector: BaseAsyncConnector,
+        connector: Connector,
         guard: Guard,
         give_up: Callable[[], None],
         *,
@@ -143,7 +144,8 @@ class EngineJobManager(JobManager):
         poll: float = 0.5,
         idle_poll: float = 0.5,
     ) -> None:
-        super().__init__(connector)
+        # Both connectors of the engine are Procrastinate's, too.
+        super().__init__(cast("BaseAsyncConnector", connector))
         self.pause = self._poll = poll
         self._idle_poll = max(poll, idle_poll)
         self.is_idle = False
@@ -228,7 +230,7 @@ class EngineJobManager(JobManager):
         self._fetched.clear()
         if unbegun:
             # If this fails, other workers take the jobs over, as after a crash.
-            with contextlib.suppress(ConnectorException):
+            with contextlib.suppress(DatabaseFailure):
                 await self.connector.execute_query_async(RETURN_UNBEGUN, ids=unbegun, worker_id=worker_id)
         await super().unregister_worker(worker_id)
 
@@ -267,7 +269,7 @@ class EngineJobManager(JobManager):
         while True:
             try:
                 await self._write(job, ending, note)
-            except ConnectorException as error:
+            except DatabaseFailure as error:
                 away = is_outage(error)
                 if away and clock() <= deadline:
                     await asyncio.sleep(WRITE_PAUSE)

@@ -10,7 +10,6 @@ import time
 from collections.abc import Sequence
 from typing import LiteralString
 
-from procrastinate.connector import BaseAsyncConnector
 from procrastinate.jobs import Job
 
 from bot.core.errors import OUTAGE_PATIENCE
@@ -19,7 +18,7 @@ from bot.engine.jobs.journal import FAILED, DeliveryRecord, Journal, PlanRecord,
 from bot.engine.jobs.once import defer_once
 from bot.engine.jobs.store import Store, begin_anew, restart_conclusion
 from bot.engine.retry import QUIET_SECONDS
-from bot.engine.sql.transactions import Steps, transact
+from bot.engine.sql.transactions import Connector, Steps
 
 # Not `status IN …`, which would lead SQLite through every job that waits.
 CANCEL: LiteralString = """
@@ -28,7 +27,7 @@ UPDATE procrastinate_jobs SET status = 'cancelled'
 """
 
 
-async def resume_later(connector: BaseAsyncConnector, job: Job) -> bool:
+async def resume_later(connector: Connector, job: Job) -> bool:
     """Schedule another run of a job, which is about to fail, after `QUIET_SECONDS`; return whether it is scheduled.
 
     It is not if the job belongs to no delivery, or if the delivery is then too old for GitHub to redeliver it.
@@ -72,7 +71,7 @@ async def repeat(store: Store, record: DeliveryRecord, failed_ids: Sequence[int]
             yield from restart_conclusion(conclusion_id)
         yield from begin_anew([job for job in jobs if job not in superseded], resumed)
 
-    await transact(store.connector, steps)
+    await store.connector.transact(steps)
 
 
 def _superseded(record: DeliveryRecord, failed_ids: Sequence[int], conclusions: Sequence[PlanRecord]) -> list[int]:

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 import structlog
 from procrastinate import App
-from procrastinate.connector import BaseAsyncConnector
-from procrastinate.exceptions import ConnectorException
 from procrastinate.worker import Worker
 
 from bot.engine.outage import is_outage
 from bot.engine.retry import FIRST_WAIT, Failed
+from bot.engine.sql.errors import DatabaseFailure
+from bot.engine.sql.transactions import Connector
 from bot.engine.upkeep import (
     TOLERATED,
     first_worker,
@@ -128,7 +128,7 @@ class Supervisor:
     def __init__(
         self,
         app: App,
-        connector: BaseAsyncConnector,
+        connector: Connector,
         pace: WorkerPace,
         guard: Guard,
         intake: Intake,
@@ -240,7 +240,7 @@ class Supervisor:
                 async with asyncio.timeout(REAP_SECONDS):
                     if self._has_upkeep():
                         await self._reap()
-            except (ConnectorException, TimeoutError) as error:
+            except (DatabaseFailure, TimeoutError) as error:
                 self._problem = NO_DATABASE
                 self._outage(_cause(error))
                 log.warning("the database does not answer", error=_kind(error))

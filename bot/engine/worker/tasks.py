@@ -14,7 +14,6 @@ from typing import Any
 
 import structlog
 from procrastinate import JobContext
-from procrastinate.connector import BaseAsyncConnector
 from procrastinate.jobs import Job
 
 from bot.core.errors import PayloadError, UserError
@@ -48,6 +47,7 @@ from bot.engine.processor import (
     Processor,
 )
 from bot.engine.retry import FIRST_WAIT, RunAgain, is_final
+from bot.engine.sql.transactions import Connector
 from bot.engine.worker.attempt import Attempt, FollowUp, JobOutcome, id_of
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.repeat import resume
@@ -366,7 +366,7 @@ def _outcome(applied: AppliedEffect) -> JobOutcome:
     return JobOutcome(outcome, applied.text, {"page": applied.page} if applied.page else {}, applied.value)
 
 
-async def writes_of(connector: BaseAsyncConnector, job: Job, check_after: float) -> Writes:
+async def writes_of(connector: Connector, job: Job, check_after: float) -> Writes:
     """Return the writes that earlier tries of an effect's job have sent; a new write is stored there before it is sent.
 
     They are stored with the note of the job, so that every worker knows them.

@@ -16,18 +16,17 @@ from typing import Any, LiteralString, cast
 
 import structlog
 from procrastinate import App, JobContext
-from procrastinate.connector import BaseAsyncConnector
-from procrastinate.exceptions import ConnectorException
 from procrastinate.periodic import PeriodicDeferrer, PeriodicRegistry, PeriodicTask, TaskAtTime
 
 from bot.core.errors import UserError
 from bot.engine.jobs.definitions import TICK, TIMER, URGENT_PRIORITY, timer_job
 from bot.engine.jobs.once import defer_once
 from bot.engine.processor import ErrorKind, JobObserver
-from bot.engine.retry import EngineRetry
+from bot.engine.sql.errors import DatabaseFailure
+from bot.engine.sql.transactions import Connector
 from bot.engine.worker.attempt import Attempt, JobOutcome
 from bot.engine.worker.guard import Guard
-from bot.engine.worker.unreadable import fail_unreadable
+from bot.engine.worker.queue import EngineRetry, register
 
 LONGEST_OUTAGE = 86400.0
 """Seconds: a scheduled time that was missed by less than this runs at start."""
@@ -93,7 +92,7 @@ class EngineTimers:
     def __init__(
         self,
         app: App,
-        connector: BaseAsyncConnector,
+        connector: Connector,
         guard: Guard,
         kind_of: Callable[[BaseException], ErrorKind],
         observer: JobObserver,
@@ -110,8 +109,7 @@ class EngineTimers:
         self._no_tick_yet: set[str] = set()
         # Earlier versions stored a job for each tick.
         self._tick = app.task(name=TICK, retry=EngineRetry(), priority=URGENT_PRIORITY)(self._on_tick)
-        readable = fail_unreadable(TIMER, self._on_timer, connector, observer)
-        app.task(name=TIMER, retry=EngineRetry(), pass_context=True)(readable)
+        register(app, TIMER, self._on_timer, connector, observer)
 
     def add(self, name: str, cron: str, work: TimerWork, *, at_start: bool, has_work: WorkCheck | None = None) -> None:
         """Run `work` by a schedule if it `has_work`, and with `at_start` also when a worker starts."""
@@ -135,7 +133,7 @@ class EngineTimers:
         await defer_once(self._connector, [timer_job(name, moment) for name in self._at_start])
 
     async def tick(self, name: str, moment: int) -> None:
-        """Insert the job of a timer for a moment, if it has work. Raises ConnectorException."""
+        """Insert the job of a timer for a moment, if it has work. Raises DatabaseFailure."""
         # A worker that starts also ticks for the moment before, but the run of the start is later than that. Only the
         # first tick: if somebody sets the clock back, the following ones are not before the start.
         first = name in self._no_tick_yet
@@ -151,7 +149,7 @@ class EngineTimers:
             return True
         try:
             return await self._is_first() and await check()
-        except ConnectorException:
+        except DatabaseFailure:
             raise
         # The job tries again, and its failure is stored.
         except Exception as error:

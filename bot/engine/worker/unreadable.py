@@ -11,14 +11,14 @@ from typing import Any
 
 import structlog
 from procrastinate import JobContext
-from procrastinate.connector import BaseAsyncConnector
-from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job
 
 from bot.engine.jobs import definitions
 from bot.engine.jobs.notes import FAILED, UnreadableNote, read_note
 from bot.engine.processor import JobObserver
 from bot.engine.retry import Failed, RunAgain
+from bot.engine.sql.errors import DatabaseFailure
+from bot.engine.sql.transactions import Connector
 from bot.engine.worker.attempt import describe, id_of
 from bot.engine.worker.manager import leave_note
 from bot.engine.worker.repeat import resume_later
@@ -31,13 +31,13 @@ Task = Callable[..., Awaitable[None]]
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
-def fail_unreadable(name: str, task: Task, connector: BaseAsyncConnector, observer: JobObserver) -> Task:
+def fail_unreadable(name: str, task: Task, connector: Connector, observer: JobObserver) -> Task:
     """Wrap a task so that the job fails if reading it raises; `Attempt` handles the errors of its work."""
 
     async def run(context: JobContext, **args: Any) -> None:
         try:
             await task(context, **args)
-        except (RunAgain, Failed, ConnectorException):
+        except (RunAgain, Failed, DatabaseFailure):
             raise
         except Exception as error:
             # A note that cannot be read names the reason; anything else needs the traceback.
@@ -64,7 +64,7 @@ def _count(observer: JobObserver, task: str, args: Mapping[str, Any]) -> None:
             observer.delivery(str(args.get("event", "")), FAILED, 0.0)
 
 
-async def _note_reason(connector: BaseAsyncConnector, job: Job, error: Exception) -> None:
+async def _note_reason(connector: Connector, job: Job, error: Exception) -> None:
     """Leave the reason in the job's note, unless the note itself cannot be read: `Note.shown` then says so."""
     try:
         note = await read_note(connector, id_of(job))

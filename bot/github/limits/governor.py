@@ -12,9 +12,9 @@ from math import inf
 from typing import Protocol
 
 import structlog
-from procrastinate.exceptions import ConnectorException
 
 from bot.engine.budget import WritePace
+from bot.engine.sql.errors import DatabaseFailure
 from bot.github.errors import Answer, RateLimited
 from bot.github.limits.ledger import LIMITED, PACED, Allowance, Demand, Ledger, Quota, limit_in, quota_in
 
@@ -46,7 +46,7 @@ class SharedBudget(Protocol):
     async def book(self, name: str, pace: WritePace, patience: float) -> float:
         """Return the seconds until the next request may be sent; book it if that is at most `patience`.
 
-        Raises ConnectorException when the database cannot be reached.
+        Raises DatabaseFailure when the database cannot be reached.
         """
         ...
 
@@ -138,7 +138,7 @@ class Governor:
             try:
                 async with asyncio.timeout(self._booking_timeout):
                     wait = await shared.book(name, pace, SHORT_WAIT)
-            except (ConnectorException, TimeoutError) as error:
+            except (DatabaseFailure, TimeoutError) as error:
                 self._away_until = self._timing.clock() + ALONE_FOR
                 log.warning(ALONE, reason=type(error).__name__)
                 return 0.0, SHARE_ALONE

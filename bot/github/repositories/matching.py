@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import structlog
-from procrastinate.exceptions import ConnectorException
 
 from bot.config.repositories import owner_of
 from bot.engine.records import Record
+from bot.engine.sql.errors import DatabaseFailure
 from bot.engine.sweeps import only_logged
 from bot.github.repositories.known import (
     KNOWN_REPOSITORY,
@@ -67,7 +67,7 @@ PATTERN_CHANGES = Record(
 
 
 async def load_matching(config: Config, records: Records) -> None:
-    """Add the known repositories that match patterns to `config.repositories`. Raises ConnectorException."""
+    """Add the known repositories that match patterns to `config.repositories`. Raises DatabaseFailure."""
     if not config.configured.owners:
         return
     config.configured.forget_all()
@@ -87,7 +87,7 @@ class MatchingRepositories:
         self._count = 0
 
     async def load(self) -> None:
-        """Read all known repositories. Raises ConnectorException."""
+        """Read all known repositories. Raises DatabaseFailure."""
         if not self._configured.owners:
             return
         # Read first: what changes while the pages are read is read again by the next refresh.
@@ -95,7 +95,7 @@ class MatchingRepositories:
         await load_matching(self._config, self._records)
 
     async def refresh(self) -> None:
-        """Publish what this process has changed, and read what the others have. Raises ConnectorException."""
+        """Publish what this process has changed, and read what the others have. Raises DatabaseFailure."""
         if not self._configured.owners:
             return
         await self._publish()
@@ -123,7 +123,7 @@ class MatchingRepositories:
             await asyncio.sleep(REFRESH_SECONDS)
             try:
                 await self.refresh()
-            except ConnectorException as error:
+            except DatabaseFailure as error:
                 log.warning("cannot read the repositories of patterns", reason=str(error))
 
     async def discover(self, installed: InstalledRepositories) -> str:

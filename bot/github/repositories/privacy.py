@@ -40,7 +40,7 @@ def is_called_public(repository: Payload) -> bool:
 
 
 class CalledPrivate:
-    """The records, by the repositories' names in app.yaml. All methods raise ConnectorException without a database."""
+    """The records, by the repositories' names in app.yaml. All methods raise DatabaseFailure without a database."""
 
     def __init__(self, records: Records) -> None:
         self._records = records

@@ -92,7 +92,7 @@ class Visibility:
         """Return whether anybody may read about `owner/name`. False for a repository that is unknown here or on GitHub.
 
         The time does not reveal which repositories exist: a name that is not public, known here or not, waits until
-        GitHub has answered about each repository for the first time, and later not at all. Raises ConnectorException
+        GitHub has answered about each repository for the first time, and later not at all. Raises DatabaseFailure
         while the database is unavailable.
         """
         name = repository.lower()
@@ -119,7 +119,7 @@ class Visibility:
 
         While GitHub is asked again, that is what it last said, within `LAST_SECONDS`; older answers, and the first
         ones, are waited for. A repository that a payload has called private since is left out. Raises
-        ConnectorException while the database is unavailable.
+        DatabaseFailure while the database is unavailable.
         """
         self.refresh()
         if self._listed_at is None or self._clock() - self._listed_at >= LAST_SECONDS:

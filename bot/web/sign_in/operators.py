@@ -40,7 +40,7 @@ class Operators:
     async def check(self, request: web.Request) -> None:
         """Raise `Problem` for whoever is no operator: 404 for somebody who is not signed in, else 403 and why.
 
-        Raises `Problem` 503 if GitHub does not answer, and ConnectorException without a database.
+        Raises `Problem` 503 if GitHub does not answer, and DatabaseFailure without a database.
         """
         try:
             person = await self._viewers.current(request)

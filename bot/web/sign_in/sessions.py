@@ -48,7 +48,7 @@ class Session:
 
 
 class Sessions:
-    """All sessions; `clock` returns seconds since 1970. All methods raise ConnectorException without a database."""
+    """All sessions; `clock` returns seconds since 1970. All methods raise DatabaseFailure without a database."""
 
     def __init__(self, records: Records, keys: SignInKeys, clock: Callable[[], float] = time.time) -> None:
         self._records = records

@@ -16,11 +16,11 @@ from urllib.parse import urlencode
 import structlog
 from aiohttp import hdrs, web
 from cachetools import TTLCache
-from procrastinate.exceptions import ConnectorException
 
 from bot.core.errors import TryAgain
 from bot.core.events import Person
 from bot.engine.records import Records
+from bot.engine.sql.errors import DatabaseFailure
 from bot.github.pull_heads import repository_id_of
 from bot.github.sign_in import MOST_REPOSITORIES, RepositoryAccess, SignInClient, TokenEnded
 from bot.web.problems import Problem
@@ -104,7 +104,7 @@ class Viewers:
         self._forms = Forms()
 
     async def of(self, request: web.Request) -> Viewer | None:
-        """Return who sends a request, None if nobody is signed in. Raises ConnectorException without a database."""
+        """Return who sends a request, None if nobody is signed in. Raises DatabaseFailure without a database."""
         # None is a valid answer, so `self` stands for a request without one.
         cached_viewer = request.get(VIEWER, self)
         if cached_viewer is not self:
@@ -208,7 +208,7 @@ class Viewers:
         """Return the variables of every template that depend on the reader."""
         try:
             viewer = await self.of(request)
-        except ConnectorException:
+        except DatabaseFailure:
             viewer = None  # the page itself says that the database is unavailable
         address = str(request.rel_url) if request.method in (hdrs.METH_GET, hdrs.METH_HEAD) else "/"
         offers_sign_in = self.parts is not None and viewer is None and not request.path.startswith(LOGIN_PATH)

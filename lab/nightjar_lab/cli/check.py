@@ -14,6 +14,7 @@ from nightjar_formats.readers import ALIASES, FORMATS
 from nightjar_formats.runs.offline_check import FileReport, MeasurementCount, RunReport, check_files, check_run, is_run
 from nightjar_formats.terminal import escape_controls
 from nightjar_lab.cli import texts
+from nightjar_lab.cli.colors import BAD, GOOD, colored
 from nightjar_lab.cli.options import AS_WRITTEN, json_option
 
 MOST_NAMES = 5
@@ -59,7 +60,8 @@ def check(paths: tuple[Path, ...], format_name: str | None, as_json: bool) -> No
         for report in reports:
             click.echo("\n".join(report_lines(report)))
         refused = any(report.refused for report in reports)
-        click.echo(texts.GOOD if good else texts.BAD if refused else texts.UNREADABLE)
+        result = texts.GOOD if good else texts.BAD if refused else texts.UNREADABLE
+        click.echo(colored(result, GOOD if good else BAD))
     raise SystemExit(0 if good else 1)
 
 

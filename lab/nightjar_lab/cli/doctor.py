@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from nightjar_formats.terminal import escape_controls
+from nightjar_lab.cli.colors import ATTENTION, BAD, GOOD, colored
 from nightjar_lab.cli.options import (
     AS_WRITTEN,
     SHA,
@@ -21,7 +22,9 @@ from nightjar_lab.cli.options import (
     repository_option,
     url_option,
 )
-from nightjar_lab.doctor import FAILED, LabSetup, examine
+from nightjar_lab.doctor import FAILED, OK, SKIPPED, WARNING, LabSetup, examine
+
+COLORS = {OK: GOOD, WARNING: ATTENTION, FAILED: BAD, SKIPPED: ATTENTION}
 
 
 @click.command(
@@ -71,7 +74,8 @@ def doctor(
     for finding in examine(setup):
         findings.append(finding)
         if not as_json:
-            click.echo(escape_controls(f"{finding.state:7}  {finding.name}: {finding.text}"))
+            state = colored(f"{finding.state:7}", COLORS[finding.state])
+            click.echo(f"{state}  {escape_controls(finding.name)}: {escape_controls(finding.text)}")
     if as_json:
         click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
     raise SystemExit(1 if any(finding.state == FAILED for finding in findings) else 0)

@@ -12,6 +12,7 @@ from nightjar_formats.errors import TryAgain, UserError
 from nightjar_formats.terminal import escape_controls
 from nightjar_lab.api import BotRefused, BotUnavailable
 from nightjar_lab.cli import texts
+from nightjar_lab.cli.colors import BAD, colored
 
 
 class CommandFailed(click.ClickException):
@@ -19,7 +20,8 @@ class CommandFailed(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the text to standard error."""
-        click.echo(escape_controls(" ".join(self.message.split())), file=file, err=file is None)
+        text = colored(escape_controls(" ".join(self.message.split())), BAD)
+        click.echo(text, file=file, err=file is None)
 
 
 class BadSettings(CommandFailed):

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from procrastinate.connector import BaseAsyncConnector
-
 from bot.commands.conclusion import CommandResults, Item
 from bot.core.events import Person, Repository, pull_lock
 from bot.core.utc import iso_utc
@@ -20,6 +18,7 @@ from bot.engine.jobs.once import NewJob
 from bot.engine.jobs.store import Store
 from bot.engine.processor import PlannedEffect, PlannedEffects
 from bot.engine.service import Engine
+from bot.engine.sql.transactions import Connector
 from bot.github.pull_heads import HEAD, PullHead
 from handlers.merge.records import MERGE_REQUEST, MergeRequest, PendingMerge
 from tests.handlers.dashboard.nightly_runs import NOW, REPOSITORY, sha
@@ -33,7 +32,7 @@ HOSTILE_TEXT = "<script>alert(1)</script> [x](javascript:alert(1)) \"&' \u202e"
 class StoryWriter:
     """Writes the deliveries and actions of one pull request directly to the tables."""
 
-    def __init__(self, connector: BaseAsyncConnector, repository_id: int, number: int) -> None:
+    def __init__(self, connector: Connector, repository_id: int, number: int) -> None:
         self._connector = connector
         self._store = Store(self._connector)
         self._repository = Repository(repository_id, REPOSITORY, 1)

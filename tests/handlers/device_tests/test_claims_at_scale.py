@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from nightjar_formats.model import TargetKey
-from procrastinate.connector import BaseAsyncConnector
 
 from bot.engine.database import Database
 from bot.engine.sql.portable import translate
+from bot.engine.sql.transactions import Connector
 from handlers.device_tests import rows
 from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd, Someone
 from handlers.device_tests.queue import LastServed, TargetLimits, in_order
@@ -143,7 +143,7 @@ def _queued(number: int, people: int) -> DeviceJob:
     return queued(f"job-{number}", pull_request=number, requested_by=person, requested_at=NOW + number)
 
 
-async def rows_read(connector: BaseAsyncConnector, statement: Any, values: dict[str, Any]) -> int:
+async def rows_read(connector: Connector, statement: Any, values: dict[str, Any]) -> int:
     """Return how many rows PostgreSQL reads, or how many steps SQLite's machine takes in tens, for a statement."""
     if not hasattr(connector, "path"):
         (row,) = await connector.execute_query_all_async("EXPLAIN (ANALYZE, FORMAT JSON) " + statement, **values)
