@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from bot.engine.changes import Outdated
 from bot.engine.internal import InternalEvent
 from bot.engine.records import StoredValue
 from bot.plan.effect import Applied, StoreContext, StoredEffect
 from handlers.searches import texts
+from handlers.searches.device_time import DEVICE_TIME
 from handlers.searches.records import CULPRIT_SEARCH, OPEN_SEARCH, CulpritSearch, OpenSearch, SearchRequest
 
 FIRST = "first"
@@ -88,7 +90,10 @@ class StoreSearch(StoredEffect):
                 raise Outdated(key.name)
             return search
 
+        old = await context.changes.get(key)
         await context.changes.change(key, changed)
+        count = partial(context.part(DEVICE_TIME).add, context.repository.full_name, old, search)
+        context.changes.after_commit.append(count)
         is_open = OpenSearch(context.repository.full_name, self.id) if search.answer is None else None
         open_key = OPEN_SEARCH.of(context.repository.id, self.id)
         context.changes.write(open_key.name, StoredValue.of(open_key, is_open) if is_open else None)

@@ -7,9 +7,15 @@ from collections.abc import Sequence
 from bot.feature import Feature, RecurringWork, Services
 from bot.plan.handler import joined
 from handlers.searches import command, handler
+from handlers.searches.device_time import DEVICE_TIME, DeviceTime, DeviceTimeMetrics
 from handlers.searches.effects import SEARCH_EVENT, StartSearch, StoreSearch
 from handlers.searches.records import CULPRIT_SEARCH, OPEN_SEARCH
 from handlers.searches.sweep import TICK, SearchSweep
+
+
+async def provide(services: Services) -> None:
+    """Provide the count of device time."""
+    services.parts[DEVICE_TIME] = DeviceTime()
 
 
 def timers(services: Services) -> Sequence[RecurringWork]:
@@ -24,7 +30,9 @@ FEATURE = Feature(
     records=(CULPRIT_SEARCH, OPEN_SEARCH),
     router=joined([handler.router, command.router]),
     commands=command.COMMANDS,
+    provide=provide,
     timers=timers,
+    metrics=DeviceTimeMetrics,
     effects=(StartSearch, StoreSearch),
     titles={
         handler.NAME: "Searches for a culprit",

@@ -168,6 +168,8 @@ async def _continued(
     section = EnsureIssueSection(new_search.issue, section_name(search_id), text)
     if new_search.answer is not None:
         return Plan((*effects, stored, section, *comments), why=texts.ENDED.format(id=search_id))
+    if not jobs and updated == search and search.step:
+        return Plan((*effects, section), why=texts.WAITS.format(id=search_id))
     why = texts.ASKS if jobs else texts.WAITS
     why = why.format(id=search_id, runs=len(jobs), count=len(search.runs))
     return Plan((*effects, stored, *jobs, section), why=why)

@@ -134,6 +134,7 @@ METRICS = {
     "nightjar_results_newest_run_age_seconds",
     "nightjar_results_queue_heard_age_seconds",
     "nightjar_results_waiting_runs",
+    "nightjar_search_device_seconds_total",
     "nightjar_timer_last_outcome",
     "nightjar_timer_last_run_age_seconds",
     "nightjar_timer_next_run_seconds",

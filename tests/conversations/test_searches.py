@@ -59,6 +59,9 @@ async def test_a_maintainer_requests_a_search_and_reads_the_answer_in_the_issue(
         assert body.count(f"| {LAB}/") == 0
         assert body.count(f"| `{LAB}/{HEXAGON}` |") == len(search.runs)
         assert "`operators`: 1 test, since" in body, "what the issue said before is still there"
+        labels = f'lab="{LAB}",repository="{devices.place.town.repo.full_name}",target="{HEXAGON}"'
+        metric = f"nightjar_search_device_seconds_total{{{labels}}} {search.seconds}"
+        assert metric in devices.place.town.bot.metrics.exposition()[0].decode()
         assert await devices.place.town.bot.services.records.under(OPEN_SEARCH) == {}
         (comment,) = range_town.pull.comments_by(BOT)
         assert f"Since this change, the test `{TEST}` of `operators` fails on `{LAB}/{HEXAGON}`" in comment.body
