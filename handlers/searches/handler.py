@@ -1,6 +1,7 @@
 """Continue searches: when they start, when one of their jobs ends, and once an hour (`sweep`).
 
-One plan stores the search together with the jobs that it asks for, so a crash neither loses a job nor asks twice.
+One plan stores the search together with the jobs that it asks for, so a crash neither loses a job nor asks twice:
+docs/decisions/searches-outlive-crashes.md
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from bot.effects.issues import EnsureIssueSection
 from bot.github.commits.refs import first_parents
 from bot.plan.effect import Effect
 from bot.plan.handler import Context, Plan, Router
+from bot.results.report.texts import counted
 from bot.results.service import RESULTS
 from bot.results.store.history.flakiness import flakiness_of_tests
 from handlers.device_tests.commit_jobs import commit_job, request_commit_job, searches_left
@@ -152,7 +154,7 @@ async def _continued(
             new_search.sha_of(run.commit),
             request.tests,
             run.repeat,
-            texts.REASON.format(id=search_id, tests=len(request.tests)),
+            texts.REASON.format(id=search_id, tests=counted(len(request.tests), "test")),
             key=new_search.purpose(run.number),
             suites=(request.suite,),
             moment=moment,

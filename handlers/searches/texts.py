@@ -24,7 +24,7 @@ NO_RANGE = "{good} is not among the commits before {bad}, or it is more than {mo
 ENDED = "search {id} has ended"
 ASKS = "search {id} asks for {runs} further runs, and has had {count}"
 WAITS = "search {id} waits for runs"
-REASON = "search {id} for the commit that broke {tests} tests"
+REASON = "search {id} for the commit that broke {tests}"
 
 # The command
 FIND_SUMMARY = "On an issue about a regression: search for the change that it began with, on idle devices."
