@@ -11,7 +11,15 @@ from bot.engine.records import StoredValue
 from bot.plan.effect import Applied, StoreContext, StoredEffect
 from handlers.searches import texts
 from handlers.searches.device_time import DEVICE_TIME
-from handlers.searches.records import CULPRIT_SEARCH, OPEN_SEARCH, CulpritSearch, OpenSearch, SearchRequest
+from handlers.searches.records import (
+    CULPRIT_SEARCH,
+    OPEN_SEARCH,
+    SEARCH_SUMMARY,
+    CulpritSearch,
+    OpenSearch,
+    SearchRequest,
+    SearchSummary,
+)
 
 FIRST = "first"
 """What identifies the event that starts a search."""
@@ -97,4 +105,6 @@ class StoreSearch(StoredEffect):
         is_open = OpenSearch(context.repository.full_name, self.id) if search.answer is None else None
         open_key = OPEN_SEARCH.of(context.repository.id, self.id)
         context.changes.write(open_key.name, StoredValue.of(open_key, is_open) if is_open else None)
+        summary = SearchSummary.of(search)
+        context.changes.put(SEARCH_SUMMARY.of(context.repository.id, summary.place), summary)
         return Applied(texts.STORED.format(id=self.id, step=self.step))

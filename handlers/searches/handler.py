@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 from nightjar_formats.model import SeenTest, Status, TargetKey
 
 from bot.core.errors import UserError
+from bot.core.page_paths import view_path
 from bot.effects.comments import Reply
 from bot.effects.issues import EnsureIssueSection
 from bot.github.commits.refs import first_parents
 from bot.plan.effect import Effect
 from bot.plan.handler import Context, Plan, Router
+from bot.plan.page_links import page_url
 from bot.results.report.texts import counted
 from bot.results.service import RESULTS
 from bot.results.store.history.flakiness import flakiness_of_tests
@@ -166,7 +168,8 @@ async def _continued(
         new_search = await with_pull(context, new_search)
         new_search, comments = culprit_comments(context, new_search)
     stored = StoreSearch.of(context.repository.id, new_search)
-    text = texts.issue_section(new_search, progress.posterior, MOST_RUNS)
+    list_url = page_url(context, view_path(context.repository.full_name, "searches"))
+    text = texts.issue_section(new_search, progress.posterior, MOST_RUNS, list_url)
     section = EnsureIssueSection(new_search.issue, section_name(search_id), text)
     if new_search.answer is not None:
         return Plan((*effects, stored, section, *comments), why=texts.ENDED.format(id=search_id))

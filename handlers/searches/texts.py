@@ -57,6 +57,7 @@ HEADING = "### The change that it began with"
 NOT_STARTED = "The search could not start: {reason}."
 ABOUT = "Tests of {suite}: {tests}. Range: {count} after {good}, up to {bad}."
 COST = "Cost: {runs}, {minutes:.1f} device minutes."
+ALL_SEARCHES = " [All searches]({url})"
 RULED_OUT = "Ruled out: {causes}."
 NOT_RULED_OUT = "Not ruled out: {causes}."
 LAB_CAUSE = "the device, the lab or its environment changed ({probability:.1%})"
@@ -179,8 +180,11 @@ def not_started(reason: str) -> str:
     return f"{HEADING}\n\n{NOT_STARTED.format(reason=reason)}"
 
 
-def issue_section(search: CulpritSearch, posterior: Posterior, most_runs: int) -> str:
-    """Return the section of the issue about a search (Markdown): its answer, its cost, and its runs."""
+def issue_section(search: CulpritSearch, posterior: Posterior, most_runs: int, list_url: str = "") -> str:
+    """Return the section of the issue about a search (Markdown): its answer, its cost, and its runs.
+
+    `list_url` is the page with all searches, empty for none.
+    """
     request = search.request
     about = ABOUT.format(
         suite=code(request.suite),
@@ -196,7 +200,7 @@ def issue_section(search: CulpritSearch, posterior: Posterior, most_runs: int) -
         f"**{search_sentence(search, most_runs)}**",
         about,
         *_causes(search, posterior),
-        COST.format(runs=runs, minutes=search.seconds / 60),
+        COST.format(runs=runs, minutes=search.seconds / 60) + (ALL_SEARCHES.format(url=list_url) if list_url else ""),
         *([RUNS.format(runs=runs, table=rows)] if search.runs else []),
     ]
     return "\n\n".join(paragraphs)

@@ -62,6 +62,7 @@ EXAMPLES = {
     "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": [""],
     "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}/files/{name}": ["", f"?test={FAILING}"],
     "/r/{owner}/{repo}/search": ["?q=softmax"],
+    "/r/{owner}/{repo}/searches": [""],
     "/r/{owner}/{repo}/skipped": [""],
     "/r/{owner}/{repo}/slow": [""],
     "/r/{owner}/{repo}/tests": [f"?id={FAILING}"],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import aiohttp
+
 from bot.core.events import Repository
 from bot.engine.internal import announce
 from handlers.device_tests.model import LEASE_SECONDS, MOST_ATTEMPTS
@@ -59,6 +61,16 @@ async def test_a_maintainer_requests_a_search_and_reads_the_answer_in_the_issue(
         assert body.count(f"| {LAB}/") == 0
         assert body.count(f"| `{LAB}/{HEXAGON}` |") == len(search.runs)
         assert "`operators`: 1 test, since" in body, "what the issue said before is still there"
+        town = devices.place.town
+        path = f"repos/{town.repo.full_name}/searches"
+        async with aiohttp.ClientSession(town.url) as session:
+            async with session.get(f"/api/v1/{path}") as response:
+                (row,) = (await response.json())["searches"]
+            async with session.get(f"/{path.replace('repos', 'r', 1)}") as response:
+                page = await response.text()
+        assert (row["outcome"], row["sha"], row["pull_request"]) == ("culprit", range_town.shas[4], 1)
+        assert (row["runs"], row["device_seconds"]) == (len(search.runs), search.seconds)
+        assert f"/commit/{range_town.shas[4]}" in page
         labels = f'lab="{LAB}",repository="{devices.place.town.repo.full_name}",target="{HEXAGON}"'
         metric = f"nightjar_search_device_seconds_total{{{labels}}} {search.seconds}"
         assert metric in devices.place.town.bot.metrics.exposition()[0].decode()

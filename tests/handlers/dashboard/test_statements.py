@@ -38,6 +38,7 @@ ADDRESSES = {
     "/r/{owner}/{repo}/commits/{sha}": [""],
     "/r/{owner}/{repo}/flaky": ["", "?q=rpc"],
     "/r/{owner}/{repo}/slow": ["", f"?target={LAB}/{TARGET}"],
+    "/r/{owner}/{repo}/searches": ["", "?before=001795818946-3b0dc1e118ff"],
     "/r/{owner}/{repo}/skipped": ["", "?q=bfloat16"],
     "/r/{owner}/{repo}/measurements": ["", f"?target={LAB}/{TARGET}&q=soft&measurement=latency"],
     "/r/{owner}/{repo}/badge.svg": [f"?id={SOFTMAX}&measurement=latency"],
