@@ -34,6 +34,7 @@ from handlers.dashboard.run import log_text
 from handlers.dashboard.run.file_page import run_file_page
 from handlers.dashboard.run.page import run_page
 from handlers.dashboard.searches.list_page import searches_page
+from handlers.dashboard.searches.page import culprit_page
 from handlers.dashboard.shared.reader_steps import with_reader_steps
 from handlers.dashboard.shared.wiring import DashboardParts
 
@@ -63,6 +64,7 @@ PAGES = (
     map_page,
     measurement_badge,
     searches_page,
+    culprit_page,
     site_search,
     repository_search,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 
 from bot.engine.changes import Outdated
 from bot.engine.internal import InternalEvent
@@ -17,12 +18,16 @@ from handlers.searches.records import (
     SEARCH_SUMMARY,
     CulpritSearch,
     OpenSearch,
+    SearchedTest,
     SearchRequest,
     SearchSummary,
+    searched_test_key,
 )
 
 FIRST = "first"
 """What identifies the event that starts a search."""
+FIRST_STEP = 1
+"""The step of a search that is stored for the first time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,4 +112,8 @@ class StoreSearch(StoredEffect):
         context.changes.write(open_key.name, StoredValue.of(open_key, is_open) if is_open else None)
         summary = SearchSummary.of(search)
         context.changes.put(SEARCH_SUMMARY.of(context.repository.id, summary.place), summary)
+        if search.step == FIRST_STEP:
+            for target, test in product(search.request.targets, search.request.tests):
+                test_key = searched_test_key(context.repository.id, target, search.request.suite, test)
+                context.changes.put(test_key, SearchedTest(summary.place))
         return Applied(texts.STORED.format(id=self.id, step=self.step))

@@ -9,7 +9,7 @@ from bot.plan.handler import joined
 from handlers.searches import command, handler
 from handlers.searches.device_time import DEVICE_TIME, DeviceTime, DeviceTimeMetrics
 from handlers.searches.effects import SEARCH_EVENT, StartSearch, StoreSearch
-from handlers.searches.records import CULPRIT_SEARCH, OPEN_SEARCH, SEARCH_SUMMARY
+from handlers.searches.records import CULPRIT_SEARCH, OPEN_SEARCH, SEARCH_SUMMARY, SEARCHED_TEST
 from handlers.searches.sweep import TICK, SearchSweep
 
 
@@ -27,7 +27,7 @@ def timers(services: Services) -> Sequence[RecurringWork]:
 FEATURE = Feature(
     name="searches",
     events=(SEARCH_EVENT,),
-    records=(CULPRIT_SEARCH, OPEN_SEARCH, SEARCH_SUMMARY),
+    records=(CULPRIT_SEARCH, OPEN_SEARCH, SEARCH_SUMMARY, SEARCHED_TEST),
     router=joined([handler.router, command.router]),
     commands=command.COMMANDS,
     provide=provide,

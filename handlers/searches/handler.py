@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from nightjar_formats.model import SeenTest, Status, TargetKey
 
 from bot.core.errors import UserError
-from bot.core.page_paths import view_path
+from bot.core.page_paths import search_path
 from bot.effects.comments import Reply
 from bot.effects.issues import EnsureIssueSection
 from bot.github.commits.refs import first_parents
@@ -127,7 +127,7 @@ async def _begun(context: Context, request: SearchRequest, moment: float, issue:
         for test in request.tests:
             runs = flakiness.get(test)
             histories[series_name(name, test)] = (runs.failed, runs.runs - runs.failed) if runs else (0, 0)
-    searched = tuple(SearchedCommit(commit.sha, commit.title) for commit in commits)
+    searched = tuple(SearchedCommit(commit.sha, commit.title, commit.author) for commit in commits)
     return CulpritSearch(request, searched, histories, moment, step=0, issue=issue)
 
 
@@ -168,8 +168,8 @@ async def _continued(
         new_search = await with_pull(context, new_search)
         new_search, comments = culprit_comments(context, new_search)
     stored = StoreSearch.of(context.repository.id, new_search)
-    list_url = page_url(context, view_path(context.repository.full_name, "searches"))
-    text = texts.issue_section(new_search, progress.posterior, MOST_RUNS, list_url)
+    url = page_url(context, search_path(context.repository.full_name, search_id))
+    text = texts.issue_section(new_search, progress.posterior, MOST_RUNS, url)
     section = EnsureIssueSection(new_search.issue, section_name(search_id), text)
     if new_search.answer is not None:
         return Plan((*effects, stored, section, *comments), why=texts.ENDED.format(id=search_id))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 
-from bot.engine.records import Record
+from bot.engine.records import Key, Record
 
 SEARCH_PURPOSE = "search:"
 """How the purposes of a search's jobs begin: `search:ID:NUMBER`."""
@@ -36,10 +36,11 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True)
 class SearchedCommit:
-    """A commit of the range; `title` is the first line of its message."""
+    """A commit of the range; `title` is the first line of its message, `author` a login or a name."""
 
     sha: str
     title: str
+    author: str = ""
 
 
 class SearchRunState(StrEnum):
@@ -207,3 +208,19 @@ class SearchSummary:
 
 
 SEARCH_SUMMARY = Record("search-summary", 1, SearchSummary, "a search for a culprit, as lists show it", days=DAYS)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedTest:
+    """The newest search for a test of a suite on a target; `place` is that of its summary."""
+
+    place: str
+
+
+SEARCHED_TEST = Record("searched-test", 1, SearchedTest, "the newest search for a test on a target", days=DAYS)
+
+
+def searched_test_key(repository_id: int, target: str, suite: str, test: str) -> Key[SearchedTest]:
+    """Return the key of the newest search for a test; `target` is LAB/TARGET."""
+    digest = hashlib.sha256(json.dumps([target, suite, test]).encode()).hexdigest()
+    return SEARCHED_TEST.of(repository_id, digest[:24])

@@ -57,7 +57,7 @@ HEADING = "### The change that it began with"
 NOT_STARTED = "The search could not start: {reason}."
 ABOUT = "Tests of {suite}: {tests}. Range: {count} after {good}, up to {bad}."
 COST = "Cost: {runs}, {minutes:.1f} device minutes."
-ALL_SEARCHES = " [All searches]({url})"
+PAGE = " [The search, step by step]({url})"
 RULED_OUT = "Ruled out: {causes}."
 NOT_RULED_OUT = "Not ruled out: {causes}."
 LAB_CAUSE = "the device, the lab or its environment changed ({probability:.1%})"
@@ -180,10 +180,10 @@ def not_started(reason: str) -> str:
     return f"{HEADING}\n\n{NOT_STARTED.format(reason=reason)}"
 
 
-def issue_section(search: CulpritSearch, posterior: Posterior, most_runs: int, list_url: str = "") -> str:
+def issue_section(search: CulpritSearch, posterior: Posterior, most_runs: int, url: str = "") -> str:
     """Return the section of the issue about a search (Markdown): its answer, its cost, and its runs.
 
-    `list_url` is the page with all searches, empty for none.
+    `url` is the page of the search, empty for none.
     """
     request = search.request
     about = ABOUT.format(
@@ -200,7 +200,7 @@ def issue_section(search: CulpritSearch, posterior: Posterior, most_runs: int, l
         f"**{search_sentence(search, most_runs)}**",
         about,
         *_causes(search, posterior),
-        COST.format(runs=runs, minutes=search.seconds / 60) + (ALL_SEARCHES.format(url=list_url) if list_url else ""),
+        COST.format(runs=runs, minutes=search.seconds / 60) + (PAGE.format(url=url) if url else ""),
         *([RUNS.format(runs=runs, table=rows)] if search.runs else []),
     ]
     return "\n\n".join(paragraphs)

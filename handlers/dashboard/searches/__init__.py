@@ -1,1 +1,1 @@
-"""The list of searches for a culprit."""
+"""Searches for a culprit: the list of them, and the page of each."""
