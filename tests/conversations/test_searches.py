@@ -81,6 +81,12 @@ async def test_a_maintainer_requests_a_search_and_reads_the_answer_in_the_issue(
         assert (row["runs"], row["device_seconds"]) == (len(search.runs), search.seconds)
         assert f"/commit/{range_town.shas[4]}" in page
         described, page = await pages_of(town, f"/{search.id}")
+        assert (described["outcome"], described["first"], len(described["commits"])) == ("culprit", 4, 7)
+        assert described["commits"][3]["title"] == "Fuse"
+        assert described["commits"][3]["author"]
+        assert described["issue"] == range_town.issue.number
+        assert f"/searches/{search.id}" in (range_town.issue.body or ""), "the issue links the page"
+        assert all(f'id="run{run.number}"' in page for run in search.runs)
         labels = f'lab="{LAB}",repository="{devices.place.town.repo.full_name}",target="{HEXAGON}"'
         metric = f"nightjar_search_device_seconds_total{{{labels}}} {search.seconds}"
         assert metric in devices.place.town.bot.metrics.exposition()[0].decode()

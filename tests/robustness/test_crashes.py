@@ -44,7 +44,7 @@ IN_MERGES = {
 """Effects of merges: tests/robustness/test_merge_crashes.py kills the bot around them."""
 
 IN_SEARCHES = {"AnnounceBegun", "StartSearch", "StoreSearch", "EnsureIssueSection"}
-"""Effects of searches for a culprit: tests/robustness/test_search_crashes.py kills the bot at every write of a search."""
+"""Effects of searches for a culprit: tests/robustness/test_search_crashes.py kills the bot at every write of one."""
 
 IN_SECTIONS = {"RequestSection", "SubmitSection", "MarkOutOfDate", "ShowSection"}
 """Effects of sections about a commit: tests/robustness/test_section_crashes.py kills the bot around them."""
