@@ -67,6 +67,11 @@ def commit_path(repository: str, sha: str) -> str:
     return view_path(repository, f"commits/{segment(sha)}")
 
 
+def search_path(repository: str, search_id: str) -> str:
+    """Return the page of a search for the commit that tests began to fail with."""
+    return view_path(repository, f"searches/{segment(search_id)}")
+
+
 def badge_path(repository: str, target: str) -> str:
     """Return the badge of a target, which is LAB/TARGET."""
     return view_path(repository, f"badge/{_target(target)}.svg")
@@ -95,6 +100,7 @@ PATHS = {
     "pull_path": pull_path,
     "lab_path": lab_path,
     "commit_path": commit_path,
+    "search_path": search_path,
     "badge_path": badge_path,
     "help_path": help_path,
 }

@@ -33,6 +33,8 @@ from handlers.dashboard.pull.page import pull_page
 from handlers.dashboard.run import log_text
 from handlers.dashboard.run.file_page import run_file_page
 from handlers.dashboard.run.page import run_page
+from handlers.dashboard.searches.list_page import searches_page
+from handlers.dashboard.searches.page import culprit_page
 from handlers.dashboard.shared.reader_steps import with_reader_steps
 from handlers.dashboard.shared.wiring import DashboardParts
 
@@ -61,6 +63,8 @@ PAGES = (
     series_page,
     map_page,
     measurement_badge,
+    searches_page,
+    culprit_page,
     site_search,
     repository_search,
 )

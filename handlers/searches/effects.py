@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 
 from bot.engine.changes import Outdated
 from bot.engine.internal import InternalEvent
 from bot.engine.records import StoredValue
 from bot.plan.effect import Applied, StoreContext, StoredEffect
 from handlers.searches import texts
-from handlers.searches.records import CULPRIT_SEARCH, OPEN_SEARCH, CulpritSearch, OpenSearch, SearchRequest
+from handlers.searches.device_time import DEVICE_TIME
+from handlers.searches.records import (
+    CULPRIT_SEARCH,
+    OPEN_SEARCH,
+    SEARCH_SUMMARY,
+    CulpritSearch,
+    OpenSearch,
+    SearchedTest,
+    SearchRequest,
+    SearchSummary,
+    searched_test_key,
+)
 
 FIRST = "first"
 """What identifies the event that starts a search."""
+FIRST_STEP = 1
+"""The step of a search that is stored for the first time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +103,17 @@ class StoreSearch(StoredEffect):
                 raise Outdated(key.name)
             return search
 
+        old = await context.changes.get(key)
         await context.changes.change(key, changed)
+        count = partial(context.part(DEVICE_TIME).add, context.repository.full_name, old, search)
+        context.changes.after_commit.append(count)
         is_open = OpenSearch(context.repository.full_name, self.id) if search.answer is None else None
         open_key = OPEN_SEARCH.of(context.repository.id, self.id)
         context.changes.write(open_key.name, StoredValue.of(open_key, is_open) if is_open else None)
+        summary = SearchSummary.of(search)
+        context.changes.put(SEARCH_SUMMARY.of(context.repository.id, summary.place), summary)
+        if search.step == FIRST_STEP:
+            for target, test in product(search.request.targets, search.request.tests):
+                test_key = searched_test_key(context.repository.id, target, search.request.suite, test)
+                context.changes.put(test_key, SearchedTest(summary.place))
         return Applied(texts.STORED.format(id=self.id, step=self.step))

@@ -1,6 +1,7 @@
 """Continue searches: when they start, when one of their jobs ends, and once an hour (`sweep`).
 
-One plan stores the search together with the jobs that it asks for, so a crash neither loses a job nor asks twice.
+One plan stores the search together with the jobs that it asks for, so a crash neither loses a job nor asks twice:
+docs/decisions/searches-outlive-crashes.md
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from typing import TYPE_CHECKING
 from nightjar_formats.model import SeenTest, Status, TargetKey
 
 from bot.core.errors import UserError
+from bot.core.page_paths import search_path
 from bot.effects.comments import Reply
 from bot.effects.issues import EnsureIssueSection
 from bot.github.commits.refs import first_parents
 from bot.plan.effect import Effect
 from bot.plan.handler import Context, Plan, Router
+from bot.plan.page_links import page_url
+from bot.results.report.texts import counted
 from bot.results.service import RESULTS
 from bot.results.store.history.flakiness import flakiness_of_tests
 from handlers.device_tests.commit_jobs import commit_job, request_commit_job, searches_left
@@ -123,7 +127,7 @@ async def _begun(context: Context, request: SearchRequest, moment: float, issue:
         for test in request.tests:
             runs = flakiness.get(test)
             histories[series_name(name, test)] = (runs.failed, runs.runs - runs.failed) if runs else (0, 0)
-    searched = tuple(SearchedCommit(commit.sha, commit.title) for commit in commits)
+    searched = tuple(SearchedCommit(commit.sha, commit.title, commit.author) for commit in commits)
     return CulpritSearch(request, searched, histories, moment, step=0, issue=issue)
 
 
@@ -152,7 +156,7 @@ async def _continued(
             new_search.sha_of(run.commit),
             request.tests,
             run.repeat,
-            texts.REASON.format(id=search_id, tests=len(request.tests)),
+            texts.REASON.format(id=search_id, tests=counted(len(request.tests), "test")),
             key=new_search.purpose(run.number),
             suites=(request.suite,),
             moment=moment,
@@ -164,10 +168,13 @@ async def _continued(
         new_search = await with_pull(context, new_search)
         new_search, comments = culprit_comments(context, new_search)
     stored = StoreSearch.of(context.repository.id, new_search)
-    text = texts.issue_section(new_search, progress.posterior, MOST_RUNS)
+    url = page_url(context, search_path(context.repository.full_name, search_id))
+    text = texts.issue_section(new_search, progress.posterior, MOST_RUNS, url)
     section = EnsureIssueSection(new_search.issue, section_name(search_id), text)
     if new_search.answer is not None:
         return Plan((*effects, stored, section, *comments), why=texts.ENDED.format(id=search_id))
+    if not jobs and updated == search and search.step:
+        return Plan((*effects, section), why=texts.WAITS.format(id=search_id))
     why = texts.ASKS if jobs else texts.WAITS
     why = why.format(id=search_id, runs=len(jobs), count=len(search.runs))
     return Plan((*effects, stored, *jobs, section), why=why)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 
-from bot.engine.records import Record
+from bot.engine.records import Key, Record
 
 SEARCH_PURPOSE = "search:"
 """How the purposes of a search's jobs begin: `search:ID:NUMBER`."""
@@ -36,10 +36,11 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True)
 class SearchedCommit:
-    """A commit of the range; `title` is the first line of its message."""
+    """A commit of the range; `title` is the first line of its message, `author` a login or a name."""
 
     sha: str
     title: str
+    author: str = ""
 
 
 class SearchRunState(StrEnum):
@@ -147,3 +148,79 @@ class OpenSearch:
 
 CULPRIT_SEARCH = Record("culprit-search", 1, CulpritSearch, "a search for the commit that broke tests", days=DAYS)
 OPEN_SEARCH = Record("open-search", 1, OpenSearch, "a search for the commit that broke tests has no answer", days=DAYS)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSummary:
+    """A search as lists show it. `test` is the first of its tests; `commits` counts those of the range.
+
+    Without an answer, `outcome` is empty. `sha`, `title` and `pull` are those of the culprit. Moments are seconds since
+    1970.
+    """
+
+    id: str
+    suite: str
+    test: str
+    tests: int
+    targets: tuple[str, ...]
+    good: str
+    bad: str
+    commits: int
+    runs: int
+    seconds: float
+    began_at: float
+    ended_at: float = 0.0
+    outcome: str = ""
+    probability: float = 0.0
+    sha: str = ""
+    title: str = ""
+    pull: int = 0
+
+    @classmethod
+    def of(cls, search: CulpritSearch) -> SearchSummary:
+        """Return the summary of a search."""
+        request, answer = search.request, search.answer
+        culprit = search.commits[answer.first - 1] if answer and answer.first and answer.first == answer.last else None
+        return cls(
+            search.id,
+            request.suite,
+            request.tests[0],
+            len(request.tests),
+            request.targets,
+            request.good,
+            request.bad,
+            len(search.commits),
+            len(search.runs),
+            search.seconds,
+            search.began_at,
+            search.ended_at if answer else 0.0,
+            answer.outcome if answer else "",
+            answer.probability if answer else 0.0,
+            culprit.sha if culprit else "",
+            culprit.title if culprit else "",
+            answer.pull if answer else 0,
+        )
+
+    @property
+    def place(self) -> str:
+        """The last part of the record's key: the newest search has the greatest."""
+        return f"{self.began_at:012.0f}-{self.id}"
+
+
+SEARCH_SUMMARY = Record("search-summary", 1, SearchSummary, "a search for a culprit, as lists show it", days=DAYS)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedTest:
+    """The newest search for a test of a suite on a target; `place` is that of its summary."""
+
+    place: str
+
+
+SEARCHED_TEST = Record("searched-test", 1, SearchedTest, "the newest search for a test on a target", days=DAYS)
+
+
+def searched_test_key(repository_id: int, target: str, suite: str, test: str) -> Key[SearchedTest]:
+    """Return the key of the newest search for a test; `target` is LAB/TARGET."""
+    digest = hashlib.sha256(json.dumps([target, suite, test]).encode()).hexdigest()
+    return SEARCHED_TEST.of(repository_id, digest[:24])

@@ -24,7 +24,7 @@ NO_RANGE = "{good} is not among the commits before {bad}, or it is more than {mo
 ENDED = "search {id} has ended"
 ASKS = "search {id} asks for {runs} further runs, and has had {count}"
 WAITS = "search {id} waits for runs"
-REASON = "search {id} for the commit that broke {tests} tests"
+REASON = "search {id} for the commit that broke {tests}"
 
 # The command
 FIND_SUMMARY = "On an issue about a regression: search for the change that it began with, on idle devices."
@@ -57,6 +57,7 @@ HEADING = "### The change that it began with"
 NOT_STARTED = "The search could not start: {reason}."
 ABOUT = "Tests of {suite}: {tests}. Range: {count} after {good}, up to {bad}."
 COST = "Cost: {runs}, {minutes:.1f} device minutes."
+PAGE = " [The search, step by step]({url})"
 RULED_OUT = "Ruled out: {causes}."
 NOT_RULED_OUT = "Not ruled out: {causes}."
 LAB_CAUSE = "the device, the lab or its environment changed ({probability:.1%})"
@@ -179,8 +180,11 @@ def not_started(reason: str) -> str:
     return f"{HEADING}\n\n{NOT_STARTED.format(reason=reason)}"
 
 
-def issue_section(search: CulpritSearch, posterior: Posterior, most_runs: int) -> str:
-    """Return the section of the issue about a search (Markdown): its answer, its cost, and its runs."""
+def issue_section(search: CulpritSearch, posterior: Posterior, most_runs: int, url: str = "") -> str:
+    """Return the section of the issue about a search (Markdown): its answer, its cost, and its runs.
+
+    `url` is the page of the search, empty for none.
+    """
     request = search.request
     about = ABOUT.format(
         suite=code(request.suite),
@@ -196,7 +200,7 @@ def issue_section(search: CulpritSearch, posterior: Posterior, most_runs: int) -
         f"**{search_sentence(search, most_runs)}**",
         about,
         *_causes(search, posterior),
-        COST.format(runs=runs, minutes=search.seconds / 60),
+        COST.format(runs=runs, minutes=search.seconds / 60) + (PAGE.format(url=url) if url else ""),
         *([RUNS.format(runs=runs, table=rows)] if search.runs else []),
     ]
     return "\n\n".join(paragraphs)

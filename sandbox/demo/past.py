@@ -21,6 +21,10 @@ from bot.app.serve import Address, Bot, running
 from bot.config.environment import Settings
 from bot.engine.service import WorkerPace
 from bot.github.limits.ledger import Allowance
+from bot.results.few_tests import FewTestsOutcome, TestAttempts
+from handlers.device_tests.effects import announce_step
+from handlers.device_tests.store import JOBS
+from handlers.device_tests.sweep import SWEEP
 from handlers.results.watch import WATCH
 from sandbox.bucket import BucketServer
 from sandbox.demo import two_weeks as story
@@ -97,6 +101,7 @@ class TwoWeeks:
                 await self._measure_earlier(bot, earlier)
         self.clock.set()
         await self._leave_pending_work(bot)
+        await self._work_for_searches(bot)
 
     def _night(self, night: int) -> float:
         return self._newest - (story.NIGHTS - 1 - night) * DAY
@@ -168,6 +173,20 @@ class TwoWeeks:
             text = story.report(story.LAB, story.TARGET, story.RUNTIME, night + 1)
             await self._upload(story.LAB, story.TARGET, sha, story.RUNTIME, text, run="runtime-2", exit_status=0)
         await self._report_new_runs(bot)
+
+    async def _work_for_searches(self, bot: Bot) -> None:
+        """Let idle devices run the tests that the bot asks for, until it knows since which change they fail."""
+        await bot.services.part(WATCH).tick()
+        await self.quiet(bot)
+        store, limits_of = bot.services.part(JOBS), bot.services.part(SWEEP).limits_of
+        while claimed := await store.claim(story.LAB, (story.TARGET, story.GPU), limits_of, is_able=True):
+            job, repeat = claimed.job, claimed.job.few_tests.repeat
+            is_broken = story.CULPRIT in self.repo.git.commits[job.sha].files
+            attempts = TestAttempts(failed=repeat) if is_broken else TestAttempts(passed=repeat)
+            outcome = FewTestsOutcome(dict.fromkeys(job.few_tests.tests, attempts), seconds=story.SEARCH_SECONDS)
+            done = await store.complete_few_tests(story.LAB, job.id, story.OPERATORS, outcome)
+            await announce_step(bot.services.announce, done)
+            await self.quiet(bot)
 
     async def _report_new_runs(self, bot: Bot) -> None:
         """Let the bot find new runs, and write the check runs of those that are complete."""

@@ -13,6 +13,7 @@ from sandbox.demo.past import OPEN_PULL
 from sandbox.demo.stage import OPERATOR, REPOSITORY, DemoStage
 
 COMMENT = "@ci help"
+CULPRIT = "Began with <a"
 PERSON = "hubot"
 HIDDEN_FIELD = re.compile(r'<input type="hidden" name="([^"]*)" value="([^"]*)">')
 
@@ -39,6 +40,7 @@ def promises(demo: DemoStage) -> list[Promise]:
         Promise("What the bot did", f"{bot}{pull_path(REPOSITORY, OPEN_PULL)}", "and what it waits for", "octocat"),
         Promise("A slower kernel", slower, "since which commit, and how sure that is", "ms, +1"),
         Promise("A lost delegation", lost, "an operator left the delegate", "left the delegate"),
+        Promise("A culprit", _search_url(demo), "which change broke a test, found by two devices", CULPRIT),
         Promise("The commands", f"{bot}{help_path(REPOSITORY)}", "who can use which", "merge when green"),
         Promise("For operators", f"{bot}/operate", f"sign in as {OPERATOR}", "Sign in"),
         Promise("All commits", f"{github}/{REPOSITORY}", "of the simulated GitHub", "nightly"),
@@ -52,6 +54,14 @@ def _issue(demo: DemoStage, measurement: str) -> int:
     """Return the number of the issue about a measurement that got worse, 0 if there is none."""
     numbers = (number for number, issue in demo.repo.issues.items() if issue.title.startswith(f"{measurement} of "))
     return next(numbers, 0)
+
+
+def _search_url(demo: DemoStage) -> str:
+    """Return the page of the search for a culprit to which the bot's issue about the failing tests leads."""
+    address = f"{demo.bot.url}{view_path(REPOSITORY, 'searches')}/"
+    pattern = re.compile(rf"{re.escape(address)}[0-9a-f]+")
+    matches = (pattern.search(issue.body or "") for issue in demo.repo.issues.values())
+    return next((match[0] for match in matches if match), address)
 
 
 async def check_promises(demo: DemoStage) -> None:

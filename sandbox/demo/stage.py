@@ -44,7 +44,7 @@ repositories:
       jenkins: [{{url: "{jenkins}"}}]
     merge: {{required: [{gpu_ci}]}}
     nightly: {{at: "{at}", timezone: UTC, require: [{ci}]}}
-    regressions: {{wait: 1s}}
+    regressions: {{wait: 1s, find: true, comment: true}}
     mute: true
     renames:
       - {{from: "{old_name}", to: "{new_name}"}}

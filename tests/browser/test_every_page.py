@@ -62,6 +62,8 @@ EXAMPLES = {
     "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": [""],
     "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}/files/{name}": ["", f"?test={FAILING}"],
     "/r/{owner}/{repo}/search": ["?q=softmax"],
+    "/r/{owner}/{repo}/searches": [""],
+    "/r/{owner}/{repo}/searches/{id}": [""],
     "/r/{owner}/{repo}/skipped": [""],
     "/r/{owner}/{repo}/slow": [""],
     "/r/{owner}/{repo}/tests": [f"?id={FAILING}"],
@@ -114,6 +116,7 @@ async def test_every_page_fits_and_has_no_barrier(walk: Walk, demo: tuple[Machin
     pages = {path for path, methods in document["paths"].items() if HTML in str(methods.get("get"))}
     assert pages - FORMS == set(EXAMPLES)
     deliveries = await (await walk.page.request.get(f"{walk.url}/api/v1/operate")).json()
+    searches = await (await walk.page.request.get(f"{walk.url}/api/v1/repos/{REPOSITORY}/searches")).json()
     owner, repo = REPOSITORY.split("/")
     values = {
         "owner": owner,
@@ -125,6 +128,7 @@ async def test_every_page_fits_and_has_no_barrier(walk: Walk, demo: tuple[Machin
         "run_id": story.OPERATORS,
         "name": LOG_NAME,
         "n": OPEN_PULL,
+        "id": searches["searches"][0]["id"],
         "guid": quote(deliveries["deliveries"][0]["guid"], safe=""),
     }
     axe, faults = Axe().axe_script, []

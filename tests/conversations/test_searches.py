@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import aiohttp
 
 from bot.core.events import Repository
 from bot.engine.internal import announce
@@ -13,7 +16,19 @@ from tests.bucket import World
 from tests.conversations.devices import ADRENO, HEXAGON, device_town
 from tests.conversations.lab import LAB
 from tests.conversations.search_town import SUITE, TEST, SearchTown
-from tests.conversations.town import BOT
+from tests.conversations.town import BOT, Town
+
+
+async def pages_of(town: Town, path: str = "") -> tuple[dict[str, Any], str]:
+    """Return the JSON and the HTML of a page about searches."""
+    path = f"{town.repo.full_name}/searches{path}"
+    async with aiohttp.ClientSession(town.url) as session:
+        async with session.get(f"/api/v1/repos/{path}") as response:
+            document = await response.json()
+        async with session.get(f"/r/{path}") as response:
+            text = await response.text()
+            assert response.status == 200, text
+            return document, text
 
 
 async def test_a_maintainer_requests_a_search_and_reads_the_answer_in_the_issue(
@@ -59,6 +74,22 @@ async def test_a_maintainer_requests_a_search_and_reads_the_answer_in_the_issue(
         assert body.count(f"| {LAB}/") == 0
         assert body.count(f"| `{LAB}/{HEXAGON}` |") == len(search.runs)
         assert "`operators`: 1 test, since" in body, "what the issue said before is still there"
+        town = devices.place.town
+        listed, page = await pages_of(town)
+        (row,) = listed["searches"]
+        assert (row["outcome"], row["sha"], row["pull_request"]) == ("culprit", range_town.shas[4], 1)
+        assert (row["runs"], row["device_seconds"]) == (len(search.runs), search.seconds)
+        assert f"/commit/{range_town.shas[4]}" in page
+        described, page = await pages_of(town, f"/{search.id}")
+        assert (described["outcome"], described["first"], len(described["commits"])) == ("culprit", 4, 7)
+        assert described["commits"][3]["title"] == "Fuse"
+        assert described["commits"][3]["author"]
+        assert described["issue"] == range_town.issue.number
+        assert f"/searches/{search.id}" in (range_town.issue.body or ""), "the issue links the page"
+        assert all(f'id="run{run.number}"' in page for run in search.runs)
+        labels = f'lab="{LAB}",repository="{devices.place.town.repo.full_name}",target="{HEXAGON}"'
+        metric = f"nightjar_search_device_seconds_total{{{labels}}} {search.seconds}"
+        assert metric in devices.place.town.bot.metrics.exposition()[0].decode()
         assert await devices.place.town.bot.services.records.under(OPEN_SEARCH) == {}
         (comment,) = range_town.pull.comments_by(BOT)
         assert f"Since this change, the test `{TEST}` of `operators` fails on `{LAB}/{HEXAGON}`" in comment.body

@@ -22,18 +22,22 @@ FIRST_BETWEEN = "/repos/{+repo}/compare/{base}...{head}?per_page=1"
 
 MOST_PAGES = 30
 """The most requests for the first parents of a branch. Each shows at least one; nearly all repeat as a 304."""
-TITLE_LIMIT = 120
+TITLE_LIMIT, AUTHOR_LIMIT = 120, 100
 """Characters of a commit's title that we store."""
 AHEAD, IDENTICAL, BEHIND, DIVERGED = "ahead", "identical", "behind", "diverged"
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit of a branch; `committed_at` is the committer date in ISO 8601: when GitHub merged it, or earlier."""
+    """A commit of a branch; `committed_at` is the committer date in ISO 8601: when GitHub merged it, or earlier.
+
+    `author` is a login, or the name in the commit if GitHub knows no account.
+    """
 
     sha: str
     title: str
     committed_at: str
+    author: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,7 @@ async def first_parents(
         start = next(iter(listed), "")
         while start in listed:
             commit = listed.pop(start)
-            commits.append(Commit(start, _title(commit), _committed_at(commit)))
+            commits.append(Commit(start, _title(commit), _committed_at(commit), _author(commit)))
             start = next((parent.string("sha") for parent in commit.items("parents")), "")
         if not start or len(commits) >= at_least or any(commit.sha == until for commit in commits):
             break
@@ -124,6 +128,10 @@ async def first_between(github: GitHub, repository: str, base: str, head: str) -
 
 def _title(commit: Payload) -> str:
     return commit.text("commit", "message").split("\n", 1)[0][:TITLE_LIMIT]
+
+
+def _author(commit: Payload) -> str:
+    return (commit.text("author", "login") or commit.text("commit", "author", "name"))[:AUTHOR_LIMIT]
 
 
 def _committed_at(commit: Payload) -> str:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from bot.results.state import CommitSummary
 from bot.web.answers import AnswerPart
 from handlers.dashboard.measurements.numbers import TestNumber
+from handlers.dashboard.searches.links import SearchOfTest
 from handlers.dashboard.shared.cell_markup import legend, strip_of_cells
 from handlers.dashboard.shared.cells import CellState, GridCell
 from handlers.dashboard.shared.chart import DurationChart, duration_chart
@@ -92,6 +93,9 @@ class HistoryOnTarget(BaseModel, extra="forbid"):
     source: HistorySource | None = Field(description="The test's source file; null if no report names it.")
     issue_url: str = Field(
         description="GitHub's form for a new issue, filled in; empty if the test neither fails nor is flaky."
+    )
+    search: SearchOfTest | None = Field(
+        default=None, description="The newest search for the commit that it began to fail with."
     )
 
     @property

@@ -47,6 +47,7 @@ from handlers.dashboard.history.model import (
     HistorySource,
 )
 from handlers.dashboard.measurements.numbers import numbers_of_test
+from handlers.dashboard.searches.links import searches_of
 from handlers.dashboard.shared.cells import no_cell, test_cell
 from handlers.dashboard.shared.content import content_of_results
 from handlers.dashboard.shared.settings import configured_targets, quarantine_of, settings_and_target
@@ -73,9 +74,13 @@ def history_page(parts: DashboardParts) -> Page:
         name, settings = await settings_and_target(parts, request)
         links = HistoryAddresses(f"{parts.github}/{name}", parts.public_url)
         owners = await owners_in_force(parts.records, name, settings)
-        return await request.pages.run(
+        page: HistoryPage = await request.pages.run(
             parts.results.store.read, read_test, name, settings, request.query, links, parts.moment(), owners
         )
+        tests = {(f"{shown.lab}/{shown.target}", shown.suite, page.id): shown for shown in page.targets}
+        for test, search in (await searches_of(parts.records, name, tests)).items():
+            tests[test].search = search
+        return page
 
     return Page(
         path="/r/{owner}/{repo}/tests",

@@ -16,6 +16,7 @@ from bot.results.compare.failure_class import KNOWN_CLASSES, FailureClass
 from bot.results.compare.owners import OwnersOf, no_owners
 from bot.results.report import sentences
 from bot.results.report.findings import Findings, NewFailure
+from handlers.dashboard.searches.links import SearchOfTest
 
 MOST_CAUSES = 100
 """The most causes that a page lists; the page counts the rest."""
@@ -38,6 +39,9 @@ class CausedTest(BaseModel, extra="forbid"):
     owner: str = Field(description="Who is responsible for fixing a quarantined test; empty if it is not quarantined.")
     until: str = Field(description="The last day of its quarantine (UTC); empty if it is not quarantined.")
     owners: list[str] = Field(description="Who looks after the test, by `owners`; none if nobody is named.")
+    search: SearchOfTest | None = Field(
+        default=None, description="The newest search for the commit that it began to fail with."
+    )
 
 
 class FailureCause(BaseModel, extra="forbid"):

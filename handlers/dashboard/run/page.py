@@ -31,6 +31,7 @@ from handlers.dashboard.run.answer import run_answer, run_steps
 from handlers.dashboard.run.artifacts import seen_artifacts
 from handlers.dashboard.run.causes import causes_of
 from handlers.dashboard.run.model import CheckSummary, ClaimedFact, RunDetails, SeenRun, SuiteSummary
+from handlers.dashboard.searches.links import searches_of
 from handlers.dashboard.shared.content import content_of_results
 from handlers.dashboard.shared.settings import results_of
 from handlers.dashboard.shared.wiring import DashboardParts
@@ -84,6 +85,12 @@ def run_page(parts: DashboardParts) -> Page:
         owners = await owners_in_force(parts.records, name, settings)
         page = await request.pages.run(_page_of, run, runs, replace(findings, contexts=contexts), times, owners)
         page.known_commits = summaries
+        listed = [test for cause in page.causes for test in cause.tests]
+        searches = await searches_of(
+            parts.records, name, {(key.about.full_name, test.suite, test.test) for test in listed}
+        )
+        for test in listed:
+            test.search = searches.get((key.about.full_name, test.suite, test.test))
         page.numbers, page.more_numbers = await results.read(numbers_of_run, key)
         page.answer = run_answer(page, name, "" if state.complete else sentences.missing_results(findings))
         page.next_steps = run_steps(page, name, parts.github)

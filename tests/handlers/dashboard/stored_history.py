@@ -10,6 +10,7 @@ from bot.github.pull_heads import note_id
 from handlers.tracking_branches.decide import ScannedCommit
 from handlers.tracking_branches.records import NIGHTLY, TRACKING, TRACKING_MOVES, TrackingMove, TrackingState
 from tests.handlers.dashboard.nightly_runs import NIGHTLY_RUNS, NOW, REPOSITORY, committed_at, sha
+from tests.handlers.dashboard.stored_searches import fill_searches
 from tests.handlers.dashboard.stored_story import fill_story
 
 REPOSITORY_ID = 7
@@ -63,3 +64,4 @@ async def fill_engine(engine: Engine) -> None:
     await engine.records.put(TRACKING.of(NIGHTLY, REPOSITORY_ID), state)
     await engine.records.put(TRACKING_MOVES.of(NIGHTLY, REPOSITORY_ID), {"branch": "nightly", "moves": moves})
     await fill_story(engine, REPOSITORY_ID)
+    await fill_searches(engine.records, REPOSITORY_ID)

@@ -21,6 +21,7 @@ from tests.handlers.dashboard.nightly_runs import (
     sha,
 )
 from tests.handlers.dashboard.site import dashboard_site
+from tests.handlers.dashboard.stored_searches import OPEN
 from tests.results.plans import plans_seen
 
 HERE = f"/r/{REPOSITORY}"
@@ -38,6 +39,8 @@ ADDRESSES = {
     "/r/{owner}/{repo}/commits/{sha}": [""],
     "/r/{owner}/{repo}/flaky": ["", "?q=rpc"],
     "/r/{owner}/{repo}/slow": ["", f"?target={LAB}/{TARGET}"],
+    "/r/{owner}/{repo}/searches": ["", "?before=001795818946-3b0dc1e118ff"],
+    "/r/{owner}/{repo}/searches/{id}": [""],
     "/r/{owner}/{repo}/skipped": ["", "?q=bfloat16"],
     "/r/{owner}/{repo}/measurements": ["", f"?target={LAB}/{TARGET}&q=soft&measurement=latency"],
     "/r/{owner}/{repo}/badge.svg": [f"?id={SOFTMAX}&measurement=latency"],
@@ -67,6 +70,7 @@ PARTS = {
     "run_id": "operators-run-1",
     "name": "log.txt",
     "n": "42",
+    "id": OPEN.id,
 }
 MOST_STATEMENTS = 12
 MORE_STATEMENTS = {

@@ -1,0 +1,1 @@
+"""Searches for a culprit: the list of them, and the page of each."""

@@ -1,0 +1,140 @@
+"""SIGKILL at every write of a search: no run is asked for twice, and the pull request gets one comment."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from bot.core.events import Repository
+from bot.engine.internal import announce
+from bot.engine.postgres.connector import CONNECTIONS
+from bot.engine.service import Engine
+from bot.results.few_tests import FewTestsOutcome, TestAttempts
+from handlers.device_tests.effects import announce_step
+from handlers.device_tests.model import DeviceJob
+from handlers.device_tests.queue import TargetLimits
+from handlers.device_tests.store import JobStore
+from handlers.searches.effects import SEARCH_EVENT, SearchEvent
+from handlers.searches.records import CULPRIT_SEARCH, CulpritSearch, SearchRequest
+from sandbox.faults import When
+from tests.bucket import World
+from tests.robustness.conversation import Conversation
+from tests.robustness.crashes import Boundary, Crash, Point
+from tests.robustness.held_rows import HeldRows, StoredPoint, held_rows, without_time_limit
+from tests.robustness.place import BOT, PATIENCE, POLL_INTERVAL, open_place
+from tests.tables import make_tables
+from tests.waiting import until
+
+COMMENTS = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
+TARGET, SUITE, TEST = "hexagon-v73", "operators", "tests/test_ops.py::test_add"
+COMMITS, CULPRIT = 3, 2
+
+
+class Searching(Conversation):
+    """A search is requested, and a lab does each of its jobs; the culprit is a merged pull request."""
+
+    shas: list[str]
+    jobs: list[DeviceJob]
+
+    async def hold(self) -> None:
+        """Merge pull requests, request the search, and do its jobs until it has its answer."""
+        self.shas, self.jobs = [self.repository.branch("main")], list[DeviceJob]()
+        for number in range(1, COMMITS + 1):
+            pull = self.repository.open_pull_request("hubot", f"Change {number}", files={f"{number}.cc": ""})
+            self.shas.append(pull.merge("octocat", "squash"))
+            if number == CULPRIT:
+                self.pull = pull
+        self.request = SearchRequest(SUITE, (TEST,), (f"{self.lab}/{TARGET}",), self.shas[0], self.shas[-1])
+        async with self.place.beside() as engine:
+            repository = Repository(self.repository.id, self.repository.full_name, None)
+            await announce(engine.accept, SEARCH_EVENT, repository, SearchEvent.start(self.request, time.time()))
+            while (job := await self.next_job(engine)) is not None:
+                self.jobs.append(job)
+                await self.end(engine, job)
+        await self.until(lambda: self.pull.comments_by(BOT))
+
+    @property
+    def lab(self) -> str:
+        """Return the lab of this repository alone."""
+        return f"lab-of-{self.repository.owner.login}"
+
+    async def search(self, engine: Engine) -> CulpritSearch | None:
+        """Return the search as it is stored."""
+        return await engine.records.get(CULPRIT_SEARCH.of(self.repository.id, self.request.id))
+
+    async def next_job(self, engine: Engine) -> DeviceJob | None:
+        """Wait for a job, and claim it; None once the search has ended."""
+        store, limits = JobStore(engine.database.connector), TargetLimits(1, 3600.0)
+        jobs = list[DeviceJob]()
+
+        async def is_next() -> bool:
+            search = await self.search(engine)
+            if search is not None and search.answer is not None:
+                return True
+            claimed = await store.claim(self.lab, [TARGET], lambda _: limits, is_able=True)
+            jobs.extend([claimed.job] if claimed else [])
+            return claimed is not None
+
+        await until(is_next, deadline=PATIENCE, pause=POLL_INTERVAL)
+        return jobs[0] if jobs else None
+
+    async def end(self, engine: Engine, job: DeviceJob) -> None:
+        """Let the results of a job arrive."""
+        failed = self.shas.index(job.sha) >= CULPRIT
+        attempts = TestAttempts(0, job.few_tests.repeat) if failed else TestAttempts(job.few_tests.repeat)
+        outcome = FewTestsOutcome({TEST: attempts})
+        done = await JobStore(engine.database.connector).complete_few_tests(self.lab, job.id, SUITE, outcome)
+        await announce_step(engine.accept, done)
+
+
+WRITES = 11
+"""Changes of the record of an undisturbed search; the first one creates it."""
+
+
+def at_every_write(rows: HeldRows) -> list[list[Boundary]]:
+    """Return the points before each write of the search, two for a conversation, and around that of the comment."""
+
+    def update(number: int) -> StoredPoint:
+        return StoredPoint(Searching, rows, "UPDATE", CULPRIT_SEARCH.prefix, number, "before")
+
+    first = StoredPoint(Searching, rows, "INSERT", CULPRIT_SEARCH.prefix, 0, "before")
+    half = (WRITES - 1) // 2
+    stored: list[list[Boundary]] = [[first]]
+    for number in range(half):
+        stored.append([update(number), update(number + half)])
+    # Each held row keeps a connection of the bot busy. Without a free one the bot stops, and logs errors.
+    assert len(stored) < CONNECTIONS
+    sides: tuple[When, ...] = ("before", "after")
+    stored += [[Point(Searching, "github", "POST", COMMENTS, 0, side)] for side in sides]
+    return stored
+
+
+async def test_a_kill_at_any_write_of_a_search_repeats_neither_runs_nor_comments(
+    tmp_path: Path, postgres_url: str, aws_world: World
+) -> None:
+    make_tables(postgres_url)
+    with held_rows(postgres_url) as rows:
+        async with open_place(tmp_path, without_time_limit(postgres_url), bucket=aws_world) as place:
+            crash = Crash(place, at_every_write(rows))
+            conversations = [item for item in crash.side_by_side.conversations.values() if isinstance(item, Searching)]
+            own = {
+                item.repository.full_name: {
+                    "results": {**(place.results or {}), "labs": {item.lab: {"targets": {TARGET: {"tier": 2}}}}}
+                }
+                for item in conversations
+            }
+            off = {"slow_tests": False, "cc_reviewers": False, "repository_file": False}
+            place.configure(own, own, regressions={"comment": True}, **off)
+            await place.start()
+            await crash.kill_at_every_point()
+            await crash.side_by_side.end()
+            async with place.beside() as engine:
+                for conversation in conversations:
+                    search = await conversation.search(engine)
+                    assert search is not None
+                    assert search.answer is not None
+                    assert (search.answer.first, search.answer.pull) == (CULPRIT, conversation.pull.number)
+                    assert search.step == WRITES
+                    ids = {job.id for job in conversation.jobs}
+                    assert len(ids) == len(conversation.jobs) == len(search.runs), "no run is asked for twice"
+                    assert len(conversation.pull.comments_by(BOT)) == 1
