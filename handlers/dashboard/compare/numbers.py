@@ -22,8 +22,8 @@ from bot.results.store.measurements.read import series_on_target
 from bot.results.store.tables.names import all_names
 from bot.results.store.tables.points import numbers_of, stored_runs
 from handlers.dashboard.measurements.analysis import analysed, in_newest_unit
-from handlers.dashboard.measurements.series_model import ChangeKind
-from handlers.dashboard.measurements.series_page import kind_of, least_change
+from handlers.dashboard.measurements.series_model import ChangeKind, kind_of
+from handlers.dashboard.measurements.series_page import least_change
 from handlers.results.config import RENAMES
 
 if TYPE_CHECKING:

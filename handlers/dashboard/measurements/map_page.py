@@ -32,8 +32,7 @@ from bot.web.page_routes import Page, PageRequest
 from bot.web.problems import Problem
 from handlers.dashboard.measurements import texts
 from handlers.dashboard.measurements.list_page import MOST_NAMES
-from handlers.dashboard.measurements.series_model import ChangeKind, MeasurementName
-from handlers.dashboard.measurements.series_page import kind_of
+from handlers.dashboard.measurements.series_model import ChangeKind, MeasurementName, kind_of
 from handlers.dashboard.shared import answer_texts
 from handlers.dashboard.shared.answers import Sentence, phrase, sentence
 from handlers.dashboard.shared.content import content_of_results

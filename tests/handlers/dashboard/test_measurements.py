@@ -11,8 +11,19 @@ from xml.etree import ElementTree
 import pytest
 import pytest_asyncio
 
+from bot.results.store.measurements.search import GONE
 from bot.web.answers import AnswerPart, answer_text
-from tests.handlers.dashboard.measured_nights import CONV, LOST, NIGHTS, SLOWER, TARGETS, TITLE, fill_measured
+from tests.handlers.dashboard.measured_nights import (
+    CONV,
+    LOST,
+    NIGHTS,
+    POOL,
+    POOLED,
+    SLOWER,
+    TARGETS,
+    TITLE,
+    fill_measured,
+)
 from tests.handlers.dashboard.site import REPOSITORY, DashboardSite, dashboard_site
 from tests.results.uploads import LAB, sha
 
@@ -82,6 +93,25 @@ async def test_a_count_changes_as_a_fact(measured: DashboardSite) -> None:
     assert lines[1].startswith(f"{FIRST},operators,{sha(NIGHTS)},")
 
 
+async def test_a_change_of_a_removed_test_has_ended_on_every_page(measured: DashboardSite) -> None:
+    query = f"?id={quote(POOL)}&measurement=delegated_nodes"
+    _, page = await measured.json(f"{API}/series{query}")
+    (series,) = page["targets"]
+    assert series["gone"]
+    assert [(move["text"], move["ended_in"]) for move in series["moves"]] == [
+        ("delegated_nodes 6 -> 5 nodes", sha(POOLED + GONE))
+    ]
+    assert sentence_of(page) == (
+        f"delegated_nodes of {POOL} on {SECOND}: nothing was measured in the newest nights; the last value is 5 nodes, "
+        f"at {sha(POOLED)[:7]}."
+    )
+    _, _, badge = await measured.get(f"/r/{REPOSITORY}/badge.svg{query}")
+    assert "no value" in badge
+    _, _, text = await measured.get(f"{HERE}/series{query}")
+    assert "until" in text
+    assert '<span class="tag bad">' not in text
+
+
 async def test_what_a_test_does_not_measure_is_said(measured: DashboardSite) -> None:
     status, _, text = await measured.get(f"{HERE}/series?id={quote(CONV)}&measurement=size")
     assert status == 200
@@ -94,8 +124,8 @@ async def test_what_a_test_does_not_measure_is_said(measured: DashboardSite) -> 
 async def test_the_list_of_a_target_has_the_newest_value_of_all_it_measures(measured: DashboardSite) -> None:
     _, page = await measured.json(API)
     assert (page["target"], page["suite"], page["targets"]) == (SECOND, "operators", [SECOND, FIRST])
-    assert sentence_of(page) == f"7 measurements of operators on {SECOND}."
-    assert page["moved"] == []
+    assert sentence_of(page) == f"8 measurements of operators on {SECOND}."
+    assert [(row["test"], row["ended_in"]) for row in page["moved"]] == [(POOL, sha(POOLED + GONE))]
     _, page = await measured.json(f"{API}?target={FIRST}&measurement=delegated_nodes&q=CONV")
     answer = rf"delegated_nodes of {re.escape(CONV)}: 12 -> 11 nodes, since {sha(LOST)[:7]}; 1 measurement of .*"
     assert re.fullmatch(answer, sentence_of(page))
