@@ -24,8 +24,8 @@ from handlers.dashboard.shared.chart import sparkline
 if TYPE_CHECKING:
     from bot.core.aliases import Aliases
 
-ROWS = 10
-"""Changes on one page."""
+MOST_DRAWN = 10
+"""The newest changes of which the values are read: others are only in a CSV."""
 NIGHTS = 60
 """The newest nights of which a row shows the values."""
 CURSOR = r"^-?[0-9]{1,12}(\.[0-9]{1,9})?,[0-9A-Za-z]{1,64}$"
@@ -62,9 +62,9 @@ def value_line(name: str, values: list[float]) -> Markup:
 
 
 def read_moved(
-    connection: sa.Connection, target: TargetKey, place: str | None, aliases: Aliases
+    connection: sa.Connection, target: TargetKey, place: str | None, aliases: Aliases, most: int
 ) -> tuple[list[MovedRow], str]:
-    """Return changes on a target, newest first, and the place of the last one if there are older ones, or "".
+    """Return the newest changes on a target, and the place of the last one if there are more than `most`, or "".
 
     With a `place`, as CURSOR has it, only older changes are returned.
     """
@@ -72,10 +72,10 @@ def read_moved(
     if place is not None:
         seconds, _, change = place.partition(",")
         cursor = MoveCursor(float(seconds), change)
-    moved = moved_series(connection, target.repository, target, ROWS + 1, cursor)
-    listed = moved[:ROWS]
-    older = f"{listed[-1].confirmed_at!r},{listed[-1].id}" if len(moved) > ROWS else ""
-    recent = _recent(connection, target, listed, aliases)
+    moved = moved_series(connection, target.repository, target, most + 1, cursor)
+    listed = moved[:most]
+    older = f"{listed[-1].confirmed_at!r},{listed[-1].id}" if len(moved) > most else ""
+    recent = _recent(connection, target, listed[:MOST_DRAWN], aliases)
     rows = [
         MovedRow.model_validate(
             SeriesMove.fields_of(move)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from csv import DictReader
 from datetime import datetime
+from io import StringIO
 from urllib.parse import quote
 from xml.etree import ElementTree
 
@@ -148,10 +150,17 @@ async def test_the_list_of_a_target_has_the_newest_value_of_all_it_measures(meas
     _, _, text = await measured.get(f"{HERE}?target={FIRST}")
     assert f"/series?id={quote(CONV)}&amp;measurement=latency&amp;target={quote(FIRST, safe='')}" in text
     assert "from 11 to 12, newest 11" in text
+    assert f"?target={quote(FIRST, safe='')}&amp;table=moved&amp;format=csv" in text
     _, _, text = await measured.get(f"{HERE}?target={FIRST}&q=no+such+test")
     assert "No measurement matches" in text
     _, _, csv = await measured.get(f"{API}?target={FIRST}&format=csv")
     assert len(csv.splitlines()) == 8
+    _, _, csv = await measured.get(f"{API}?target={FIRST}&table=moved&format=csv")
+    moves = list(DictReader(StringIO(csv)))
+    assert [(move["measurement"], move["since"], move["level_after"]) for move in moves] == [
+        ("delegated_nodes", sha(LOST), "11.0"),
+        ("latency", sha(SLOWER), str(second["level_after"])),
+    ]
 
 
 async def test_the_map_compares_operators_and_flows_at_two_commits(measured: DashboardSite) -> None:
@@ -187,7 +196,12 @@ async def test_other_pages_have_the_numbers_and_lead_to_their_series(measured: D
     assert {outside for *_, outside in numbers[2:]} <= {False}
     latency = page["numbers"][1]
     assert latency["low"] < latency["base_value"] < latency["high"] < latency["head_value"]
+    _, _, csv = await measured.get(f"{api}/compare{query}&table=numbers&format=csv")
+    rows = list(DictReader(StringIO(csv)))
+    assert [(row["test"], row["measurement"], row["outside"] == "True") for row in rows] == numbers
+    assert float(rows[1]["high"]) == latency["high"]
     _, _, text = await measured.get(f"/r/{REPOSITORY}/compare{query}")
+    assert "&amp;table=numbers&amp;format=csv" in text
     assert "12 -&gt; 11 nodes, -8.3 %" in text
     assert f"/measurements/series?id={quote(CONV)}&amp;measurement=latency" in text
     run = f"/runs/{FIRST}/{sha(NIGHTS)}/1"
