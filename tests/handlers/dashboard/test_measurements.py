@@ -180,9 +180,17 @@ async def test_the_map_compares_operators_and_flows_at_two_commits(measured: Das
     assert (page["head"], page["base"], page["flows"]) == (sha(NIGHTS), sha(NIGHTS - 1), ["0", "1", "2", "3"])
     _, _, csv = await measured.get(f"{API}/map{query}&format=csv")
     assert csv.splitlines()[1:] == [
-        f"test_conv2d,xnnpack,{CONV},delegated_nodes,12.0,11.0,nodes,worse",
-        "test_softmax,xnnpack,test_softmax[xnnpack],delegated_nodes,3.0,3.0,nodes,",
+        f"test_conv2d,xnnpack,{CONV},delegated_nodes,12.0,11.0,nodes,worse,{FIRST}",
+        f"test_softmax,xnnpack,test_softmax[xnnpack],delegated_nodes,3.0,3.0,nodes,,{FIRST}",
     ]
+    _, page = await measured.json(f"{API}/map{query}&all_targets=true")
+    assert page["columns"] == [[FIRST, "xnnpack"], [SECOND, "xnnpack"]]
+    conv = next(row for row in page["rows"] if row["operator"] == "test_conv2d")
+    sides = [(cell["target"], cell["base"], cell["head"], cell["kind"]) for cell in conv["cells"]]
+    assert sides == [(FIRST, 12.0, 11.0, "worse"), (SECOND, 12.0, 12.0, None)]
+    assert sentence_of(page).startswith("delegated_nodes of 3 operators on 2 targets: 2 values differ between")
+    _, _, text = await measured.get(f"{HERE}/map{query}&all_targets=true")
+    assert f"measurement=delegated_nodes&amp;target={quote(SECOND, safe='')}" in text
     status, problem = await measured.json(f"{API}/map?target={FIRST}&head={'f' * 7}")
     assert (status, "not among the newest 60" in problem["detail"]) == (400, True)
 
