@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from bot.results.few_tests import FewTestsOutcome, job_of_run
 from bot.results.ingest.ingester import RequestedFewTests
 from bot.results.state import Run, RunState
+from handlers.device_tests.benchmarks.texts import benchmark_command
 from handlers.device_tests.degraded.targets import degraded_targets
 from handlers.device_tests.degraded.texts import degraded_notice
 from handlers.device_tests.effects import announce_step
@@ -55,6 +56,10 @@ class JobResults:
             return notice
         degraded = await degraded_targets(records, repository_id)
         return degraded_notice(degraded.get(target.full_name), tier)
+
+    def benchmark_of(self, test: str, target: TargetKey) -> str:
+        """Return the command, without a mention, that compares what a test measures at the head and its base."""
+        return benchmark_command(test, target)
 
     async def few_tests_of(self, run: RunKey, repository: Repository) -> RequestedFewTests | None:
         """Return the job of a run of a few tests; None if the lab has no such job for this target and commit."""

@@ -293,7 +293,13 @@ async def _load_findings(
     contexts = await context.part(RESULTS).read(
         failure_contexts, target, request.sha, failures, context.config.of(RENAMES).aliases
     )
-    return replace(findings, contexts=contexts, numbers=await _numbers_of_pull(context, results, state, compared))
+    findings = replace(findings, contexts=contexts, numbers=await _numbers_of_pull(context, results, state, compared))
+    # A number without noise needs no further runs.
+    noisy = next((number for number in findings.unexpected_numbers if number.low < number.high), None)
+    if noisy is None or not lab.targets[target.target].takes_requests:
+        return findings
+    command = context.part(REQUESTED_TESTS).benchmark_of(noisy.test, target)
+    return replace(findings, benchmark=f"{context.app_config.mentions[0]} {command}")
 
 
 async def _numbers_of_pull(

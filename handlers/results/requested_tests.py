@@ -43,5 +43,9 @@ class RequestedTests(Protocol):
         """Return what check runs of a target of this tier say while it is paused or degraded, empty otherwise."""
         ...
 
+    def benchmark_of(self, test: str, target: TargetKey) -> str:
+        """Return the command, without a mention, that compares what a test measures at the head and its base."""
+        ...
+
 
 REQUESTED_TESTS = PartKey[RequestedTests]("requested-tests")

@@ -449,8 +449,11 @@ class _JobRun:
                     remove(self._folder / part.format(label))
             return only_named(joined(runs), frozenset(job.tests))
 
+        def show(progress: str) -> None:
+            self._heart.note = progress
+
         until = self._until - SPARE_SHARE * job.seconds
-        report = compare(job.precision, job.benchmark_seconds, run, until=until)
+        report = compare(job.precision, job.benchmark_seconds, run, until=until, show=show)
         folder = self._folder / "benchmark"
         folder.mkdir()
         # A new file: a command that is still running may have made a link of its name.

@@ -17,7 +17,7 @@ from typing import BinaryIO, NamedTuple
 from nightjar_formats.limits import MAX_NAME
 from nightjar_formats.measurements import Measurement
 from nightjar_formats.model import BAD, Case
-from nightjar_formats.pairs import Block, Ratio, ratio_of, within_bounds
+from nightjar_formats.pairs import LEAST_BLOCKS, Block, Ratio, ratio_of, within_bounds
 from nightjar_formats.readers import read
 from nightjar_formats.runs.benchmark import (
     MAX_FAILURES,
@@ -27,11 +27,14 @@ from nightjar_formats.runs.benchmark import (
     ComparedMeasurement,
 )
 from nightjar_formats.runs.few_tests import BASE, HEAD
+from nightjar_lab import texts
 
 BLOCK = (BASE, HEAD, HEAD, BASE)
 MOST_BLOCKS = 60
 MOST_SERIES = 1000
 """The most measurements of all tests that are compared."""
+MOST_SHOWN = 60
+"""The most characters of a name in the progress."""
 
 
 class MeasurementKey(NamedTuple):
@@ -129,6 +132,21 @@ class Benchmark:
             return Ratio(ratio, ratio, ratio)
         return ratio_of(blocks)
 
+    @property
+    def progress(self) -> str:
+        """Say how many blocks there are, and how wide the widest interval is so far."""
+        begun = texts.BLOCKS_SO_FAR.format(count=self.count, most=MOST_BLOCKS)
+        ratios = [(ratio, key) for key in self._blocks if (ratio := self._ratio(key)) is not None]
+        if not ratios:
+            return texts.TOO_FEW_BLOCKS.format(blocks=begun, least=LEAST_BLOCKS)
+        ratio, key = max(ratios, key=lambda item: item[0].width)
+        value, low, high = (f"{100 * (bound - 1):+.1f}" for bound in (ratio.value, ratio.low, ratio.high))
+        name = f"{key.name[:MOST_SHOWN]} of {key.test[-MOST_SHOWN:]}"
+        precision = f"{100 * self._precision:g}"
+        return texts.WIDEST_SO_FAR.format(
+            blocks=begun, name=name, share=value, low=low, high=high, width=f"{100 * ratio.width:.1f}", least=precision
+        )
+
     def report(self, end: BenchmarkEnd, seconds: float) -> BenchmarkReport:
         """Return the report, with the measurements that differ most first."""
         compared = []
@@ -167,16 +185,17 @@ def compare(
     run: Callable[[str, int], SideRun],
     clock: Callable[[], float] = time.monotonic,
     until: float = math.inf,
+    show: Callable[[str], None] = lambda _: None,
 ) -> BenchmarkReport:
     """Run both sides in turn until all ratios are as precise as requested, or for so many seconds.
 
     `run` runs a side; its second argument counts the runs, and is 0 for the first of each side, which does not count.
-    Another block begins only if there is time for one like the
-    longest so far. The clock begins after the first run of each side. `until` is a time on the clock at which all must
-    have ended.
+    Another block begins only if there is time for one like the longest so far. The clock begins after the first run of
+    each side. `until` is a time on the clock at which all must have ended. `show` gets the progress, for people.
     """
     benchmark = Benchmark(precision)
     end, longest, number = BenchmarkEnd.BUDGET, 0.0, 0
+    show(texts.FIRST_RUNS)
     for side in (BASE, HEAD):
         benchmark.note_failures(side, run(side, 0))
     began = clock()
@@ -192,6 +211,7 @@ def compare(
             number += 1
             runs.append(run(side, number))
         benchmark.add(runs)
+        show(benchmark.progress)
         longest = max(longest, clock() - block_began)
         if benchmark.is_precise:
             end = BenchmarkEnd.PRECISE

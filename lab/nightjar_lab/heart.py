@@ -32,6 +32,8 @@ class Heart(threading.Thread):
     ) -> None:
         super().__init__(daemon=True, name="heartbeats")
         self.over = threading.Event()
+        self.note = ""
+        """What the job does now: the next heartbeat tells it to the bot, so that it costs no request of its own."""
         self.lost = False
         self._bot = bot
         self._job = job
@@ -62,7 +64,7 @@ class Heart(threading.Thread):
             if time.monotonic() < next_beat:
                 continue
             try:
-                seconds = self._bot.heartbeat(self._job.id, self._job.lease, "", self._log_url)
+                seconds = self._bot.heartbeat(self._job.id, self._job.lease, self.note, self._log_url)
             except BotUnavailable as error:
                 # The bot extends a lease that has expired if nobody else has the job.
                 log.warning(texts.STILL_RUNNING.format(job=self._job.id, reason=error))

@@ -51,6 +51,12 @@ AGAIN = "{reason}; trying again in {seconds:.0f} s"
 LAST_OUTPUT = "job {job}: the last lines of the command's output:\n{lines}"
 PAUSES = "no results were uploaded; the agent claims the next job in {seconds:.0f} s"
 LEASE_LOST = "job {job}: the lease is lost; the test was stopped"
+FIRST_RUNS = "the first run of each commit, which builds it and does not count"
+BLOCKS_SO_FAR = "block {count} of {most} at most"
+TOO_FEW_BLOCKS = "{blocks}; intervals need {least}"
+WIDEST_SO_FAR = (
+    "{blocks}: {name} {share} % ({low} to {high}) so far; the widest interval is ±{width} %, enough is ±{least} %"
+)
 STILL_RUNNING = "job {job}: could not send a heartbeat ({reason}); the test goes on"
 NO_SPACE = "only {free} MB are free in {folder}, less than the {least} MB of --least-free; no job is claimed"
 NOT_REPORTED = "job {job}: could not report its failure ({reason}); its lease will expire"

@@ -57,7 +57,11 @@ class LabNews:
 
 @asynccontextmanager
 async def town_with_channels(
-    tmp_path: Path, aws_world: World, more_labs: str, features: str = "regressions: {to: [discord, issue]}"
+    tmp_path: Path,
+    aws_world: World,
+    more_labs: str,
+    features: str = "regressions: {to: [discord, issue]}",
+    targets: str = "[hexagon-v73, adreno]",
 ) -> AsyncIterator[tuple[LabTown, Channels]]:
     """Start a town whose bot posts regressions to Discord and to issues."""
     async with (
@@ -67,6 +71,7 @@ async def town_with_channels(
             aws_world,
             features=features,
             more_labs=more_labs,
+            targets=targets,
             environment=opened.environment,
         ) as place,
     ):

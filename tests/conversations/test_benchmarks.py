@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bot.github.text import sticky
-from handlers.device_tests.model import DeviceJob, DeviceJobState, JobEnd
+from handlers.device_tests.model import LEASE_SECONDS, DeviceJob, DeviceJobState, JobEnd
 from handlers.device_tests.sweep import SWEEP
 from sandbox import PullRequest
 from tests.bucket import World
 from tests.conversations.device_lab import LAB, TARGET
 from tests.lab.agent_rack import Rack, ended, git, lab_rack
+from tests.waiting import until
 
 # What it measures has noise that the number of the run decides, so that no clock matters.
 TEST = """
@@ -30,6 +32,13 @@ def test_add(measure):
 
 def test_broken():
     assert kernel.CONV < 4.1
+"""
+# Its intervals are narrow enough after eight blocks.
+NOISY = """
+value=$(( 1000 + NIGHTJAR_ROUND * NIGHTJAR_ROUND * 7919 % 23 * 5 ))
+property="<property name='measurement.latency' value='$value ms'/>"
+echo "<testsuite><testcase classname='a' name='b'><properties>$property</properties></testcase></testsuite>" \\
+  > "$NIGHTJAR_RESULTS/a.xml"
 """
 PYTEST = (
     f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {sys.executable} -m pytest -q -p nightjar_lab.pytest -p no:cacheprovider "
@@ -154,6 +163,38 @@ async def test_a_planted_slowdown_is_a_row_of_the_table_and_equal_code_is_no_dif
             ("head", 2, equal.head_sha), ("head", 3, equal.head_sha), ("base", 4, base),
         )]  # fmt: skip
         assert lines[:6] == order
+
+
+async def test_the_page_shows_how_far_a_benchmark_is_and_a_killed_agent_loses_and_doubles_nothing(
+    tmp_path: Path, aws_world: World
+) -> None:
+    async with lab_rack(tmp_path, aws_world, has_bucket=False) as rack:
+        pull, _ = pull_with(rack, 4.4)
+        await answer(rack, pull, f"@ci benchmark on {TARGET} to 4%")
+        # So close to its end, the agent extends the lease three times a second, as it otherwise does in three minutes.
+        rack.lab.time.ahead -= LEASE_SECONDS - 1
+        waits = f'while [ "$NIGHTJAR_ROUND" -gt 20 ] && [ ! -e {tmp_path}/go ]; do sleep 0.1; done'
+        agent = await rack.agent(f"{waits}; {NOISY}", "--can", "sides", once=True)
+
+        async def shows(words: str) -> bool:
+            return words in (await json_of(rack, pull))["device_tests"][0]["words"]
+
+        await until(lambda: shows("block 5 of 60 at most: latency of a::b "))
+        assert "enough is ±4 %" in await page_of(rack, pull)
+        agent.send_signal(signal.SIGKILL)
+        await agent.wait()
+        (tmp_path / "go").touch()
+        rack.lab.time.ahead += 2 * LEASE_SECONDS
+        await rack.lab.store.expire()
+        assert (await job_of(rack, pull)).state is DeviceJobState.QUEUED
+        status, output = await ended(await rack.agent(NOISY, "--can", "sides", once=True))
+        assert status == 0, output
+        await rack.lab.town.quiet()
+        job = await job_of(rack, pull)
+        assert (job.state, job.attempt) == (DeviceJobState.DONE, 2)
+        assert section(rack, pull).count("**Benchmark of") == 1
+        (shown_benchmark,) = (await json_of(rack, pull))["benchmarks"]
+        assert len(shown_benchmark["measurements"]) == 1
 
 
 async def test_people_read_why_there_is_no_benchmark(tmp_path: Path, aws_world: World) -> None:

@@ -17,6 +17,7 @@ OTHER = "adreno"
 NIGHTS = 25
 """With fewer nights before it, a change of a noisy number is not reported."""
 CONFIRMING = 5
+TARGETS = "{hexagon-v73: {tier: 2}, adreno: {}}"
 CONFIG = """regressions:
       {to: [discord, issue], wait: 1s, subscriptions: [{to: [slack], paths: ["tests/python/other/*"]}]}
     quarantine: [{test: "tests/python/test_ops.py::test_known", owner: octocat, reason: Known,
@@ -53,7 +54,7 @@ class MeasuredNights(LabNews):
 
 @pytest.fixture
 async def nights(tmp_path: Path, aws_world: World) -> AsyncIterator[MeasuredNights]:
-    async with town_with_channels(tmp_path, aws_world, "", CONFIG) as (place, opened):
+    async with town_with_channels(tmp_path, aws_world, "", CONFIG, TARGETS) as (place, opened):
         yield MeasuredNights(place, opened)
 
 
@@ -85,6 +86,8 @@ async def test_each_change_has_one_message_with_its_commit_and_its_end(nights: M
     await nights.place.settle()
     check = nights.place.check(pull.head_sha)
     assert (check.conclusion, "| `latency` | `46" in (check.summary or "")) == ("success", True)
+    command = f"@ci benchmark {TEST_FILE}::test_matmul on {LAB}/{TARGET}"
+    assert f"To find out whether it is chance, comment `{command}`: a device" in (check.summary or "")
     # A noisy number needs more nights. Another one that improves alarms nobody.
     slower = [await nights.night(TARGET, slower=1.13, nodes=11) for _ in range(CONFIRMING)]
     assert len(nights.issues) == 2

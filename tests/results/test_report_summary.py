@@ -86,6 +86,13 @@ def test_measurements_are_listed_if_they_are_not_as_expected_and_never_change_th
         "| `te/a.py::test_a` | `latency` | `467 ms (worse)` | `404 to 421 ms` |",
         "| `te/a.py::test_b` | `delegated_nodes` | `12 nodes` | `11 nodes` |",
     ]
+    assert "To find out whether it is chance" not in unexpected.summary
+    asked = results_report(
+        replace(as_expected, numbers=numbers, quarantine=quarantine, benchmark="@ci benchmark a on b")
+    )
+    assert (
+        "comment `@ci benchmark a on b`: a device runs this pull request's head and its base in turn" in asked.summary
+    )
     # One number of a quarantined test is not as expected, and is left out.
     assert "Of 23 measurements that were compared, these are outside" in unexpected.summary
     left_out = replace(as_expected, numbers=NumbersOfPull(24, (quarantined,)), quarantine=quarantine)

@@ -16,7 +16,7 @@ from bot.results.compare.failure_class import FailureClass, class_of_failure
 from bot.results.compare.flaky import Flakiness
 from bot.results.compare.health import SuiteHealth
 from bot.results.compare.quarantine import NO_QUARANTINE, Quarantine
-from bot.results.measurements.unexpected import NOT_COMPARED, NumbersOfPull
+from bot.results.measurements.unexpected import NOT_COMPARED, NumbersOfPull, UnexpectedNumber
 from bot.results.state import SuiteState, TargetState
 
 if TYPE_CHECKING:
@@ -107,7 +107,8 @@ class Findings:
     who pressed a button. `contexts` are the contexts of listed failures, by suite and test. `quarantine` applies to
     this target now, `ended` has the items that applied until an earlier day. `unreliable` are the suites with
     unreliable results. `degraded` (Markdown) says why the target accepts fewer requests than usual; it is empty if it
-    does not. `numbers` compares what a pull request's tests measured with the nightly runs.
+    does not. `numbers` compares what a pull request's tests measured with the nightly runs. `benchmark` is the command
+    that compares head and base on the device; empty if nobody needs it, or the target takes no requests.
     """
 
     state: TargetState
@@ -125,6 +126,12 @@ class Findings:
     unreliable: Mapping[str, SuiteHealth] = field(default_factory=dict)
     degraded: str = ""
     numbers: NumbersOfPull = NOT_COMPARED
+    benchmark: str = ""
+
+    @cached_property
+    def unexpected_numbers(self) -> list[UnexpectedNumber]:
+        """The numbers of a pull request that the nightly runs did not lead to expect, without quarantined tests."""
+        return [number for number in self.numbers.unexpected if not self.quarantine.of(number.test)]
 
     @cached_property
     def suites(self) -> tuple[tuple[SuiteState, ComparedSuite], ...]:

@@ -158,14 +158,16 @@ def measurements(findings: Findings) -> str:
 
     If all are as expected, one sentence says so.
     """
-    unexpected = [number for number in findings.numbers.unexpected if not findings.quarantine.of(number.test)]
+    unexpected = findings.unexpected_numbers
     count = findings.numbers.compared - (len(findings.numbers.unexpected) - len(unexpected))
     compared = texts.counted(count, "measurement")
     if not unexpected:
         return texts.EXPECTED_ALL.format(measurements=compared, are="is" if count == 1 else "are") if count else ""
     rows = (_row(findings, number.suite, number.test, *_unexpected(number)) for number in unexpected[:MOST_ROWS])
     listed_numbers = _titled(findings, texts.MEASUREMENTS, ("measurement", "value", "expected"), rows, len(unexpected))
-    return f"{listed_numbers}\n\n{texts.UNEXPECTED_MEANS.format(measurements=compared)}"
+    means = texts.UNEXPECTED_MEANS.format(measurements=compared)
+    next_step = texts.TO_COMPARE.format(command=code(findings.benchmark)) if findings.benchmark else ""
+    return "\n\n".join(filter(None, (listed_numbers, means, next_step)))
 
 
 def _unexpected(number: UnexpectedNumber) -> tuple[str, str, str]:

@@ -140,6 +140,9 @@ UNEXPECTED_MEANS = (
     "run would be between the numbers shown in 99 of 100 cases, so 1 in 100 is outside by chance. Measurements never "
     "change the conclusion of a check run."
 )
+TO_COMPARE = (
+    "To find out whether it is chance, comment {command}: a device runs this pull request's head and its base in turn."
+)
 MEASURED, MEASURED_WORSE, EXPECTED = "{value}{unit}", "{value}{unit} (worse)", "{low} to {high}{unit}"
 REPRODUCE = "### How to reproduce"
 REPRODUCE_FIRST = "The first {shown} of {total:,} new failures."

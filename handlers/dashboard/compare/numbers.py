@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import sqlalchemy as sa
@@ -22,8 +22,8 @@ from bot.results.store.measurements.read import series_on_target
 from bot.results.store.tables.names import all_names
 from bot.results.store.tables.points import numbers_of, stored_runs
 from handlers.dashboard.measurements.analysis import analysed, in_newest_unit
-from handlers.dashboard.measurements.series_model import ChangeKind
-from handlers.dashboard.measurements.series_page import kind_of, least_change
+from handlers.dashboard.measurements.series_model import ChangeKind, kind_of
+from handlers.dashboard.measurements.series_page import least_change
 from handlers.results.config import RENAMES
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ MOST_SUITES = 4
 MOST_COMPARED = 5_000
 """The most measurements of a suite that are compared."""
 MOST_JUDGED = 30
-"""So many of the largest differences are compared with the noise of their series."""
+"""So many of the largest differences are compared with the noise of their series, for a page."""
 NIGHTS = 120
 """The newest nights of which the noise is known."""
 
@@ -98,8 +98,12 @@ def compared_numbers(
     base: CommitWithResults,
     head: CommitWithResults,
     settings: RepositoryConfig,
+    most: int,
 ) -> list[ComparedNumber]:
-    """Return the largest differences of a target between two commits: first those that noise does not explain."""
+    """Return the `most` largest differences of a target between two commits: first those that noise does not explain.
+
+    MOST_JUDGED of them are compared with the noise.
+    """
     suites = [suite for suite in measuring_suites(connection, target.repository) if suite.target == target]
     differences: list[_Difference] = []
     for suite in suites[:MOST_SUITES]:
@@ -116,23 +120,26 @@ def compared_numbers(
         )
     # What is exact needs no statistics.
     differences.sort(key=lambda difference: (not difference.is_exact, -difference.size))
-    judged = differences[:MOST_JUDGED]
-    numbers = []
+    judged, numbers = frozenset(differences[:MOST_JUDGED]), list[ComparedNumber]()
     for suite in suites[:MOST_SUITES]:
-        numbers += _judged(connection, [row for row in judged if row.suite == suite], base, settings)
+        of_suite = [row for row in differences[:most] if row.suite == suite]
+        numbers += _judged(connection, of_suite, judged, base, settings)
     return sorted(numbers, key=lambda number: number.outside is not True)
 
 
 def _judged(
-    connection: sa.Connection, differences: Iterable[_Difference], base: CommitWithResults, settings: RepositoryConfig
+    connection: sa.Connection,
+    rows: Sequence[_Difference],
+    judged: Collection[_Difference],
+    base: CommitWithResults,
+    settings: RepositoryConfig,
 ) -> list[ComparedNumber]:
-    """Return differences of one suite, with the values that its nights up to the base let expect."""
-    rows = list(differences)
+    """Return differences of one suite; the judged ones with the values that its nights up to the base let expect."""
     if not rows:
         return []
     suite = rows[0].suite
     names = all_names(connection, suite.row)
-    noisy = {(row.metric.ordinal, row.metric.metric.name) for row in rows if not row.is_exact}
+    noisy = {(row.metric.ordinal, row.metric.metric.name) for row in rows if row in judged and not row.is_exact}
     nights_of = series_on_target(connection, suite, noisy, settings.of(RENAMES).aliases, NIGHTS) if noisy else {}
     numbers = []
     for row in rows:

@@ -34,11 +34,12 @@ from bot.web.page_filters import short
 from bot.web.page_routes import Page, PageRequest
 from bot.web.problems import Problem
 from handlers.dashboard.compare.answer import compare_answer, compare_steps
-from handlers.dashboard.compare.numbers import ComparedNumber, compared_numbers
+from handlers.dashboard.compare.numbers import MOST_COMPARED, MOST_JUDGED, ComparedNumber, compared_numbers
 from handlers.dashboard.compare.rows import (
     ChangeClass,
     ComparePage,
     ComparisonCommit,
+    CsvTableName,
     SuitePair,
     compare_table,
     comparison_page,
@@ -79,6 +80,7 @@ class CompareQuery(BaseModel, extra="forbid"):
     q: Annotated[str, StringConstraints(max_length=200)] | None = Field(
         default=None, description="Only tests whose ID contains this text, ignoring case."
     )
+    table: CsvTableName = Field(default="tests", description="What a CSV has: tests, or what they measured.")
     page: Annotated[int, Field(ge=1, le=10_000)] = Field(default=1, description="Which page of the list.")
 
 
@@ -109,8 +111,9 @@ def compare_page(parts: DashboardParts) -> Page:
             suites = await _compare_suites(parts, request, settings, choice.target, choice.base, choice.head)
             # Filters are about changes of outcomes, so what others measured would be in the way.
             if not (query.status or query.q or query.suite):
+                most = MOST_COMPARED if request.as_csv else MOST_JUDGED
                 numbers = await request.pages.run(
-                    parts.results.store.read, compared_numbers, choice.target, choice.base, choice.head, settings
+                    parts.results.store.read, compared_numbers, choice.target, choice.base, choice.head, settings, most
                 )
         page = await request.pages.run(
             comparison_page,
@@ -133,6 +136,7 @@ def compare_page(parts: DashboardParts) -> Page:
                 "next_steps": next_steps,
                 "known_commits": choice.known_commits,
                 "numbers": numbers,
+                "table": query.table,
             }
         )
 

@@ -20,6 +20,7 @@ from bot.web.csv_tables import CsvTable
 from handlers.dashboard.compare.numbers import ComparedNumber
 from handlers.dashboard.shared import texts
 
+CsvTableName = Literal["tests", "numbers"]
 ChangeClass = Literal[
     "new-failure", "quarantined", "still-failing", "flaky", "fixed", "new-test", "newly-skipped", "removed"
 ]
@@ -102,6 +103,7 @@ class ComparePage(BaseModel, extra="forbid"):
         default=[],
         description="What tests measured: differences that noise does not explain first. None under a filter.",
     )
+    table: CsvTableName = Field(default="tests", description="What a CSV has: `tests` or `numbers`.")
     matching: int = Field(description="Number of tests that match the filters, on all pages.")
     pages: int
 
@@ -215,7 +217,10 @@ def note_of(pair: SuitePair) -> str | None:
 
 
 def compare_table(page: ComparePage) -> CsvTable:
-    """Return the tests of a page as a table, for CSV."""
+    """Return the tests of a page, or the numbers, as a table for CSV."""
+    if page.table == "numbers":
+        names = list(ComparedNumber.model_fields)
+        return CsvTable(names, ([getattr(number, name) for name in names] for number in page.numbers))
     columns = ("status", "suite", "test", "before", "now", "message", "renamed_from")
     return CsvTable(columns, ([getattr(test, column) for column in columns] for test in page.tests))
 

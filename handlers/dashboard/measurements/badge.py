@@ -43,6 +43,8 @@ def draw_badge(page: SeriesPage) -> str:
     if not page.targets:
         return svg_badge(label, texts.BADGE_NO_VALUE, BadgeColor.UNKNOWN)
     series = page.targets[0]
+    if series.gone:
+        return svg_badge(label, texts.BADGE_NO_VALUE, BadgeColor.UNKNOWN)
     value, move = series.amount(series.nights[0].value), series.lasting
     if move is not None and move.level_before > 0:
         value = texts.BADGE_MOVED.format(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import sqlalchemy as sa
 from markupsafe import Markup
@@ -44,9 +44,14 @@ if TYPE_CHECKING:
 NIGHTS = 30
 """The newest nights of which a row shows the values."""
 ROWS = 100
+MOVED = 10
+"""Changes on one page."""
 MOST_CSV = 5_000
 MOST_NAMES = 200
 """The most names of measurements to choose from."""
+
+
+CsvTableName = Literal["values", "moved"]
 
 
 class MeasurementsQuery(ListQuery):
@@ -56,6 +61,7 @@ class MeasurementsQuery(ListQuery):
         default=None, description="The suite; by default the first one of the target that measures something."
     )
     measurement: MeasurementName | None = Field(default=None, description="Only measurements with this name.")
+    table: CsvTableName = Field(default="values", description="What a CSV has: the newest values, or all changes.")
     older_than: Annotated[str, StringConstraints(pattern=CURSOR)] | None = Field(
         default=None, description="Only changes older than this place: `older` of a page."
     )
@@ -98,6 +104,7 @@ class MeasurementsPage(BaseModel, extra="forbid"):
     target: str | None = Field(description="The target that is shown; by default the first one with numbers.")
     suites: list[str] = Field(description="The suites of the target that have numbers.")
     suite: str | None
+    table: CsvTableName = Field(default="values", description="What a CSV has: `rows` or `moved`.")
     names: list[str] = Field(description="The names of what the tests of the suite ever measured.")
     moved: list[MovedRow] = Field(default=[], description="The changes of series on the target, newest first.")
     older: str = Field(default="", description="The parameter `before` of the next older changes; empty if none is.")
@@ -133,6 +140,9 @@ def measurements_page(parts: DashboardParts) -> Page:
 
 
 def _table(page: MeasurementsPage) -> CsvTable:
+    if page.table == "moved":
+        names = [name for name in MovedRow.model_fields if name != "recent"]
+        return CsvTable(names, ([getattr(move, name) for name in names] for move in page.moved))
     columns = ("test", "measurement", "value", "unit", "better", "sha", "committed_at")
     return CsvTable(columns, ([getattr(row, column) for column in columns] for row in page.rows))
 
@@ -156,6 +166,7 @@ def read_measurements(
         target=target,
         suites=[suite.name for suite in of_target],
         suite=suite.name if suite else query.suite,
+        table=query.table,
         names=[],
         total=0,
         pages=1,
@@ -168,7 +179,9 @@ def read_measurements(
     offset = 0 if request.as_csv else (query.page - 1) * ROWS
     listed = listed_metrics(connection, suite.row, chosen, offset, limit)
     rows = _rows(connection, suite, [(metric.ordinal, metric.metric.name) for metric in listed.metrics], settings)
-    moved, older = read_moved(connection, suite.target, query.older_than, settings.of(RENAMES).aliases)
+    moved, older = read_moved(
+        connection, suite.target, query.older_than, settings.of(RENAMES).aliases, MOST_CSV if request.as_csv else MOVED
+    )
     shas = {row.sha for row in rows} | {row.since for row in moved}
     return empty.model_copy(
         update={

@@ -6,7 +6,7 @@ A test ID such as `test_conv2d[xnnpack-float32]` names an operator, and in brack
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import sqlalchemy as sa
 from nightjar_formats.items import first_of
@@ -32,8 +32,7 @@ from bot.web.page_routes import Page, PageRequest
 from bot.web.problems import Problem
 from handlers.dashboard.measurements import texts
 from handlers.dashboard.measurements.list_page import MOST_NAMES
-from handlers.dashboard.measurements.series_model import ChangeKind, MeasurementName
-from handlers.dashboard.measurements.series_page import kind_of
+from handlers.dashboard.measurements.series_model import ChangeKind, MeasurementName, kind_of
 from handlers.dashboard.shared import answer_texts
 from handlers.dashboard.shared.answers import Sentence, phrase, sentence
 from handlers.dashboard.shared.content import content_of_results
@@ -50,6 +49,8 @@ NIGHTS = 60
 """The newest nightly commits that can be compared."""
 MOST_TESTS = 1_000
 MOST_FLOWS = 24
+MOST_TARGETS = 8
+"""The most targets that a map shows side by side."""
 PREFERRED = ("delegated_nodes", "snr", "max_abs_error")
 """The map opens with the first of these that the suite measures."""
 
@@ -74,6 +75,9 @@ class MapQuery(BaseModel, extra="forbid"):
     head: Commit | None = Field(
         default=None, description="The later nightly commit, 7 digits at least; by default the newest one."
     )
+    all_targets: bool = Field(
+        default=False, description="Whether to show the suite on all its targets, with columns for each target."
+    )
     q: Annotated[str, StringConstraints(max_length=200)] | None = Field(
         default=None, description="Only tests whose ID contains this text, ignoring case."
     )
@@ -83,6 +87,7 @@ class MapCell(BaseModel, extra="forbid"):
     """The measurement of a test at both commits; null where it has none."""
 
     test: str
+    target: str
     flow: str
     base: float | None
     head: float | None
@@ -98,20 +103,27 @@ class MapCell(BaseModel, extra="forbid"):
         return texts.DIFFERS.format(values=" -> ".join(values))
 
 
+class MapColumn(NamedTuple):
+    """A column: a target as LAB/TARGET, and a flow."""
+
+    target: str
+    flow: str
+
+
 class MapRow(BaseModel, extra="forbid"):
-    """An operator, and its cells by flow."""
+    """An operator, and its cells."""
 
     operator: str
     cells: list[MapCell]
 
     @property
-    def by_flow(self) -> Mapping[str, MapCell]:
-        """Return the cells by flow."""
-        return {cell.flow: cell for cell in self.cells}
+    def by_column(self) -> Mapping[MapColumn, MapCell]:
+        """Return the cells by column."""
+        return {MapColumn(cell.target, cell.flow): cell for cell in self.cells}
 
 
 class MapPage(BaseModel, extra="forbid"):
-    """One measurement of the tests of a suite on a target, as operators and flows."""
+    """One measurement of the tests of a suite on a target, or on all, as operators and flows."""
 
     answer: list[AnswerPart] = Field(default=[], description="How much differs between the commits, as a sentence.")
     next_steps: list[list[AnswerPart]] = Field(default=[], description="What a reader can do, each as a sentence.")
@@ -129,7 +141,9 @@ class MapPage(BaseModel, extra="forbid"):
     commits: list[str] = Field(default=[], description="The nightly commits to choose from, newest first.")
     base: str | None = None
     head: str | None = None
-    flows: list[str] = Field(default=[], description="The columns.")
+    shown_targets: list[str] = Field(default=[], description="The targets of the columns, as LAB/TARGET.")
+    flows: list[str] = Field(default=[], description="The flows of the columns.")
+    columns: list[MapColumn] = Field(default=[], description="The columns, each with its target and its flow.")
     rows: list[MapRow] = []
     is_cut: bool = Field(default=False, description="Whether there are more tests or flows, which are left out.")
 
@@ -164,11 +178,14 @@ def map_page(parts: DashboardParts) -> Page:
 
 def _table(page: MapPage) -> CsvTable:
     rows = (
-        (row.operator, cell.flow, cell.test, page.measurement or "", cell.base, cell.head, cell.unit, cell.kind)
+        (
+            *(row.operator, cell.flow, cell.test, page.measurement or ""),
+            *(cell.base, cell.head, cell.unit, cell.kind, cell.target),
+        )
         for row in page.rows
         for cell in row.cells
     )
-    return CsvTable(("operator", "flow", "test", "measurement", "base", "head", "unit", "kind"), rows)
+    return CsvTable(("operator", "flow", "test", "measurement", "base", "head", "unit", "kind", "target"), rows)
 
 
 def read_map(connection: sa.Connection, repository: str, settings: RepositoryConfig, query: MapQuery) -> MapPage:
@@ -192,19 +209,21 @@ def read_map(connection: sa.Connection, repository: str, settings: RepositoryCon
     base, head = _chosen_nights(nights, query)
     chosen = MeasurementFilter((query.q or "").lower(), measurement)
     listed = listed_metrics(connection, suite.row, chosen, 0, MOST_TESTS)
-    values = _values(connection, suite, listed.metrics, [night for night in (base, head) if night])
-    rows = _rows(
-        all_names(connection, suite.row),
-        listed.metrics,
-        values[base.sha] if base else None,
-        values[head.sha] if head else {},
-    )
+    beside = [other for other in suites if other.row == suite.row and other != suite] if query.all_targets else []
+    shown = [suite, *beside][:MOST_TARGETS]
+    sides = [night for night in (base, head) if night]
+    values_of = {on.target.full_name: _values(connection, on, listed.metrics, sides) for on in shown}
+    rows = _rows(all_names(connection, suite.row), listed.metrics, values_of, base, head)
+    present = {column for row in rows for column in row.by_column}
     flows = list(dict.fromkeys(cell.flow for row in rows for cell in row.cells))
-    kept = set(flows[:MOST_FLOWS])
+    columns = [MapColumn(target, flow) for target in values_of for flow in flows if (target, flow) in present]
+    listed_columns = set(columns[:MOST_FLOWS])
     rows = [
-        MapRow(operator=row.operator, cells=[cell for cell in row.cells if cell.flow in kept])
+        MapRow(
+            operator=row.operator, cells=[cell for column, cell in row.by_column.items() if column in listed_columns]
+        )
         for row in rows
-        if kept & row.by_flow.keys()
+        if listed_columns & row.by_column.keys()
     ]
     return page.model_copy(
         update={
@@ -216,9 +235,11 @@ def read_map(connection: sa.Connection, repository: str, settings: RepositoryCon
             "commits": [night.sha for night in reversed(nights)],
             "base": base.sha if base else None,
             "head": head.sha if head else None,
-            "flows": flows[:MOST_FLOWS],
+            "shown_targets": list(values_of),
+            "flows": list(dict.fromkeys(column.flow for column in columns[:MOST_FLOWS])),
+            "columns": columns[:MOST_FLOWS],
             "rows": rows,
-            "is_cut": listed.total > len(listed.metrics) or len(flows) > MOST_FLOWS,
+            "is_cut": listed.total > len(listed.metrics) or len(columns) > MOST_FLOWS or len(beside) >= MOST_TARGETS,
             "known_commits": summaries_of(connection, repository, {night.sha for night in nights}),
         }
     )
@@ -253,26 +274,32 @@ def _values(
 def _rows(
     names: Sequence[str],
     metrics: Iterable[TestMetric],
-    base: Mapping[TestMetric, float] | None,
-    head: Mapping[TestMetric, float],
+    values_of: Mapping[str, Mapping[str, Mapping[TestMetric, float]]],
+    base: LinkedPoint | None,
+    head: LinkedPoint | None,
 ) -> list[MapRow]:
-    """Return the rows of tests that have a value at one of two commits, in the order of their names."""
+    """Return the rows of tests that have a value at one of two commits, in the order of their names.
+
+    `values_of` has the values by target and commit.
+    """
     cells: dict[str, list[MapCell]] = {}
     for metric in metrics:
-        base_value, head_value = (base or {}).get(metric), head.get(metric)
-        if base_value is None and head_value is None:
-            continue
         operator, flow = operator_and_flow(names[metric.ordinal])
-        cells.setdefault(operator, []).append(
-            MapCell(
-                test=names[metric.ordinal],
-                flow=flow,
-                base=base_value,
-                head=head_value,
-                unit=metric.metric.unit,
-                kind=_kind(metric, base_value, head_value) if base is not None else None,
+        for target, values in values_of.items():
+            base_value, head_value = (values[night.sha].get(metric) if night else None for night in (base, head))
+            if base_value is None and head_value is None:
+                continue
+            cells.setdefault(operator, []).append(
+                MapCell(
+                    test=names[metric.ordinal],
+                    target=target,
+                    flow=flow,
+                    base=base_value,
+                    head=head_value,
+                    unit=metric.metric.unit,
+                    kind=_kind(metric, base_value, head_value) if base is not None else None,
+                )
             )
-        )
     return [MapRow(operator=operator, cells=cells[operator]) for operator in sorted(cells)]
 
 
@@ -299,14 +326,15 @@ def map_answer(page: MapPage, repository: str) -> Sentence:
     if not page.rows or page.head is None or page.target is None:
         return sentence([phrase(texts.NOTHING_MAPPED if page.targets else texts.NO_MEASUREMENTS)])
     operators = counted(len(page.rows), "operator")
-    start = texts.MAPPED.format(name=page.measurement, operators=operators, target=page.target)
+    place = page.target if len(page.shown_targets) < 2 else counted(len(page.shown_targets), "target")
+    start = texts.MAPPED.format(name=page.measurement, operators=operators, target=place)
     if page.base is None:
         return sentence([phrase(start)])
     ends = {"base": short(page.base), "head": short(page.head)}
     if not page.changed:
         return sentence([phrase(start + texts.NONE_DIFFERS.format(**ends))])
     first = first_of(cell for row in page.rows for cell in row.cells if cell.kind is not None)
-    href = measurement_path(repository, first.test, page.measurement or "", page.target)
+    href = measurement_path(repository, first.test, page.measurement or "", first.target)
     return sentence(
         [
             phrase(

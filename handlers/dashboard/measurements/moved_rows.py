@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 from markupsafe import Markup
 from nightjar_formats.model import TargetKey
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from bot.results.measurements.moved import MoveCursor, MovedSeries
 from bot.results.measurements.texts import number_text
@@ -19,39 +18,27 @@ from bot.results.store.tables.names import find_ordinal
 from bot.results.store.tables.points import suites_on_targets
 from bot.web.page_filters import counted
 from handlers.dashboard.measurements import texts
-from handlers.dashboard.measurements.series_model import ChangeKind
+from handlers.dashboard.measurements.series_model import SeriesMove
 from handlers.dashboard.shared.chart import sparkline
 
 if TYPE_CHECKING:
     from bot.core.aliases import Aliases
 
-ROWS = 10
-"""Changes on one page."""
+MOST_DRAWN = 10
+"""The newest changes of which the values are read: others are only in a CSV."""
 NIGHTS = 60
 """The newest nights of which a row shows the values."""
 CURSOR = r"^-?[0-9]{1,12}(\.[0-9]{1,9})?,[0-9A-Za-z]{1,64}$"
 """The place of a change in the list: the time of its confirmation in seconds, and its ID."""
 
 
-class MovedRow(BaseModel, extra="forbid"):
+class MovedRow(SeriesMove):
     """A change of the level of a series, with its newest values."""
 
     suite: str
     test: str
     measurement: str
     unit: str
-    text: str = Field(description="The change in a line.")
-    kind: ChangeKind
-    since: str = Field(description="The nightly commit with which the new level begins.")
-    since_at: datetime
-    good: str = Field(description="The last nightly commit before it.")
-    confirmed_in: str
-    confirmed_at: datetime
-    level_before: float
-    level_after: float
-    low: float
-    high: float
-    ended_in: str = Field(description="The commit with which the level moved back; empty while it lasts.")
     recent: list[float] = Field(description=f"The values of the newest {NIGHTS} nights, oldest first.")
 
     @property
@@ -75,9 +62,9 @@ def value_line(name: str, values: list[float]) -> Markup:
 
 
 def read_moved(
-    connection: sa.Connection, target: TargetKey, place: str | None, aliases: Aliases
+    connection: sa.Connection, target: TargetKey, place: str | None, aliases: Aliases, most: int
 ) -> tuple[list[MovedRow], str]:
-    """Return changes on a target, newest first, and the place of the last one if there are older ones, or "".
+    """Return the newest changes on a target, and the place of the last one if there are more than `most`, or "".
 
     With a `place`, as CURSOR has it, only older changes are returned.
     """
@@ -85,11 +72,19 @@ def read_moved(
     if place is not None:
         seconds, _, change = place.partition(",")
         cursor = MoveCursor(float(seconds), change)
-    moved = moved_series(connection, target.repository, target, ROWS + 1, cursor)
-    listed = moved[:ROWS]
-    older = f"{listed[-1].confirmed_at!r},{listed[-1].id}" if len(moved) > ROWS else ""
-    recent = _recent(connection, target, listed, aliases)
-    return [_row(move, recent.get((move.suite, move.test, move.name), [])) for move in listed], older
+    moved = moved_series(connection, target.repository, target, most + 1, cursor)
+    listed = moved[:most]
+    older = f"{listed[-1].confirmed_at!r},{listed[-1].id}" if len(moved) > most else ""
+    recent = _recent(connection, target, listed[:MOST_DRAWN], aliases)
+    rows = [
+        MovedRow.model_validate(
+            SeriesMove.fields_of(move)
+            | {"suite": move.suite, "test": move.test, "measurement": move.name, "unit": move.unit}
+            | {"recent": recent.get((move.suite, move.test, move.name), [])}
+        )
+        for move in listed
+    ]
+    return rows, older
 
 
 def _recent(
@@ -114,26 +109,3 @@ def _recent(
                     night.value for night in nights if night.unit == nights[-1].unit
                 ]
     return recent
-
-
-def _row(move: MovedSeries, recent: list[float]) -> MovedRow:
-    kind = ChangeKind.WORSE if move.is_worse else ChangeKind.BETTER if move.better else ChangeKind.NEITHER
-    return MovedRow(
-        suite=move.suite,
-        test=move.test,
-        measurement=move.name,
-        unit=move.unit,
-        text=move.text,
-        kind=kind,
-        since=move.since,
-        since_at=datetime.fromtimestamp(move.since_at, UTC),
-        good=move.good,
-        confirmed_in=move.confirmed_in,
-        confirmed_at=datetime.fromtimestamp(move.confirmed_at, UTC),
-        level_before=move.before,
-        level_after=move.after,
-        low=move.low,
-        high=move.high,
-        ended_in=move.ended_in,
-        recent=recent,
-    )

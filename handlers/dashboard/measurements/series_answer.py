@@ -40,12 +40,22 @@ def series_answer(page: SeriesPage, repository: str) -> Sentence:
             if len(moved) > 1
             else [],
         )
+    newest = first.nights[0]
+    if first.gone:
+        return sentence(
+            [
+                phrase(texts.OF_TEST.format(**names)),
+                links[first.name],
+                phrase(texts.GONE.format(value=first.amount(newest.value))),
+                phrase(short(newest.sha), commit_path(repository, newest.sha)),
+            ]
+        )
     nights = counted(len(first.nights), "night")
     if len(links) > 1:
         return sentence(
             [phrase(texts.STEADY_ON.format(**names, nights=nights)), *name_list(list(links.values()), "target")]
         )
-    steady = texts.STEADY.format(value=first.amount(first.nights[0].value), nights=nights)
+    steady = texts.STEADY.format(value=first.amount(newest.value), nights=nights)
     return sentence([phrase(texts.OF_TEST.format(**names)), links[first.name], phrase(steady)])
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Annotated
 
 from markupsafe import Markup
 from nightjar_formats.limits import MAX_MEASUREMENT_NAME
+from nightjar_formats.measurements import Better
 from nightjar_formats.text_enum import TextEnum
 from pydantic import BaseModel, Field, StringConstraints
 
+from bot.results.measurements.moved import MovedSeries
 from bot.results.measurements.texts import number_text
 from bot.results.state import CommitSummary
+from bot.results.store.measurements.search import GONE
 from bot.web.answers import AnswerPart
 from bot.web.page_filters import counted, date, short
 from handlers.dashboard.measurements import texts
@@ -44,6 +47,13 @@ class ChangeKind(TextEnum):
     NEITHER = "neither"
 
 
+def kind_of(better: Better, *, is_rise: bool) -> ChangeKind:
+    """Say what a rise or a fall of a measurement means."""
+    if better is Better.NONE:
+        return ChangeKind.NEITHER
+    return ChangeKind.BETTER if is_rise == (better is Better.HIGHER) else ChangeKind.WORSE
+
+
 class SeriesNight(BaseModel, extra="forbid"):
     """The value at a nightly commit."""
 
@@ -53,19 +63,40 @@ class SeriesNight(BaseModel, extra="forbid"):
 
 
 class SeriesMove(BaseModel, extra="forbid"):
-    """A change of the level of a series. Levels are in the unit of the series."""
+    """A change of the level of a series, as the search for changes stored it. Levels are in the unit of the series."""
 
     since: str = Field(description="The nightly commit with which the new level begins.")
     since_at: datetime
     good: str = Field(description="The last nightly commit before it.")
     confirmed_in: str = Field(description="The commit whose night confirmed the change.")
+    confirmed_at: datetime
     level_before: float
     level_after: float
     low: float = Field(description="The new level is between `low` and `high` with 95 % confidence.")
     high: float
-    ended_in: str = Field(description="The commit with which the level moved back; empty while it lasts.")
+    ended_in: str = Field(
+        description="The commit with which the level moved back, or nothing was measured for a week; empty before."
+    )
     kind: ChangeKind
     text: str = Field(description="The change in a line.")
+
+    @classmethod
+    def fields_of(cls, move: MovedSeries) -> dict[str, object]:
+        """Return the fields for a stored change."""
+        return {
+            "since": move.since,
+            "since_at": datetime.fromtimestamp(move.since_at, UTC),
+            "good": move.good,
+            "confirmed_in": move.confirmed_in,
+            "confirmed_at": datetime.fromtimestamp(move.confirmed_at, UTC),
+            "level_before": move.before,
+            "level_after": move.after,
+            "low": move.low,
+            "high": move.high,
+            "ended_in": move.ended_in,
+            "kind": kind_of(move.better, is_rise=move.is_rise),
+            "text": move.text,
+        }
 
     @property
     def css_class(self) -> str:
@@ -88,6 +119,7 @@ class SeriesOnTarget(BaseModel, extra="forbid"):
     moves: list[SeriesMove] = Field(description="The changes of the level, newest first.")
     nights: list[SeriesNight]
     earlier_unit: bool = Field(description="Whether earlier nights have another unit; they are left out.")
+    gone: bool = Field(description=f"Whether nothing was measured in the newest {GONE} nights of the suite.")
 
     @property
     def name(self) -> str:
@@ -96,7 +128,7 @@ class SeriesOnTarget(BaseModel, extra="forbid"):
 
     @property
     def lasting(self) -> SeriesMove | None:
-        """Return the newest change if the level did not move back since."""
+        """Return the newest change if it has not ended."""
         return self.moves[0] if self.moves and not self.moves[0].ended_in else None
 
     @property

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
-from nightjar_formats.measurements import Better
 from nightjar_formats.model import TargetKey
 
-from bot.results.measurements.changes import LevelChange
-from bot.results.measurements.texts import change_text
 from bot.results.settings.measurements import DEFAULT_LIMITS
 from bot.results.store.grid.grid import lines_of_test
 from bot.results.store.grid.rows import GridRange
+from bot.results.store.measurements.moved import moved_of_suite
 from bot.results.store.measurements.nights import NIGHTS
 from bot.results.store.measurements.read import MeasuredNight, metrics_of_tests, series_on_target
+from bot.results.store.measurements.search import GONE
 from bot.results.store.tables.commits import summaries_of
 from bot.results.store.tables.names import find_ordinal
-from bot.results.store.tables.points import SuiteOnTarget
+from bot.results.store.tables.points import SuiteOnTarget, newest_points
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.measurements.analysis import analysed, in_newest_unit, is_exact
 from handlers.dashboard.measurements.series_answer import series_answer, series_steps
 from handlers.dashboard.measurements.series_model import (
-    ChangeKind,
     SeriesMove,
     SeriesNight,
     SeriesOnTarget,
@@ -128,6 +125,7 @@ def read_on_target(
     newest = nights[-1]
     analysis = analysed(nights, least_change(settings, suite.target, query.measurement, newest.unit))
     low, high = analysis.predicted or (None, None)
+    newer = newest_points(connection, [suite.series], GONE)[suite.series]
     return SeriesOnTarget(
         lab=suite.target.lab,
         target=suite.target.target,
@@ -138,11 +136,16 @@ def read_on_target(
         level=analysis.level,
         expected_low=low,
         expected_high=high,
-        moves=[move_of(change, nights, query.measurement) for change in reversed(analysis.changes)],
+        moves=[
+            SeriesMove.model_validate(SeriesMove.fields_of(move))
+            for move in moved_of_suite(connection, suite, ordinal)
+            if (move.name, move.unit) == (query.measurement, newest.unit)
+        ],
         nights=[
             SeriesNight(sha=night.sha, committed_at=_moment(night), value=night.value) for night in reversed(nights)
         ],
         earlier_unit=len(nights) < len(all_nights),
+        gone=len(newer) == GONE and newer[0].committed_at > newest.committed_at,
     )
 
 
@@ -151,31 +154,6 @@ def least_change(settings: RepositoryConfig, target: TargetKey, name: str, unit:
     results = settings.of(LAB_RESULTS)
     limits = results.change_limits(target.lab, target.target) if results else DEFAULT_LIMITS
     return limits.least(name, unit)
-
-
-def move_of(change: LevelChange, nights: Sequence[MeasuredNight], name: str) -> SeriesMove:
-    """Describe a change of a series with these nights."""
-    begin, newest = nights[change.begin], nights[-1]
-    return SeriesMove(
-        since=begin.sha,
-        since_at=_moment(begin),
-        good=nights[change.begin - 1].sha,
-        confirmed_in=nights[change.confirmed].sha,
-        level_before=change.before,
-        level_after=change.after,
-        low=change.low,
-        high=change.high,
-        ended_in="" if change.end is None else nights[change.end].sha,
-        kind=kind_of(newest.better, is_rise=change.is_rise),
-        text=change_text(name, newest.unit, change),
-    )
-
-
-def kind_of(better: Better, *, is_rise: bool) -> ChangeKind:
-    """Say what a rise or a fall of a measurement means."""
-    if better is Better.NONE:
-        return ChangeKind.NEITHER
-    return ChangeKind.BETTER if is_rise == (better is Better.HIGHER) else ChangeKind.WORSE
 
 
 def _moment(night: MeasuredNight) -> datetime:

@@ -75,6 +75,7 @@ def _benchmark(job: DeviceJob, report: BenchmarkReport) -> BenchmarkOnTarget:
         target=job.about.full_name,
         sha=job.sha,
         base_sha=job.few_tests.base_sha,
+        tests=list(job.few_tests.tests),
         answer=answer_text(report),
         precision=report.precision,
         blocks=report.blocks,

@@ -110,6 +110,7 @@ class BenchmarkOnTarget(BaseModel, extra="forbid"):
     target: str
     sha: str
     base_sha: str
+    tests: list[str] = Field(description="The only tests that ran; empty for all.")
     answer: str = Field(description="What it has shown, in words.")
     precision: float = Field(description="How narrow each interval was to be: half its width, as a share.")
     blocks: int = Field(description="How often base, head, head and base ran.")

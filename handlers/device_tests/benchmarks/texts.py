@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 
 from nightjar_formats.measurements import Better
+from nightjar_formats.model import TargetKey
 from nightjar_formats.pairs import LEAST_BLOCKS
 from nightjar_formats.runs.benchmark import BenchmarkEnd, BenchmarkReport, ComparedMeasurement
 
@@ -19,8 +20,9 @@ from bot.github.text.markdown import code
 from bot.results.measurements.texts import number_text
 from bot.results.report.tables import middle_cut
 from bot.results.report.texts import counted
-from handlers.device_tests.benchmarks.model import report_of
+from handlers.device_tests.benchmarks.model import BENCHMARK, report_of
 from handlers.device_tests.model import DeviceJob, DeviceJobState
+from handlers.device_tests.reproduce.texts import named_test
 from handlers.device_tests.texts import status_text, time_text
 
 # The command
@@ -43,6 +45,7 @@ REQUESTED = "{name} will run {sha} and its base {base} in turn. The result will 
 
 # The section
 TITLE = "Benchmark of {sha} against its base {base} on {target}"
+TITLE_OF_TESTS = "{title}: {tests}"
 HEADED = "**{title}**: {answer}."
 NOT_MEASURED = (
     "no test measured anything at both commits. Tests report numbers with the fixture `measure` of the pytest plugin "
@@ -80,25 +83,39 @@ WHY_SHOWN = "benchmarks of {sha}: {count}"
 WHY_NO_BENCHMARK = "job {job} no longer exists"
 
 MOST_BENCHMARKS = 5
-"""The most targets that the section shows, the newest first."""
+"""The most benchmarks that the section shows, the newest first."""
 MOST_ROWS = 30
 """The most rows of one table."""
 MOST_FAILED = 5
+MOST_TITLED = 3
+"""The most tests that a title names."""
 SHOWN_TEST, SHOWN_NAME = 200, 60
 MANY_INTERVALS = 20
 """Of so many intervals, one that is wrong by chance is likely."""
 
 
+def benchmark_command(test: str, target: TargetKey) -> str:
+    """Return the command, without a mention, that requests a benchmark of a test."""
+    return f"{BENCHMARK} {named_test(test)} on {target.full_name}"
+
+
 def section_text(jobs: Sequence[DeviceJob]) -> str:
-    """Return the section with the benchmarks of a head that have ended, the newest of each target first."""
-    newest = {job.about: job for job in jobs}
-    ended = [job for job in reversed(newest.values()) if not job.is_open]
-    return "\n\n".join(map(job_text, ended[:MOST_BENCHMARKS]))
+    """Return the section with the benchmarks of a head that have ended: of each target and its tests, the newest one.
+
+    `jobs` has the oldest first.
+    """
+    newest: dict[tuple[TargetKey, tuple[str, ...]], DeviceJob] = {}
+    for job in reversed(jobs):
+        if not job.is_open:
+            newest.setdefault((job.about, job.few_tests.tests), job)
+    return "\n\n".join(map(job_text, list(newest.values())[:MOST_BENCHMARKS]))
 
 
 def title_of(job: DeviceJob) -> str:
     """Return the title of a benchmark, in Markdown."""
-    return TITLE.format(sha=short(job.sha), base=short(job.few_tests.base_sha), target=code(job.about.full_name))
+    title = TITLE.format(sha=short(job.sha), base=short(job.few_tests.base_sha), target=code(job.about.full_name))
+    tests = [_code(test, SHOWN_TEST) for test in job.few_tests.tests]
+    return TITLE_OF_TESTS.format(title=title, tests=listed(tests, MOST_TITLED)) if tests else title
 
 
 def job_text(job: DeviceJob) -> str:

@@ -97,11 +97,14 @@ def failure_rate(attempts: TestAttempts) -> FailureRate:
 
 def reproduce_command(mention: str, job: DeviceJob) -> str:
     """Return the command that requests a job again."""
-    test = job.few_tests.tests[0]
-    is_plain = _PLAIN.fullmatch(test) and not _EMPHASIS.search(test)
-    named = test if is_plain else f"`` {test} ``" if "`" in test else f"`{test}`"
     count = f" x{job.few_tests.repeat}"
-    return f"{mention} reproduce {named} on {job.about.full_name}{count}"
+    return f"{mention} reproduce {named_test(job.few_tests.tests[0])} on {job.about.full_name}{count}"
+
+
+def named_test(test: str) -> str:
+    """Return the ID of a test as a command names it: as code, unless it is a plain word."""
+    is_plain = _PLAIN.fullmatch(test) and not _EMPHASIS.search(test)
+    return test if is_plain else f"`` {test} ``" if "`" in test else f"`{test}`"
 
 
 def repeat_offer(head: str, command: str) -> str:

@@ -18,7 +18,9 @@ from tests.results.uploads import LAB, REPOSITORY, Upload
 NIGHTS, SLOWER, LOST = 100, 81, 91
 """The nights from which on the latency of conv2d is higher, and one of its nodes is not delegated."""
 TARGETS = ("adreno", "hexagon-v73")
-CONV, SOFTMAX, OTHERS = "test_conv2d[xnnpack]", "test_softmax[xnnpack]", 4
+POOLED = 90
+"""The last night of a test of the second target, in which one of its nodes was not delegated any more."""
+CONV, SOFTMAX, POOL, OTHERS = "test_conv2d[xnnpack]", "test_softmax[xnnpack]", "test_pool[xnnpack]", 4
 TITLE = "Lower <conv2d> in two steps"
 
 
@@ -41,6 +43,9 @@ def uploads() -> Iterator[Upload]:
                     for number in range(OTHERS)
                 },
             }
+            if target == TARGETS[1] and night <= POOLED:
+                pooled = 5.0 if night == POOLED else 6.0
+                measured[POOL] = (Measurement("delegated_nodes", pooled, "nodes", Better.HIGHER),)
             at = NOW - (NIGHTS - night) * DAY - 11 * 3600
             yield Upload(night, dict.fromkeys(measured, "passed"), target=target, at=at, measured=measured)
 

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from csv import DictReader
 from datetime import datetime
+from io import StringIO
 from urllib.parse import quote
 from xml.etree import ElementTree
 
 import pytest
 import pytest_asyncio
 
+from bot.results.store.measurements.search import GONE
 from bot.web.answers import AnswerPart, answer_text
-from tests.handlers.dashboard.measured_nights import CONV, LOST, NIGHTS, SLOWER, TARGETS, TITLE, fill_measured
+from tests.handlers.dashboard.measured_nights import (
+    CONV,
+    LOST,
+    NIGHTS,
+    POOL,
+    POOLED,
+    SLOWER,
+    TARGETS,
+    TITLE,
+    fill_measured,
+)
 from tests.handlers.dashboard.site import REPOSITORY, DashboardSite, dashboard_site
 from tests.results.uploads import LAB, sha
 
@@ -82,6 +95,25 @@ async def test_a_count_changes_as_a_fact(measured: DashboardSite) -> None:
     assert lines[1].startswith(f"{FIRST},operators,{sha(NIGHTS)},")
 
 
+async def test_a_change_of_a_removed_test_has_ended_on_every_page(measured: DashboardSite) -> None:
+    query = f"?id={quote(POOL)}&measurement=delegated_nodes"
+    _, page = await measured.json(f"{API}/series{query}")
+    (series,) = page["targets"]
+    assert series["gone"]
+    assert [(move["text"], move["ended_in"]) for move in series["moves"]] == [
+        ("delegated_nodes 6 -> 5 nodes", sha(POOLED + GONE))
+    ]
+    assert sentence_of(page) == (
+        f"delegated_nodes of {POOL} on {SECOND}: nothing was measured in the newest nights; the last value is 5 nodes, "
+        f"at {sha(POOLED)[:7]}."
+    )
+    _, _, badge = await measured.get(f"/r/{REPOSITORY}/badge.svg{query}")
+    assert "no value" in badge
+    _, _, text = await measured.get(f"{HERE}/series{query}")
+    assert "until" in text
+    assert '<span class="tag bad">' not in text
+
+
 async def test_what_a_test_does_not_measure_is_said(measured: DashboardSite) -> None:
     status, _, text = await measured.get(f"{HERE}/series?id={quote(CONV)}&measurement=size")
     assert status == 200
@@ -94,8 +126,8 @@ async def test_what_a_test_does_not_measure_is_said(measured: DashboardSite) -> 
 async def test_the_list_of_a_target_has_the_newest_value_of_all_it_measures(measured: DashboardSite) -> None:
     _, page = await measured.json(API)
     assert (page["target"], page["suite"], page["targets"]) == (SECOND, "operators", [SECOND, FIRST])
-    assert sentence_of(page) == f"7 measurements of operators on {SECOND}."
-    assert page["moved"] == []
+    assert sentence_of(page) == f"8 measurements of operators on {SECOND}."
+    assert [(row["test"], row["ended_in"]) for row in page["moved"]] == [(POOL, sha(POOLED + GONE))]
     _, page = await measured.json(f"{API}?target={FIRST}&measurement=delegated_nodes&q=CONV")
     answer = rf"delegated_nodes of {re.escape(CONV)}: 12 -> 11 nodes, since {sha(LOST)[:7]}; 1 measurement of .*"
     assert re.fullmatch(answer, sentence_of(page))
@@ -118,10 +150,17 @@ async def test_the_list_of_a_target_has_the_newest_value_of_all_it_measures(meas
     _, _, text = await measured.get(f"{HERE}?target={FIRST}")
     assert f"/series?id={quote(CONV)}&amp;measurement=latency&amp;target={quote(FIRST, safe='')}" in text
     assert "from 11 to 12, newest 11" in text
+    assert f"?target={quote(FIRST, safe='')}&amp;table=moved&amp;format=csv" in text
     _, _, text = await measured.get(f"{HERE}?target={FIRST}&q=no+such+test")
     assert "No measurement matches" in text
     _, _, csv = await measured.get(f"{API}?target={FIRST}&format=csv")
     assert len(csv.splitlines()) == 8
+    _, _, csv = await measured.get(f"{API}?target={FIRST}&table=moved&format=csv")
+    moves = list(DictReader(StringIO(csv)))
+    assert [(move["measurement"], move["since"], move["level_after"]) for move in moves] == [
+        ("delegated_nodes", sha(LOST), "11.0"),
+        ("latency", sha(SLOWER), str(second["level_after"])),
+    ]
 
 
 async def test_the_map_compares_operators_and_flows_at_two_commits(measured: DashboardSite) -> None:
@@ -141,9 +180,17 @@ async def test_the_map_compares_operators_and_flows_at_two_commits(measured: Das
     assert (page["head"], page["base"], page["flows"]) == (sha(NIGHTS), sha(NIGHTS - 1), ["0", "1", "2", "3"])
     _, _, csv = await measured.get(f"{API}/map{query}&format=csv")
     assert csv.splitlines()[1:] == [
-        f"test_conv2d,xnnpack,{CONV},delegated_nodes,12.0,11.0,nodes,worse",
-        "test_softmax,xnnpack,test_softmax[xnnpack],delegated_nodes,3.0,3.0,nodes,",
+        f"test_conv2d,xnnpack,{CONV},delegated_nodes,12.0,11.0,nodes,worse,{FIRST}",
+        f"test_softmax,xnnpack,test_softmax[xnnpack],delegated_nodes,3.0,3.0,nodes,,{FIRST}",
     ]
+    _, page = await measured.json(f"{API}/map{query}&all_targets=true")
+    assert page["columns"] == [[FIRST, "xnnpack"], [SECOND, "xnnpack"]]
+    conv = next(row for row in page["rows"] if row["operator"] == "test_conv2d")
+    sides = [(cell["target"], cell["base"], cell["head"], cell["kind"]) for cell in conv["cells"]]
+    assert sides == [(FIRST, 12.0, 11.0, "worse"), (SECOND, 12.0, 12.0, None)]
+    assert sentence_of(page).startswith("delegated_nodes of 3 operators on 2 targets: 2 values differ between")
+    _, _, text = await measured.get(f"{HERE}/map{query}&all_targets=true")
+    assert f"measurement=delegated_nodes&amp;target={quote(SECOND, safe='')}" in text
     status, problem = await measured.json(f"{API}/map?target={FIRST}&head={'f' * 7}")
     assert (status, "not among the newest 60" in problem["detail"]) == (400, True)
 
@@ -157,7 +204,12 @@ async def test_other_pages_have_the_numbers_and_lead_to_their_series(measured: D
     assert {outside for *_, outside in numbers[2:]} <= {False}
     latency = page["numbers"][1]
     assert latency["low"] < latency["base_value"] < latency["high"] < latency["head_value"]
+    _, _, csv = await measured.get(f"{api}/compare{query}&table=numbers&format=csv")
+    rows = list(DictReader(StringIO(csv)))
+    assert [(row["test"], row["measurement"], row["outside"] == "True") for row in rows] == numbers
+    assert float(rows[1]["high"]) == latency["high"]
     _, _, text = await measured.get(f"/r/{REPOSITORY}/compare{query}")
+    assert "&amp;table=numbers&amp;format=csv" in text
     assert "12 -&gt; 11 nodes, -8.3 %" in text
     assert f"/measurements/series?id={quote(CONV)}&amp;measurement=latency" in text
     run = f"/runs/{FIRST}/{sha(NIGHTS)}/1"

@@ -105,4 +105,12 @@ def test_the_section_shows_the_newest_benchmark_of_each_target_and_why_there_is_
     assert "no result. No lab claimed the test within a day, so there is no result." in text
     assert "no result. The report of the lab could not be read." in text
     assert report_of(replace(new, outcome="{}")) is None
+    # A benchmark of one test replaces none of all tests, and one that runs hides nothing.
+    of_test = replace(new.few_tests, tests=("t.py::test_a", "t.py::test_b"))
+    again = ended(None, id="6", state=DeviceJobState.LEASED)
+    text = section_text([old, new, replace(old, id="7", few_tests=of_test), again])
+    assert text.count("**Benchmark of") == 2
+    first, second = (part.partition("**:")[0] for part in text.split("**Benchmark of")[1:])
+    assert first.endswith("on `example-lab/hexagon-v73`: `t.py::test_a`, `t.py::test_b`")
+    assert second.endswith("on `example-lab/hexagon-v73`")
     assert report_of(new_job(outcome=report(EQUAL).text)) is None

@@ -14,9 +14,9 @@ from nightjar_formats.model import TargetKey
 from bot.results.measurements.moved import MoveCursor, MovedSeries
 from bot.results.store.tables import runs, schema
 from bot.results.store.tables.names import SuiteRow, all_names, find_ordinal
-from bot.results.store.tables.points import suites_on_targets
+from bot.results.store.tables.points import SuiteOnTarget, suites_on_targets
 
-__all__ = ["MoveCursor", "MovedSeries", "moved_by_id", "moved_of_test", "moved_series"]
+__all__ = ["MoveCursor", "MovedSeries", "moved_by_id", "moved_of_suite", "moved_of_test", "moved_series"]
 
 _CHANGES, _SERIES, _SUITES, _TARGETS, _METRICS = (
     schema.level_changes,
@@ -72,11 +72,16 @@ def moved_of_test(
     lab, name = (target.lab, target.target) if target else (None, None)
     moved = list[MovedSeries]()
     for suite in suites_on_targets(connection, repository, lab, name):
-        ordinal = find_ordinal(connection, suite.row, test)
-        if ordinal is not None:
-            of_series = _CHANGES.c.series_id == suite.series, _CHANGES.c.ordinal == ordinal
-            moved += _read(connection, _MOVED.where(*of_series))
+        moved += moved_of_suite(connection, suite, find_ordinal(connection, suite.row, test))
     return sorted(moved, key=lambda change: change.cursor, reverse=True)
+
+
+def moved_of_suite(connection: sa.Connection, suite: SuiteOnTarget, ordinal: int | None) -> list[MovedSeries]:
+    """Return the changes of a test of a suite on a target, newest confirmation first; `ordinal` is that of its name."""
+    if ordinal is None:
+        return []
+    of_test = _MOVED.where(_CHANGES.c.series_id == suite.series, _CHANGES.c.ordinal == ordinal)
+    return _read(connection, of_test.order_by(_CHANGES.c.confirmed_at.desc(), _CHANGES.c.id.desc()))
 
 
 def moved_by_id(connection: sa.Connection, ids: Collection[str]) -> dict[str, MovedSeries]:
