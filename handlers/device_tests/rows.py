@@ -186,7 +186,7 @@ NEXT_IDLE: LiteralString = (
 )
 IS_WANTED: LiteralString = """
 SELECT EXISTS (SELECT 1 FROM nightjar_device_jobs
-                WHERE lab = %(lab)s AND target = %(target)s AND state = 'queued') AS wanted
+                WHERE lab = %(lab)s AND target = %(target)s AND state = 'queued' AND queued_at >= %(since)s) AS wanted
 """
 QUEUED_TARGETS: LiteralString = f"{_QUEUED_TARGETS}) SELECT name FROM queued_target WHERE name IS NOT NULL"  # noqa: S608
 # The queued jobs of a target are counted in the index `nightjar_device_jobs_queue`, which has all of these columns.

@@ -201,7 +201,7 @@ class JobStore:
     ) -> DeviceJob:
         """Extend a lease. Raises `UnknownJob` or `LeaseLost`.
 
-        A job that the bot requested is queued again instead if a person's job waits for the target.
+        A job that the bot requested is queued again instead if a person has requested the target meanwhile.
         """
         digest, moment = lease_digest(lease), self._clock()
         extended = await self._change(
@@ -213,8 +213,12 @@ class JobStore:
         return extended
 
     async def _is_wanted(self, job: DeviceJob) -> bool:
-        """Return whether a person's job waits for the target of a job."""
-        (row,) = await self._connector.execute_query_all_async(IS_WANTED, lab=job.lab, target=job.target)
+        """Return whether a person has requested the target since a job was handed out.
+
+        A job that waited before could not be handed out then, so it would displace the bot's job again and again.
+        """
+        values = {"lab": job.lab, "target": job.target, "since": job.leased_at}
+        (row,) = await self._connector.execute_query_all_async(IS_WANTED, **values)
         return bool(row["wanted"])
 
     async def fail(self, lab: str, job_id: str, lease: str, reason: str) -> DeviceJob:

@@ -19,6 +19,7 @@ from handlers.device_tests.model import (
     JobEnd,
     ShownStep,
 )
+from handlers.device_tests.queue import TargetLimits
 from handlers.device_tests.store import JobStore
 from handlers.device_tests.transitions import LeaseLost
 from tests.handlers.device_tests.cases import HUBOT, NOW, few_tests_job, leased, limits, new_job
@@ -83,6 +84,26 @@ async def test_a_job_of_the_bot_runs_when_no_person_waits_and_gives_way(database
     expired = await store.find(LAB, second.id)
     assert (expired.state, expired.end, expired.to_show) == (DeviceJobState.ENDED, JobEnd.NO_DEVICE, ShownStep.ENDED)
     assert expired in await store.unshown(), "its end is announced, though it has no check run"
+
+
+async def test_a_persons_job_that_nobody_could_take_before_displaces_no_job_of_the_bot(database: Database) -> None:
+    moment = NOW
+    store = JobStore(database.connector, lambda: moment)
+    await store.submit(new_job("person", repository="octocat/paused", repository_id=8), approval_needed=False)
+    await store.submit(few_tests_job("search:1"), approval_needed=False)
+    moment += 1
+    taken = limits(1)
+
+    def limits_of(target: TargetKey) -> TargetLimits | None:
+        return None if target.repository == "octocat/paused" else taken(target)
+
+    idle = await store.claim(LAB, [TARGET], limits_of, is_able=True)
+    assert idle is not None
+    moment += 1
+    assert (await store.heartbeat(LAB, idle.job.id, idle.lease)).state is DeviceJobState.LEASED
+    await store.submit(new_job("other", pull_request=43, requested_at=moment), approval_needed=False)
+    with pytest.raises(LeaseLost):
+        await store.heartbeat(LAB, idle.job.id, idle.lease)
 
 
 async def test_the_outcome_of_a_few_tests_is_stored_with_their_job(database: Database) -> None:
