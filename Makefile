@@ -31,16 +31,12 @@ UNTRACED  := $(addprefix tests/,app/doctor app/setup $(addprefix app/test_,gauge
                                                 repository_file/test_many_files.py results/test_bucket_listings.py)) \
              $(filter-out $(TRACED_OF),$(wildcard $(addprefix tests/,engine/test_*.py github/test_*.py results/test_*.py))) \
              tests/results/formats
-# A worker costs 10 to 15 s of CPU time before its first test: it imports the bot, collects all tests of its session, of
-# which it runs a part, and starts what they share. So each session is one process, but three: the tests of robustness
-# and of the engine (in `others`) mostly wait, and the conversations take longest. All run beside each other, so that no
-# core waits for the last of one kind; tests to run alone come after them, from their own files.
-PAGES    := $(addprefix tests/,browser handlers/dashboard handlers/operate sandbox signal web)
-OTHERS   := $(filter-out tests/conversations tests/lab $(PAGES),$(UNTRACED))
+# The others run in one session, which collects them once and forks its processes (tests/forks.py). Those of robustness
+# mostly wait, in three of them.
 ALONE     = $(shell grep -rl --include="*.py" "mark.alone" tests)
-PYTEST   := scripts/in-memory $(BIN)/pytest --dist loadgroup -m "not alone"
+PYTEST   := scripts/in-memory $(BIN)/pytest -p tests.forks -m "not alone"
 
-.PHONY: demo suite-demo suite-test test test-changed tools compiled check types tests robustness conversations lab pages others traced alone mutants plans plans-of-all bench lock docs images fixtures clean
+.PHONY: demo suite-demo suite-test test test-changed tools check types tests untraced traced alone mutants plans plans-of-all bench lock docs images fixtures clean
 
 demo: $(VENV)/.ready
 	@$(BIN)/python -m sandbox.demo $(ARGS)
@@ -54,7 +50,7 @@ suite-test: $(VENV)/.ready $(SUITE_VENV)/.ready
 	NIGHTJAR_SUITE_PYTHON=$(abspath $(SUITE_VENV))/bin/python $(BIN)/pytest -n 0 $(ARGS) tests/lab/suite/flows
 
 test: $(VENV)/.ready
-	$(MAKE) --no-print-directory -j4 tools compiled check types
+	$(MAKE) --no-print-directory -j3 tools check types
 	$(MAKE) --no-print-directory tests
 
 # The tests that guard a change against a branch, and why: scripts/guards.py. They don't replace `make test`.
@@ -62,7 +58,7 @@ BASE ?= main
 test-changed: $(VENV)/.ready
 	@tests=$$($(BIN)/python -m scripts.guards $(BASE)) || exit 1; test -n "$$tests" || exit 0; \
 	  alone=$$(grep -l "mark.alone" $$tests); \
-	  $(PYTEST) -n 3 $(ARGS) $$tests && { test -z "$$alone" || scripts/in-memory $(BIN)/pytest -m alone $(ARGS) $$alone; }
+	  $(PYTEST) --forks 3 $(ARGS) $$tests && { test -z "$$alone" || scripts/in-memory $(BIN)/pytest -m alone $(ARGS) $$alone; }
 
 # Most of this waits for the network, so it is done beside what needs none of them.
 tools: $(VENV)/.ready
@@ -86,10 +82,6 @@ check: $(VENV)/.ready
 	$(BIN)/zizmor --offline --quiet .github action.yml
 	$(BIN)/python scripts/docs.py --check
 
-# Once, or each of nine processes would compile all tests at the same time.
-compiled: $(VENV)/.ready
-	@$(BIN)/pytest --collect-only -qqq tests >$(VENV)/collected || { tail -50 $(VENV)/collected; exit 1; }
-
 types: $(VENV)/.ready
 	$(BIN)/mypy
 
@@ -97,26 +89,14 @@ types: $(VENV)/.ready
 # CI: PostgreSQL's plan depends on a statement's values, and those that are explained are the first that any test gave.
 plans plans-of-all: export NIGHTJAR_STATEMENTS := $(CURDIR)/$(VENV)/statements
 tests: $(VENV)/.ready
-	$(MAKE) --no-print-directory -j6 robustness conversations lab pages others traced
+	$(MAKE) --no-print-directory -j2 untraced traced
 	$(MAKE) --no-print-directory alone
 
-robustness: $(VENV)/.ready
-	$(PYTEST) -n 3 $(ARGS) tests/robustness
-
-conversations: $(VENV)/.ready
-	$(PYTEST) -n 2 $(ARGS) tests/conversations
-
-lab: $(VENV)/.ready
-	$(PYTEST) -n 0 $(ARGS) tests/lab
-
-pages: $(VENV)/.ready
-	$(PYTEST) -n 0 $(ARGS) $(PAGES)
-
-others: $(VENV)/.ready
-	$(PYTEST) -n 2 $(ARGS) $(OTHERS)
+untraced: $(VENV)/.ready
+	$(PYTEST) --forks 6 $(ARGS) tests/robustness $(UNTRACED)
 
 traced: $(VENV)/.ready
-	$(PYTEST) -n 0 $(ARGS) --cov --cov-report= tests $(patsubst %,--ignore=%,tests/robustness $(UNTRACED))
+	$(PYTEST) $(ARGS) --cov --cov-report= tests $(patsubst %,--ignore=%,tests/robustness $(UNTRACED))
 
 alone: $(VENV)/.ready
 	scripts/in-memory $(BIN)/pytest -m alone $(ALONE)
@@ -136,7 +116,7 @@ plans-of-all: $(VENV)/.ready
 # Explains the statements of the tests that run most of them.
 plans: $(VENV)/.ready
 	@rm -rf $(NIGHTJAR_STATEMENTS)
-	$(PYTEST) -n 4 $(ARGS) tests/engine tests/results tests/handlers/dashboard tests/handlers/operate $(addprefix tests/handlers/,device_tests regressions results)
+	$(PYTEST) --forks 4 $(ARGS) tests/engine tests/results tests/handlers/dashboard tests/handlers/operate $(addprefix tests/handlers/,device_tests regressions results)
 	$(BIN)/pytest -n 0 tests/test_plans.py
 
 bench: $(VENV)/.ready

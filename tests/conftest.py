@@ -11,6 +11,7 @@ import structlog
 from aiohttp import web_app
 from hypothesis import settings
 
+from tests import fork_server
 from tests.patient_loop import PatientLoop
 from tests.unclosed import all_closed, watch
 
@@ -32,14 +33,20 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 watch()
 
-# By default, structlog draws each traceback with Rich, where that is installed: it took a quarter of all CPU time of the
-# tests, which log thousands of failures. This renderer also comes back with `structlog.reset_defaults`.
+# By default, structlog draws each traceback with Rich, where that is installed: it took a quarter of all CPU time of
+# the tests, which log thousands of failures. This renderer also comes back with `structlog.reset_defaults`.
 structlog.dev.ConsoleRenderer.get_active().exception_formatter = structlog.dev.plain_traceback
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Collect what is in one folder together: pytest 9.1 loses the fixtures of a folder that it comes back to."""
     config.args.sort(key=lambda argument: argument.partition("::")[0].split("/"))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Let the processes of `--forks` share one fork server."""
+    if session.config.getoption("forks", 0) and not session.config.option.collectonly:
+        fork_server.start()
 
 
 def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:

@@ -143,6 +143,11 @@ async def _pipe() -> tuple[asyncio.StreamReader, int]:
     return reader, write
 
 
+def start() -> None:
+    """Start the fork server, for this process and those that it forks; else the first `launch` does."""
+    _control("")
+
+
 @functools.cache
 def _control(dev_mode: str) -> socket.socket:
     """Start the fork server; it ends with this process."""

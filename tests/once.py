@@ -1,4 +1,4 @@
-"""Make an expensive value once for all workers of pytest-xdist: in the first worker that needs it."""
+"""Make an expensive value once for all processes of `--forks`: in the first that needs it."""
 
 from __future__ import annotations
 

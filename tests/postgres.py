@@ -1,7 +1,7 @@
 """A real PostgreSQL server of the tests' own, and fixtures that give each test a database.
 
 The server has a folder of its own and a free port of 127.0.0.1, and ends with the tests, even if they are killed. Each
-worker of pytest-xdist has one. It does not wait for the disk: commits survive a crash of the server, which tests cause,
+process of `--forks` has one. It does not wait for the disk: commits survive a crash of the server, which tests cause,
 but not a power cut, which no test can cause.
 """
 
