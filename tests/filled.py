@@ -81,6 +81,20 @@ SELECT n % 1000 + 1, n % 50, 'sha-' || n, '', 'sha-' || n, n, CASE WHEN n % 100 
   FROM {runs};
 INSERT INTO nightjar_checks (target_id, sha, changed_at, revision, announced, over)
 SELECT n % 250 + 1, 'sha-' || n, n, 1, CASE WHEN n % 200 = 0 THEN 0 ELSE 1 END, {true} FROM {runs};
+INSERT INTO nightjar_commits (repository, sha, title, author)
+SELECT 'octocat/compiler', 'sha-' || n, 'Fix the lowering', 'hubot' FROM {runs};
+INSERT INTO nightjar_artifacts (run_id, name, bytes, sha256) SELECT n, 'log.txt', 1000, '' FROM {runs};
+INSERT INTO nightjar_metrics (id, suite_id, name, unit, better) SELECT n, n, 'latency', 'ms', 'lower' FROM {series}
+ WHERE n <= 40;
+INSERT INTO nightjar_measurements (suite_id, ordinal, metric_id, position, digits, exponent)
+SELECT n % 40 + 1, n / 40, n % 40 + 1, n / 40, 1, 0 FROM {runs};
+INSERT INTO nightjar_numbers (series_id, block, run_id, numbers) SELECT n % 1000 + 1, 0, n, {blob} FROM {runs};
+INSERT INTO nightjar_searched_nights (series_id, nights) SELECT n, {blob} FROM {series};
+INSERT INTO nightjar_level_changes (id, repository, target_id, series_id, ordinal, metric_id, since, since_at, good,
+                                    confirmed_in, confirmed_at, before, after, low, high, ended_in, ended_at)
+SELECT 'change-' || n, 'octocat/compiler', n % 250 + 1, n % 1000 + 1, n % 20, n % 40 + 1, 'sha-' || n, n / 1000.0, '',
+       'sha-' || n, n / 1000.0, 1.0, 2.0, 1.0, 2.0, CASE WHEN n % 10 = 0 THEN '' ELSE 'sha-0' END, 0.0
+  FROM {runs};
 """
 _COUNTED = (
     "(WITH RECURSIVE counted(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < {0}) SELECT n FROM counted)"

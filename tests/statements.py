@@ -2,6 +2,9 @@
 
 `tests/test_plans.py` lets both databases explain them. Statements of the tests themselves do not count; the stack shows
 who runs a statement, and is read once for each text.
+
+What SQLAlchemy runs on SQLite is also recorded as PostgreSQL would get it, because most tests of results use SQLite
+alone.
 """
 
 from __future__ import annotations
@@ -13,14 +16,17 @@ import re
 import sqlite3
 import sys
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import psycopg
+import sqlalchemy as sa
 from procrastinate import sql
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+from sqlalchemy.sql.compiler import SQLCompiler
 
 from bot.engine.sql import portable
 from bot.engine.sqlite import connector as sqlite
@@ -30,6 +36,7 @@ FOLDER = "NIGHTJAR_STATEMENTS"
 """The variable with the folder to which each process of the tests writes its statements."""
 
 SQLITE, POSTGRES = "sqlite", "postgresql"
+ON_POSTGRES: sa.Dialect = PGDialect_psycopg()  # type: ignore[no-untyped-call]
 _ROOT = f"{Path(__file__).parents[1]}/"
 # Functions that run statements for others.
 CARRIERS = {
@@ -101,6 +108,20 @@ class CollectedStatements:
             }
             self._add(POSTGRES, text, strings, asker)
 
+    def note_core(self, statement: sa.ClauseElement, values: Mapping[str, Any]) -> None:
+        """Record a statement that SQLAlchemy is about to run on SQLite, as PostgreSQL would get it."""
+        asker, _ = _asker()
+        if asker is None or asker.startswith(NOT_THE_BOT):
+            return
+        compiled = statement.compile(dialect=ON_POSTGRES, column_keys=list(values) or None)
+        assert isinstance(compiled, SQLCompiler)
+        expanded = compiled.construct_expanded_state(dict(values))
+        text, parameters = expanded.statement, dict(expanded.parameters)
+        if (POSTGRES, text) not in self._texts:
+            for name, process in expanded.processors.items():
+                parameters[name] = process(parameters[name])
+            self._add(POSTGRES, text, parameters, asker)
+
     def _add(self, database: str, text: str, values: Any, asker: str) -> None:
         self._texts.add((database, text))
         if _READS_OR_WRITES.match(text):
@@ -163,6 +184,20 @@ class NotedCursor(sqlite3.Cursor):
         return self
 
 
+def _note_core(
+    connection: sa.Connection,
+    statement: object,
+    rows: Sequence[Mapping[str, Any]],
+    values: Mapping[str, Any],
+    _: object,
+) -> None:
+    # Inserts with ON CONFLICT are written for each database apart.
+    if connection.dialect.name == SQLITE and isinstance(
+        statement, sa.Select | sa.CompoundSelect | sa.Update | sa.Delete
+    ):
+        collected.note_core(statement, rows[0] if rows else values)
+
+
 def pytest_configure() -> None:
     """Let all drivers' cursors and the engine's connector to SQLite record their statements in `collected`."""
     unclosed.Watched.cursor_class = NotedCursor
@@ -176,6 +211,8 @@ def pytest_configure() -> None:
         return prepared(query, arguments, has_rows=has_rows)
 
     sqlite._operation = noted
+    if FOLDER in os.environ:
+        sa.event.listen(sa.Engine, "before_execute", _note_core)
 
 
 def _noting(run: Any, *, many: bool) -> Any:

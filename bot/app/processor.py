@@ -37,8 +37,8 @@ from bot.github.access import InstalledRepository
 from bot.github.errors import AccessPaused, NotInstalled, NotSelected, RateLimited, kind_of
 from bot.github.limits.ranks import Rank, current_rank, ranked
 from bot.github.pull_heads import note_head
-from bot.github.repositories.in_force import config_in_force
-from bot.github.repositories.known import PAUSED, KnownRepository, LeftAlone, Repositories
+from bot.github.repositories.in_force import config_in_force, file_key
+from bot.github.repositories.known import KNOWN_REPOSITORY, PAUSED, KnownRepository, LeftAlone, Repositories
 from bot.plan.codec import Codec
 from bot.plan.effect import ChangesSettings, Effect, EffectContext, StoreContext, StoredEffect
 from bot.plan.failure_text import failure_text
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from bot.config import Config, RepositoryConfig
     from bot.core.parts import PartMap
     from bot.engine.changes import Changes
-    from bot.engine.records import Records
+    from bot.engine.records import RecordReader, Records
     from bot.github.app import GitHubApp
     from bot.github.client import GitHub
 
@@ -198,11 +198,17 @@ class Pipeline:
         """Apply one effect."""
         rank = Rank(job.effect.get(RANK, Rank.EVENT))
         effect = self._decoded(job.effect)
-        async with self._place_of(job.repository) as (repository, place):
-            return await self._apply(job, effect, rank, repository, place)
+        async with self._place_of(job.repository) as (repository, place, records):
+            return await self._apply(job, effect, rank, repository, place, records)
 
     async def _apply(
-        self, job: EffectJob, effect: Effect, rank: Rank, repository: Repository, place: InstalledRepository
+        self,
+        job: EffectJob,
+        effect: Effect,
+        rank: Rank,
+        repository: Repository,
+        place: InstalledRepository,
+        records: RecordReader,
     ) -> AppliedEffect:
         async def elsewhere(name: str) -> tuple[int, GitHub]:
             other_place = await self.app.place_of(name)
@@ -211,7 +217,7 @@ class Pipeline:
         context = EffectContext(
             intent=job.intent,
             repository=repository,
-            config=await self._config_of(repository, job.handler),
+            config=await self._config_of(repository, job.handler, records),
             # Writes go out with a token that has this effect's permissions and no others.
             github=self.app.client(place, effect.permissions, writes=job.writes),
             me=await self.app.identity(place),
@@ -252,9 +258,9 @@ class Pipeline:
                 return handler
         raise UnknownHandler(name)
 
-    async def _config_of(self, repository: Repository, handler: str) -> RepositoryConfig:
+    async def _config_of(self, repository: Repository, handler: str, records: RecordReader) -> RepositoryConfig:
         name = await self.repositories.name_of(repository)
-        config = await config_in_force(self.config, self.records, name) if name is not None else None
+        config = await config_in_force(self.config, records, name) if name is not None else None
         if config is None:
             if any(candidate.after_removal for candidate in self.router.handlers if candidate.name == handler):
                 return type(self.config.defaults)()
@@ -263,12 +269,12 @@ class Pipeline:
 
     @asynccontextmanager
     async def _context(self, delivery: Delivery, intent: str, handler: str) -> AsyncIterator[Context]:
-        async with self._place_of(Repository.of(delivery.payload)) as (repository, place):
+        async with self._place_of(Repository.of(delivery.payload)) as (repository, place, records):
             yield Context(
                 delivery=delivery,
                 intent=intent,
                 repository=repository,
-                config=await self._config_of(repository, handler),
+                config=await self._config_of(repository, handler, records),
                 app_config=self.config,
                 # Handlers decide and effects write: a handler that tried to write would be refused here.
                 github=self.app.client(place),
@@ -278,19 +284,24 @@ class Pipeline:
             )
 
     @asynccontextmanager
-    async def _place_of(self, payload_repository: Repository) -> AsyncIterator[tuple[Repository, InstalledRepository]]:
-        """Yield a repository and where the App is installed on it.
+    async def _place_of(
+        self, payload_repository: Repository
+    ) -> AsyncIterator[tuple[Repository, InstalledRepository, RecordReader]]:
+        """Yield a repository, where the App is installed on it, and what was read about both with one statement.
 
         The repository has its current name, because GitHub does not redirect writes. While the App has no access to it,
         the block raises `AccessPaused` as soon as it uses GitHub, and nothing is sent. If the block uses another
         repository as well, and that one is suspended or removed, this is final: an owner of another account must not
         hold up this repository.
         """
-        stored = await self.repositories.get(payload_repository.id)
+        records = await self.records.fetch(
+            KNOWN_REPOSITORY.of(payload_repository.id), file_key(payload_repository.full_name)
+        )
+        stored = await self.repositories.get(payload_repository.id, records)
         repository = payload_repository if stored is None else replace(payload_repository, full_name=stored.full_name)
         place = await self._installed(payload_repository, repository, stored)
         try:
-            yield repository, place
+            yield repository, place, records
         except NotSelected as error:
             if error.repository != place.repository:
                 raise

@@ -50,7 +50,7 @@ from bot.core.run_in_thread import run_in_thread
 from bot.effects.reactions import CONFUSED, EYES, React
 from bot.engine.retry import TRANSIENT
 from bot.github.limits.ranks import Rank
-from bot.github.pull_heads import head_of
+from bot.github.pull_heads import HEAD
 from bot.plan.effect import Effect
 from bot.plan.failure_text import failure_text, refusal_text
 from bot.plan.handler import NOTHING, ConcludeStage, Context, Handler, Plan, Router
@@ -167,15 +167,19 @@ class Dialogue:
         comment = comment_in(context.delivery)
         if comment is None or (commands := await self._commands_to_answer(context, comment)) is None:
             return NOTHING
-        person = await context.records.get(COMMANDS_BY.of(context.repository.id, comment.sender.id)) or CommandTally()
+        repository, number = context.repository.id, comment.number
+        # Other jobs that write the head or the tally of this pull request wait for this one: they have the same lock.
+        by_person, on_pull = COMMANDS_BY.of(repository, comment.sender.id), COMMANDS_ON.of(repository, number)
+        records = await context.records.fetch(by_person, on_pull, HEAD.of(repository, number))
+        person = await records.get(by_person) or CommandTally()
         # Decide this before any request to GitHub: otherwise each comment of a flood would cost requests.
         if comment.written_at and is_ignored(
             context.intent, _seconds(comment.written_at), person, context.app_config.commands
         ):
             return Plan(why=texts.WHY_SILENT)
-        url_vars = {"repo": context.repository.full_name, "number": str(comment.number)}
+        url_vars = {"repo": context.repository.full_name, "number": str(number)}
         pull = PullRequest.of(Payload(await context.github.getitem("/repos/{+repo}/pulls/{number}", url_vars=url_vars)))
-        head = await head_of(context.records, context.repository.id, comment.number)
+        head = await records.get(HEAD.of(repository, number))
         if head is not None and head.sha != pull.head_sha and head.updated_at > pull.updated_at:
             raise TryAgain(texts.HEAD_NOT_VISIBLE)
         allowed, role = await self._allowed_commands(context, comment.sender, pull)
@@ -186,7 +190,8 @@ class Dialogue:
             return Plan(why=texts.WHY_ONLY_TYPOS)
         question = _question(context, comment, commands, allowed, pull, writer=role in WRITERS)
         rank = Rank.WRITER if question.writer else Rank.STRANGER if question.refused else Rank.EVENT
-        response = await self._response(context, comment, question, person)
+        tally = await records.get(on_pull) or CommandTally()
+        response = decide_response(question, person, tally, context.app_config.commands)
         if response in (
             CommandResponse.REACT,
             CommandResponse.NOTHING,
@@ -206,13 +211,6 @@ class Dialogue:
         plan = _plan_of(comment, [(item, await self._answer(request, item, allowed)) for item in commands])
         eyes, *command_effects = plan.effects
         return replace(plan, effects=(eyes, _count(comment, question, response), *command_effects), rank=rank)
-
-    async def _response(
-        self, context: Context, comment: UserComment, question: CommandsQuestion, person: CommandTally
-    ) -> CommandResponse:
-        """Return the response that the budgets of the person and of the pull request allow."""
-        on_pull = await context.records.get(COMMANDS_ON.of(context.repository.id, comment.number)) or CommandTally()
-        return decide_response(question, person, on_pull, context.app_config.commands)
 
     async def plan_failure(self, context: Context, message: str) -> Plan:
         """Answer a comment whose commands could not be planned at all."""

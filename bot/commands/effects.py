@@ -45,10 +45,9 @@ class CountCommands(StoredEffect):
         """Count the comment once per intent: a job of an earlier release may have been applied to one record only."""
         comment = CountedComment(self.at, self.commands, self.outcome)
         repository = context.repository.id
-        for key, notified in (
-            (COMMANDS_BY.of(repository, self.person_id), None),
-            (COMMANDS_ON.of(repository, self.number), self.person_id if self.notified else None),
-        ):
+        by_person, on_pull = COMMANDS_BY.of(repository, self.person_id), COMMANDS_ON.of(repository, self.number)
+        await context.changes.fetch(by_person, on_pull)
+        for key, notified in ((by_person, None), (on_pull, self.person_id if self.notified else None)):
             add = partial(_with_comment, context.intent, comment, notified)
             await context.changes.change(key, add)
         return Applied(texts.COUNTED.format(commands=self.commands))

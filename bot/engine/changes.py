@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bot.core.errors import TryAgain
 from bot.engine.internal import Announcement, InternalEvent
-from bot.engine.records import EXCHANGE, INSERT, PUT, REMOVE, Key, Records, StoredValue, values_of_record
+from bot.engine.records import (
+    EXCHANGE,
+    INSERT,
+    PUT,
+    REMOVE,
+    FetchedRecords,
+    Key,
+    Records,
+    StoredValue,
+    values_of_record,
+)
 from bot.engine.sql.transactions import Statement, Steps
 
 if TYPE_CHECKING:
@@ -50,6 +60,7 @@ class Changes:
         known_guids: Callable[[Sequence[str]], Awaitable[set[str]]],
     ) -> None:
         self._records = records
+        self._reader: Records | FetchedRecords = records
         self._new_delivery = new_delivery
         self._known_guids = known_guids
         self._writes: dict[str, _Write] = {}
@@ -57,10 +68,14 @@ class Changes:
         self.after_commit: list[Callable[[], None]] = []
         """Called after the changes are stored."""
 
+    async def fetch(self, *keys: Key[Any]) -> None:
+        """Fetch with one statement what `get` and `change` are about to read."""
+        self._reader = await self._records.fetch(*keys)
+
     async def get(self, key: Key[T]) -> T | None:
         """Return the value of a record, or None."""
         write = self._writes.get(key.name)
-        return await self._records.get(key) if write is None else _loaded(key, write)
+        return await self._reader.get(key) if write is None else _loaded(key, write)
 
     def put(self, key: Key[T], value: T) -> None:
         """Store a value, replacing any other."""
@@ -77,7 +92,7 @@ class Changes:
         """
         write = self._writes.get(key.name)
         if write is None:
-            value, text = await self._records.get_with_text(key)
+            value, text = await self._reader.get_with_text(key)
             write = _Write(None, is_guarded=True, read_text=text)
         else:
             value = _loaded(key, write)

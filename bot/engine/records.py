@@ -183,6 +183,27 @@ class RecordReader(Protocol):
         ...
 
 
+class FetchedRecords:
+    """Reads records of which one statement has fetched some; the others are read when somebody asks for them."""
+
+    def __init__(self, records: Records, names: Collection[str], rows: Mapping[str, dict[str, Any]]) -> None:
+        self._records = records
+        self._names = names
+        self._rows = rows
+
+    async def get(self, key: Key[T]) -> T | None:
+        """Return the value of a key, or None."""
+        value, _ = await self.get_with_text(key)
+        return value
+
+    async def get_with_text(self, key: Key[T]) -> tuple[T | None, str | None]:
+        """Return the value of a key and its stored text, or None and None. Raises `RecordError` for this key alone."""
+        if key.name not in self._names:
+            return await self._records.get_with_text(key)
+        row = self._rows.get(key.name)
+        return (_load(key.record, key.name, row), row["stored"]) if row is not None else (None, None)
+
+
 class Records:
     """The records of one database.
 
@@ -211,6 +232,12 @@ class Records:
             rows = await self.connector.execute_query_all_async(GET_SOME, keys=names[start : start + MOST_KEYS])
             values |= {row["key"]: _load(kinds[row["key"]], row["key"], row) for row in rows}
         return values
+
+    async def fetch(self, *keys: Key[Any]) -> FetchedRecords:
+        """Fetch at most `MOST_KEYS` records, of any kinds, with one statement."""
+        names = {key.name for key in keys}
+        rows = await self.connector.execute_query_all_async(GET_SOME, keys=sorted(names))
+        return FetchedRecords(self, names, {row["key"]: row for row in rows})
 
     async def put(self, key: Key[T], value: T) -> None:
         """Store a value, replacing an earlier one."""

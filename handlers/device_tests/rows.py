@@ -104,10 +104,12 @@ SELECT pull_request, count(*) AS jobs FROM nightjar_device_jobs
 # Recursion instead of DISTINCT or GROUP BY: each step finds the next value in the index, and passes over all jobs that
 # have the same one. So a claim reads a few rows for each target, repository and person with queued jobs, however many
 # jobs they have. Subqueries instead of joins, which PostgreSQL may run as a scan of the table. Statements about jobs
-# that wait for these targets repeat the condition of the index.
+# that wait for these targets repeat the condition of the index. Without `target > ''`, SQLite would read the jobs of a
+# lab, ended ones too, by another index.
 _QUEUED_TARGETS: LiteralString = """
 WITH RECURSIVE queued_target (name) AS (
-    SELECT min(job.target) FROM nightjar_device_jobs AS job WHERE job.lab = %(lab)s AND job.state = 'queued'
+    SELECT min(job.target) FROM nightjar_device_jobs AS job
+     WHERE job.lab = %(lab)s AND job.target > '' AND job.state = 'queued'
     UNION ALL
     SELECT (SELECT min(job.target) FROM nightjar_device_jobs AS job
              WHERE job.lab = %(lab)s AND job.target > queued_target.name AND job.state = 'queued')

@@ -9,7 +9,7 @@ import pytest
 
 from bot.engine.database import Database
 from bot.engine.jobs.definitions import delivery_job
-from bot.engine.jobs.inbox import MOST_ROWS, read_delivery, store_delivery
+from bot.engine.jobs.inbox import MOST_ROWS, RecentDeliveries, store_delivery
 from bot.engine.jobs.journal import Journal
 from bot.engine.jobs.once import NewJob, defer_once
 from bot.engine.jobs.packing import SMALL, packed, unpacked
@@ -48,7 +48,7 @@ async def test_a_delivery_and_its_job_have_the_same_number(database: Database) -
     assert [(record.guid, record.state) for record in records] == [("c", "waiting"), ("b", "ignored"), ("a", "waiting")]
     jobs = [row["id"] for row in await database.connector.execute_query_all_async(JOBS)]
     assert jobs == [records[2].job.job_id, records[0].job.job_id]
-    delivery = await read_delivery(database.connector, records[1].job.job_id)
+    delivery = await RecentDeliveries().read(database.connector, records[1].job.job_id)
     assert delivery is not None
     assert (delivery.guid, delivery.payload.raw) == ("b", {"ref": "\ud800\u0000"})
 

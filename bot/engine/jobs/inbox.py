@@ -7,6 +7,7 @@ the same transaction, with the same ID. A delivery that no handler accepts has a
 from __future__ import annotations
 
 import sqlite3
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, LiteralString, TypeVar
 
@@ -64,6 +65,10 @@ READ: LiteralString = "SELECT guid, event, received_at, body FROM nightjar_inbox
 
 BODIES_AT_ONCE = 500
 """How many bodies of an old database are moved in one transaction."""
+
+MOST_RECENT, LARGEST_RECENT = 16, 8_192
+"""Deliveries that a process remembers, and the bytes of a stored body up to which it does. Most take 3 kB, and five to
+ten times that in memory."""
 
 MOST_ROWS = 32
 """The most rows of one statement; a power of two, for `_batches`."""
@@ -200,12 +205,30 @@ def _batches(rows: Sequence[Item]) -> Iterator[Sequence[Item]]:
         begin += size
 
 
-async def read_delivery(connector: Connector, delivery_id: int) -> Delivery | None:
-    """Return a delivery; None if it was removed."""
-    rows: Sequence[dict[str, Any]] = await connector.execute_query_all_async(READ, id=delivery_id)
-    return next(
-        (Delivery(row["guid"], row["event"], Payload(unpacked(row["body"])), row["received_at"]) for row in rows), None
-    )
+class RecentDeliveries:
+    """Reads deliveries, and remembers the small ones that were read last.
+
+    Each stage of a delivery's work needs it, and its row never changes.
+    """
+
+    def __init__(self) -> None:
+        self._recent: OrderedDict[int, Delivery] = OrderedDict()
+
+    async def read(self, connector: Connector, delivery_id: int) -> Delivery | None:
+        """Return a delivery; None if it was removed."""
+        if delivery_id in self._recent:
+            self._recent.move_to_end(delivery_id)
+            return self._recent[delivery_id]
+        rows: Sequence[dict[str, Any]] = await connector.execute_query_all_async(READ, id=delivery_id)
+        if not rows:
+            return None
+        row = rows[0]
+        delivery = Delivery(row["guid"], row["event"], Payload(unpacked(row["body"])), row["received_at"])
+        if len(row["body"]) <= LARGEST_RECENT:
+            self._recent[delivery_id] = delivery
+            if len(self._recent) > MOST_RECENT:
+                self._recent.popitem(last=False)
+        return delivery
 
 
 def moved_values(job_id: int, lock: str | None, args: Mapping[str, Any]) -> dict[str, Any]:

@@ -99,6 +99,14 @@ UPDATE procrastinate_jobs SET status = 'todo', worker_id = NULL
  WHERE id = ANY(%(ids)s) AND status = 'doing' AND worker_id = %(worker_id)s
 """
 
+# Both databases read the first jobs by the index of priorities.
+NEXT_SCHEDULED: LiteralString = """
+SELECT count(*) AS waiting, count(scheduled_at) AS scheduled,
+       min(date_part('epoch', scheduled_at)) - date_part('epoch', now()) AS seconds
+  FROM (SELECT scheduled_at FROM procrastinate_jobs
+         WHERE status = 'todo' AND NOT nightjar_parked ORDER BY priority DESC, id LIMIT %(most)s) AS job
+"""
+
 FINISH: LiteralString = """
 UPDATE procrastinate_jobs
    SET status = %(status)s::procrastinate_job_status, abort_requested = FALSE, attempts = attempts + 1

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 from bot.engine.jobs.notes import WRITE
-from bot.engine.jobs.steps import FETCH, FINISH, FINISH_NOTED, PARK, RETRY, RETRY_NOTED, SCANNED
+from bot.engine.jobs.steps import FETCH, FINISH, FINISH_NOTED, NEXT_SCHEDULED, PARK, RETRY, RETRY_NOTED, SCANNED
 from bot.engine.sql import portable
 from bot.engine.sql.portable import Row
 from bot.engine.sqlite.queries import COLUMNS
@@ -35,6 +35,8 @@ UPDATE procrastinate_jobs SET nightjar_parked = 1 WHERE id IN (
                           ORDER BY other.priority DESC, other.id LIMIT 1)))
 RETURNING id
 """
+# By itself, SQLite would sort all waiting jobs.
+NEXT_BY_PRIORITY = NEXT_SCHEDULED.replace("procrastinate_jobs", "procrastinate_jobs INDEXED BY nightjar_ready")
 ATTEMPTS = "SELECT id, attempts FROM procrastinate_jobs WHERE id IN (SELECT value FROM json_each(?))"
 BEGIN = f"""
 UPDATE procrastinate_jobs SET status = 'doing', worker_id = ? WHERE id IN (SELECT value FROM json_each(?))
@@ -75,6 +77,11 @@ def park_jobs(connection: sqlite3.Connection, *, window: int) -> list[Row]:
     return connection.execute(PARK_JOBS, (window,)).fetchall()
 
 
+def next_scheduled(connection: sqlite3.Connection, *, most: int) -> list[Row]:
+    """Return how many of the first jobs wait, how many of them for a time, and the seconds until the first time."""
+    return portable.execute(connection, NEXT_BY_PRIORITY, {"most": most}, has_rows=True)
+
+
 def end_noted(
     connection: sqlite3.Connection, *, statement: str, outcome: str, note: str, **values: object
 ) -> list[Row]:
@@ -89,6 +96,7 @@ def end_noted(
 STEPS: dict[str, Callable[..., list[Row]]] = {
     FETCH: fetch_jobs,
     PARK: park_jobs,
+    NEXT_SCHEDULED: next_scheduled,
     FINISH_NOTED: partial(end_noted, statement=FINISH),
     RETRY_NOTED: partial(end_noted, statement=RETRY),
 }

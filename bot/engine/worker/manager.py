@@ -30,6 +30,7 @@ from bot.engine.jobs.steps import (
     FETCH,
     FINISH,
     FINISH_NOTED,
+    NEXT_SCHEDULED,
     NOTIFICATIONS,
     PARK,
     RETRY,
@@ -53,13 +54,6 @@ WRITE_PAUSE = 0.3
 
 MOST_WAITING = 100
 """Waiting jobs among which the next scheduled one is searched; with more, the worker polls as often as it may."""
-# SQLite and PostgreSQL read the first jobs by the index of priorities.
-NEXT_SCHEDULED: LiteralString = """
-SELECT count(*) AS waiting, count(scheduled_at) AS scheduled,
-       min(date_part('epoch', scheduled_at)) - date_part('epoch', now()) AS seconds
-  FROM (SELECT scheduled_at FROM procrastinate_jobs
-         WHERE status = 'todo' AND NOT nightjar_parked ORDER BY priority DESC, id LIMIT %(most)s) AS job
-"""
 
 NOT_FETCHED = "job {job}: only jobs that the engine's worker fetched can run"
 NOT_ENDED = "could not store the outcome of a job"

@@ -31,7 +31,7 @@ from bot.engine.jobs.definitions import (
     plan_job,
     repository_of,
 )
-from bot.engine.jobs.inbox import read_delivery
+from bot.engine.jobs.inbox import RecentDeliveries
 from bot.engine.jobs.journal import Journal
 from bot.engine.jobs.notes import WRITING, Note, StoredPart, read_note, write_note
 from bot.engine.jobs.once import Deferred
@@ -79,6 +79,7 @@ class Tasks:
         self._store = store
         self._guard = guard
         self._new_changes = new_changes
+        self._deliveries = RecentDeliveries()
         self._check_after = check_after
         self._first_wait = first_wait
         self.processor = processor
@@ -203,7 +204,7 @@ class Tasks:
 
     async def delivery(self, job_id: int) -> Delivery:
         """Read the delivery with the ID of its job; raises `UserError` if it is no longer stored."""
-        delivery = await read_delivery(self._store.connector, job_id)
+        delivery = await self._deliveries.read(self._store.connector, job_id)
         if delivery is None:
             raise UserError(NO_BODY)
         return delivery
@@ -224,7 +225,7 @@ class Tasks:
         delivery_job: int,
     ) -> None:
         async def answer(message: str, interim: bool) -> None:
-            delivery = await read_delivery(self._store.connector, delivery_job)
+            delivery = await self._deliveries.read(self._store.connector, delivery_job)
             if delivery is not None:
                 handlers = self.processor.answering(delivery)
                 await self._answer(_origins(delivery, handlers, delivery_job, 0, job.lock), message, interim=interim)

@@ -75,14 +75,15 @@ REPOSITORY_FILE = Record(
 )
 
 
-def _key(repository: str) -> Key[StoredFile]:
+def file_key(repository: str) -> Key[StoredFile]:
+    """Return the key of the stored state of the file of `owner/name`."""
     return REPOSITORY_FILE.of(repository.lower())
 
 
 async def stored_file_of(records: RecordReader, repository: str) -> StoredFile:
     """Return the stored state of a repository's file; an empty state if its record cannot be read."""
     try:
-        return await records.get(_key(repository)) or StoredFile()
+        return await records.get(file_key(repository)) or StoredFile()
     except RecordError:
         log.exception(CORRUPT, repository=repository)
         return StoredFile()
@@ -110,7 +111,7 @@ async def file_faults(config: Config, records: Records) -> dict[str, int]:
     return {name: stored_file.faults for name, stored_file in (await stored_files_of(records, read)).items()}
 
 
-async def config_in_force(config: Config, records: Records, repository: str) -> RepositoryConfig | None:
+async def config_in_force(config: Config, records: RecordReader, repository: str) -> RepositoryConfig | None:
     """Return the settings in force for `owner/name`: its last valid file over app.yaml; None if app.yaml lacks it.
 
     Reads one record.

@@ -26,7 +26,7 @@ from bot.github.repositories.privacy import CalledPrivate, is_called_public
 
 if TYPE_CHECKING:
     from bot.config import Config
-    from bot.engine.records import Key, Records
+    from bot.engine.records import Key, RecordReader, Records
 
 
 class LeftAlone(StrEnum):
@@ -130,9 +130,12 @@ class Repositories:
         repositories = [configured_repository(self._config, repository) for repository in stored.values()]
         return [repository for repository in repositories if repository is not None]
 
-    async def get(self, repository_id: int) -> KnownRepository | None:
-        """Return the repository with an ID; None if the bot has not seen it, or app.yaml no longer lists it."""
-        repository = await self._records.get(KNOWN_REPOSITORY.of(repository_id))
+    async def get(self, repository_id: int, records: RecordReader | None = None) -> KnownRepository | None:
+        """Return the repository with an ID; None if the bot has not seen it, or app.yaml no longer lists it.
+
+        Whoever has fetched its record passes `records`.
+        """
+        repository = await (records or self._records).get(KNOWN_REPOSITORY.of(repository_id))
         return configured_repository(self._config, repository) if repository is not None else None
 
     async def name_of(self, repository: Repository) -> str | None:

@@ -260,7 +260,7 @@ _PARSER = _parser()
 
 _ACTIVE = Pattern(r"@|#|gh-|:|www", ignore_case=True)
 """Beginnings of mentions, issues, URLs and emoji, which GitHub recognizes *after* it undoes Markdown's escapes."""
-_EMOJI_FOLLOWS = Pattern(rf"[{LETTER_OR_DIGIT}_+-]{{1,40}}:")
+_EMOJI_FOLLOWS = Pattern(rf"[{LETTER_OR_DIGIT}_+-]+:")
 _LONGEST_EMOJI = 41
 """Characters after a colon within which the closing colon of an emoji's name must be."""
 

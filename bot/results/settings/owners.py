@@ -16,8 +16,9 @@ EXAMPLE_TEST, EXAMPLE_OWNERS = "tests/python/relay/*", ["octocat", "octo-org/com
 
 OwnerName = Annotated[
     str,
-    # Without characters that need an escape, which is long: an issue has room for little text.
-    StringConstraints(pattern=r"^@?\w(?:[\w ./()+-]{0,98}[\w)])?$"),
+    # Without characters that need an escape, which is long: an issue has room for little text. The pattern does not
+    # limit the length: to repeat all letters of the world a hundred times takes a megabyte in each model of this type.
+    StringConstraints(max_length=101, pattern=r"^@?\w(?:[\w ./()+-]*[\w)])?$"),
     Says("a login, a team or another name: up to 100 letters, digits, spaces and . / ( ) + -, after an @ or not"),
 ]
 

@@ -78,6 +78,7 @@ MORE_STATEMENTS = {
     "/r/{owner}/{repo}": 23,
     "/r/{owner}/{repo}/compare": 46,
     "/r/{owner}/{repo}/badge.svg": 22,
+    "/r/{owner}/{repo}/flaky": 13,
     "/r/{owner}/{repo}/measurements": 17,
     "/r/{owner}/{repo}/measurements/series": 22,
     "/r/{owner}/{repo}/pulls/{n}": 62,

@@ -123,16 +123,16 @@ _FIRST = (
     .correlate(schema.series)
     .scalar_subquery()
 )
+_BEGUN = sa.select(schema.series.c.id).where(
+    schema.series.c.id.in_(sa.bindparam("numbers", expanding=True)), sa.bindparam("since") <= _FIRST
+)
+"""The series whose first commit was made since a moment: few, most of the time none."""
 _CEASED = (
-    sa.select(_CHANGES.c.series_id, _CHANGES.c.ordinal)
-    .where(
-        _CHANGES.c.series_id.in_(
-            sa.select(schema.series.c.id).where(
-                schema.series.c.id.in_(sa.bindparam("numbers", expanding=True)), sa.bindparam("since") <= _FIRST
-            )
-        ),
-        _PAIR.in_(CEASED),
-    )
+    sa.select(_POINTS.c.series_id, _CHANGES.c.ordinal)
+    .select_from(_POINTS.join(_CHANGES, _CHANGES.c.point_id == _POINTS.c.id))
+    .where(_POINTS.c.series_id.in_(sa.bindparam("numbers", expanding=True)))
+    .where(_POINTS.c.committed_at >= sa.bindparam("since"))
+    .where(_PAIR.in_(CEASED))
     .distinct()
 )
 
@@ -189,7 +189,8 @@ def _candidates(
 def _flaky_from_the_start(connection: sa.Connection, numbers: Sequence[int], since: float) -> Iterator[tuple[int, int]]:
     """Yield tests that ceased to be flaky, of series that began since a moment: their first runs have no changes."""
     for chunk in schema.in_chunks(numbers):
-        for row in connection.execute(_CEASED, {"numbers": chunk, "since": since}):
+        begun = connection.scalars(_BEGUN, {"numbers": chunk, "since": since}).all()
+        for row in connection.execute(_CEASED, {"numbers": begun, "since": since}) if begun else ():
             yield row.series_id, row.ordinal
 
 

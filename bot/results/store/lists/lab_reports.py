@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from nightjar_formats.model import TargetKey
@@ -171,25 +171,17 @@ def unusable_targets(
     connection: sa.Connection, repository: str, lab: str | None = None, target: str | None = None
 ) -> dict[TargetKey, str]:
     """Return the targets whose newest nightly commit has no usable results of any suite, and why; None matches all."""
-    series, points, newer = schema.series, schema.points, schema.points.alias()
-    newest = (
-        sa.select(newer.c.id)
-        .where(newer.c.series_id == series.c.id, newer.c.mainline)
-        .order_by(newer.c.committed_at.desc(), newer.c.sha.desc())
-        .limit(1)
-        .correlate(series)
-        .scalar_subquery()
-    )
-    statement = (
-        select_suites_on_targets(repository, lab, target)
-        .add_columns(points.c.committed_at, points.c.sha, points.c.infra)
-        .join(points, points.c.id == newest)
+    # Subqueries instead of a join, for which PostgreSQL would read all points.
+    points = schema.points
+    columns = (
+        _of_newest(column).label(column.name) for column in (points.c.committed_at, points.c.sha, points.c.infra)
     )
     newest_of = dict[TargetKey, list[tuple[float, str, str]]]()
-    for row in connection.execute(statement):
-        newest_of.setdefault(TargetKey(repository, row.lab, row.target), []).append(
-            (row.committed_at, row.sha, row.infra)
-        )
+    for row in connection.execute(select_suites_on_targets(repository, lab, target).add_columns(*columns)):
+        # NULL for a suite that only pull requests have run.
+        if row.committed_at is not None:
+            newest = row.committed_at, row.sha, row.infra
+            newest_of.setdefault(TargetKey(repository, row.lab, row.target), []).append(newest)
     unusable = dict[TargetKey, str]()
     for key, commits in newest_of.items():
         last = max(position for *position, _ in commits)
@@ -197,6 +189,19 @@ def unusable_targets(
         if all(reasons):
             unusable[key] = reasons[0]
     return unusable
+
+
+def _of_newest(column: sa.ColumnElement[Any]) -> sa.ScalarSelect[Any]:
+    """Return a subquery for a statement about series: a column of the newest point of each on the nightly branch."""
+    points = schema.points
+    return (
+        sa.select(column)
+        .where(points.c.series_id == schema.series.c.id, points.c.mainline)
+        .order_by(points.c.committed_at.desc(), points.c.sha.desc())
+        .limit(1)
+        .correlate(schema.series)
+        .scalar_subquery()
+    )
 
 
 def _target_ids(

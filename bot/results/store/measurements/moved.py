@@ -55,7 +55,10 @@ def moved_series(
     if target is None:
         statement = _MOVED.where(_CHANGES.c.repository == repository)
     else:
-        statement = _MOVED.where(_CHANGES.c.target_id == runs.target_id(connection, target))
+        target_id = runs.target_id(connection, target)
+        if target_id is None:
+            return []
+        statement = _MOVED.where(_CHANGES.c.target_id == target_id)
     if before is not None:
         # SQLite uses no index for pairs alone.
         statement = statement.where(_CHANGES.c.confirmed_at <= before.confirmed_at)
