@@ -122,7 +122,12 @@ def _listed(names: Iterable[str]) -> str:
 
 def main() -> int:
     """Write the outdated files, or only list them."""
-    stale = {path: text for path, text in documents().items() if (ROOT / path).read_text(encoding="utf-8") != text}
+    written = documents()
+    stale = {
+        path: text
+        for path, text in written.items()
+        if not (ROOT / path).exists() or (ROOT / path).read_text(encoding="utf-8") != text
+    }
     if "--check" in sys.argv:
         for path in stale:
             print(f"{path} is outdated; run: make docs")  # noqa: T201

@@ -121,7 +121,7 @@ def test_only_the_line_and_the_changelog_are_edited_outside_the_folders_of_a_fea
 async def test_a_feature_is_added_as_the_page_says(checkout: Checkout, tmp_path: Path) -> None:
     code = checkout.folder
     assert [place for place in checkout.created if not place.startswith(OWN_FOLDERS)] == []
-    assert "`repositories.OWNER/NAME.wave.label`" in (code / "docs" / "configuration.md").read_text(encoding="utf-8")
+    assert "`wave.label`" in (code / "docs" / "configuration" / "wave.md").read_text(encoding="utf-8")
     assert "Wave" in json.loads((code / "docs" / "app.schema.json").read_text(encoding="utf-8"))["$defs"]
     assert "Wave" in json.loads((code / "docs" / "nightjar.schema.json").read_text(encoding="utf-8"))["$defs"]
     assert "## Waves" in (code / "docs" / "features.md").read_text(encoding="utf-8")

@@ -119,7 +119,7 @@ class Pipeline:
                 await note(self.records, delivery)
             await self._refresh_prefilter(delivery)
         except PayloadError as error:
-            log.warning("the payload does not tell what is to be remembered", path=error.path, problem=str(error))
+            log.warning("the payload lacks a field, so its state is not stored", path=error.path, problem=str(error))
 
     async def _refresh_prefilter(self, delivery: Delivery) -> None:
         """Give the prefilter a new view of the repository, with which it decides about the next deliveries."""

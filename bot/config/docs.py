@@ -17,16 +17,20 @@ from bot.config.faults import ConfigError
 from bot.config.keys import key_types, model_of
 from bot.config.load import read_config_text
 from bot.config.model import Config
-from bot.config.sample import sample_text
+from bot.config.sample import feature_sample, sample_text
 from bot.config.schema import repository_file_schema_text, schema_text
 from bot.config.shared import file_model
-from bot.config.texts import GUIDE_ERRORS, GUIDE_INVALID_FILE
+from bot.config.texts import FEATURE_PAGE, GUIDE_ERRORS, GUIDE_INVALID_FILE
 from bot.core.docs import replace_block, table
 
 SAMPLE = Path("app.yaml")
 SCHEMA = Path("docs/app.schema.json")
 REPOSITORY_FILE_SCHEMA = Path("docs/nightjar.schema.json")
 GUIDE = Path("docs/configuration.md")
+FEATURE_PAGES = Path("docs/configuration")
+"""The folder with a page for each key of a repository that has keys of its own."""
+
+REPOSITORY = "repositories.OWNER/NAME."
 
 KEYS_HEADER = ("key", "meaning", "value", "default")
 FEATURES_HEADER = ("feature", "what it does", "keys", "default")
@@ -42,6 +46,7 @@ def documents(root: Path, model: type[Config]) -> dict[Path, str]:
     guide = replace_block(guide, "repository-file", repository_file_table(model))
     guide = replace_block(guide, "variables", variables_table())
     return {
+        **feature_pages(model),
         SAMPLE: sample_text(model),
         SCHEMA: schema_text(model),
         REPOSITORY_FILE_SCHEMA: repository_file_schema_text(model),
@@ -50,9 +55,39 @@ def documents(root: Path, model: type[Config]) -> dict[Path, str]:
 
 
 def keys_table(model: type[Config]) -> str:
-    """Return the table of every key of app.yaml."""
-    defaults = (_left_out(field, annotation) for _, field, annotation in keys(model))
-    return table(KEYS_HEADER, [(*row, default) for row, default in zip(_rows(model), defaults, strict=True)])
+    """Return the table of the keys of app.yaml; a key of a repository that has a page links it."""
+    pages = {f"{REPOSITORY}{name}": name for name in features_with_keys(repository_model(model))}
+    rows = []
+    for path, field, annotation in keys(model):
+        if name := pages.get(path):
+            rows.append(_row(f"[`{path}`]({FEATURE_PAGES.name}/{name}.md)", field, annotation))
+        elif not path.startswith(tuple(f"{page}{separator}" for page in pages for separator in ".[")):
+            rows.append(_row(f"`{path}`", field, annotation))
+    return table(KEYS_HEADER, rows)
+
+
+def features_with_keys(repository: type[BaseModel]) -> dict[str, type[BaseModel]]:
+    """Return the keys of a repository that have keys of their own, with the models of these."""
+    models = {name: model_of(annotation) for name, annotation in key_types(repository).items()}
+    return {name: model for name, model in models.items() if model is not None and key_types(model)}
+
+
+def feature_pages(model: type[Config]) -> dict[Path, str]:
+    """Return the page of each feature with keys: what it does, its keys, and a sample."""
+    pages, repository = {}, repository_model(model)
+    for name, inner in features_with_keys(repository).items():
+        field, annotation = repository.model_fields[name], key_types(repository)[name]
+        prefix = f"{name}{_below(name, annotation)}."
+        rows = [_row(f"`{path}`", *key) for path, *key in keys(inner, prefix)]
+        pages[FEATURE_PAGES / f"{name}.md"] = FEATURE_PAGE.format(
+            name=name,
+            description=field.description or "",
+            values=words(annotation),
+            default=_left_out(field, annotation),
+            keys=table(KEYS_HEADER, rows),
+            sample=feature_sample(repository, name),
+        )
+    return pages
 
 
 def errors_example(model: type[Config]) -> str:
@@ -70,7 +105,8 @@ def features_table(model: type[Config]) -> str:
     for name, annotation in key_types(repository).items():
         field, inner = repository.model_fields[name], model_of(annotation)
         named = ", ".join(f"`{key}`" for key in key_types(inner)) if inner is not None else ""
-        rows.append((f"`{name}`", field.description or "", named, _left_out(field, annotation)))
+        shown = f"[`{name}`]({FEATURE_PAGES.name}/{name}.md)" if named else f"`{name}`"
+        rows.append((shown, field.description or "", named, _left_out(field, annotation)))
     return table(FEATURES_HEADER, rows)
 
 
@@ -98,7 +134,7 @@ def keys(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldI
 def _below(name: str, annotation: Any) -> str:
     """Return the placeholder for a name that maintainers choose, or for an item of a list; else nothing."""
     if name == "repositories":
-        return ".OWNER/NAME"
+        return REPOSITORY.removeprefix(name).removesuffix(".")
     if Mapping in (get_origin(annotation), *map(get_origin, get_args(annotation)[:1])):
         return f".{name.removesuffix('s').upper()}"
     return "[]" if words(annotation).startswith("a list") else ""
@@ -107,6 +143,10 @@ def _below(name: str, annotation: Any) -> str:
 def _rows(model: type[BaseModel]) -> Iterator[tuple[str, str, str]]:
     for path, field, annotation in keys(model):
         yield f"`{path}`", field.description or "", words(annotation)
+
+
+def _row(name: str, field: FieldInfo, annotation: Any) -> tuple[str, str, str, str]:
+    return name, field.description or "", words(annotation), _left_out(field, annotation)
 
 
 def _left_out(field: FieldInfo, annotation: Any) -> str:

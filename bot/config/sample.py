@@ -47,6 +47,13 @@ def sample_text(model: type[Config]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def feature_sample(repository: type[RepositoryConfig], name: str) -> str:
+    """Return a file with one feature of a repository and all its keys."""
+    field, annotation = repository.model_fields[name], key_types(repository)[name]
+    lines = _key(name, _value(field), field, annotation, INDENT * 2)
+    return "\n".join(["repositories:", f"{INDENT}{REPOSITORY}:", *lines])
+
+
 def _repositories(repository: type[RepositoryConfig]) -> Iterator[str]:
     """Yield an empty entry and one with every key: first those of the features that are on by default."""
     on = [key.name for key in repository.KEYS if isinstance(key, ConfigKey) and key.on_by_default]

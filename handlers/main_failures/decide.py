@@ -117,7 +117,7 @@ class FailureChanges:
 
     @property
     def is_news(self) -> bool:
-        """Return whether there is anything to be reported."""
+        """Return whether there is a change to report."""
         return bool(self.began or self.recovered or self.removed or self.overdue)
 
 

@@ -22,8 +22,24 @@ def test_the_committed_schema_and_tables_match_the_code() -> None:
         assert (ROOT / path).read_text(encoding="utf-8") == text, f"{path}: run `make docs`"
 
 
+def test_each_feature_with_keys_has_a_page_with_all_of_them_and_their_part_of_the_sample() -> None:
+    pages = {path: text for path, text in documents(ROOT, app_model()).items() if path.parent.name == "configuration"}
+    assert {ROOT / path for path in pages} == set(ROOT.glob("docs/configuration/*.md"))
+    guide = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
+    for path, _, _ in keys(app_model()):
+        if path.startswith("repositories.OWNER/NAME."):
+            name, _, below = path.removeprefix("repositories.OWNER/NAME.").partition(".")
+            page = pages.get(Path(f"docs/configuration/{name.removesuffix('[]')}.md"), guide)
+            assert f"`{name}.{below}`" in page if below else f"`{path}`" in guide, path
+    sample = (ROOT / "app.yaml").read_text(encoding="utf-8")
+    for page in pages.values():
+        part = page.partition("  octocat/compiler:\n")[2].partition("```")[0]
+        assert part.strip()
+        assert part in sample, page
+
+
 def test_an_outdated_table_is_detected(tmp_path: Path) -> None:
-    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/configuration").mkdir(parents=True)
     for path, text in documents(ROOT, app_model()).items():
         (tmp_path / path).write_text(text.replace("Names that address the bot", "Names"), encoding="utf-8")
     differ = [

@@ -1,4 +1,4 @@
-"""What Alembic runs: the migrations, on the connection and in the transaction of who asks for them."""
+"""What Alembic runs: the migrations, on the connection and in the transaction of the caller."""
 
 from __future__ import annotations
 

@@ -71,6 +71,6 @@ def _point(name: str, group: str, kind_name: str) -> metadata.EntryPoint:
     points = entry_points(group)
     if name not in points:
         raise UnknownEntryPoint(
-            texts.UNKNOWN_NAME.format(name=name, kind=kind_name, names=", ".join(points) or texts.NONE)
+            texts.UNKNOWN_NAME.format(name=name, kind=kind_name.lower(), names=", ".join(points) or texts.NONE)
         )
     return points[name]

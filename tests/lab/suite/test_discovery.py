@@ -40,7 +40,7 @@ def test_a_flow_or_suite_that_cannot_be_loaded_has_its_reason() -> None:
         load_flow("absent")
     with pytest.raises(NotAvailable, match="is not a Flow and returns none, but CaseData"):
         load_flow("odd")
-    with pytest.raises(UnknownEntryPoint, match=r"there is no Flow named tyo; available: .*toy"):
+    with pytest.raises(UnknownEntryPoint, match=r"there is no flow named tyo; available: .*toy"):
         load_flow("tyo")
 
 
