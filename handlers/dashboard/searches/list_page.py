@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pydantic import BaseModel, Field
 
 from bot.github.pull_heads import repository_id_of
+from bot.results.ingest.commit_summaries import commit_summary
 from bot.web.answers import AnswerPart
 from bot.web.csv_tables import CsvTable
 from bot.web.page_filters import counted
@@ -112,7 +113,7 @@ def _row(summary: SearchSummary) -> SearchRow:
         outcome=summary.outcome,
         probability=summary.probability,
         sha=summary.sha,
-        title=summary.title,
+        title=commit_summary(summary.title, "").title,
         pull_request=summary.pull or None,
     )
 

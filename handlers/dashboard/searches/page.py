@@ -158,7 +158,8 @@ async def _target(
     if run is None:
         next_run = next((run for run in progress.new_runs if run.target == name), None)
         state = "off" if left is None else "ready" if left else "used up"
-        words, position, since = texts.TARGET_STATES[state], next_run.commit if next_run else None, None
+        words, since = texts.TARGET_STATES[state], None
+        position = next_run.commit if next_run and left is not None else None
     else:
         job = await commit_job(parts.jobs, repository_id, target.lab, search.purpose(run.number))
         is_leased = job is not None and job.state is DeviceJobState.LEASED
