@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from bot.commands.dialogue import CommandAnswer, CommandRequest
 from bot.github.text.markdown import code
@@ -13,13 +14,16 @@ from handlers.device_tests.commands import approval_text, budget_text, open_text
 from handlers.device_tests.requesting import JobRequest, TargetAnswer
 from handlers.device_tests.targets import RequestTarget, named_targets
 
+if TYPE_CHECKING:
+    from bot.plan.handler import Context
+
 
 class NoTarget(Exception):
     """No target, or more than one, can take the request; the text says why to the person."""
 
 
 async def one_target(
-    request: CommandRequest, results: Results, accepting: Sequence[RequestTarget], name: str, several: str
+    context: Context, results: Results, accepting: Sequence[RequestTarget], name: str, several: str
 ) -> RequestTarget:
     """Return the target that a name means, with its current tier.
 
@@ -28,7 +32,7 @@ async def one_target(
     """
     # In a thread: some hundred targets are compared.
     named = await asyncio.to_thread(named_targets, results, [name])
-    availability = await Availability.of(request.context)
+    availability = await Availability.of(context)
     targets = availability.accepting(named.targets)
     if problems := target_problems(named, accepting, availability):
         raise NoTarget("\n".join(problems))

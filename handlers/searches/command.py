@@ -1,33 +1,28 @@
-"""`@ci find culprit [TEST] on TARGET`, on an issue about a regression: search for the commit that it began with."""
+"""Commands on an issue about a regression.
+
+`@ci find culprit [TEST] on TARGET` searches for the commit that it began with. `@ci reproduce [TEST] on TARGET` runs it
+at the nightly commit where it began, and at the last good one.
+"""
 
 from __future__ import annotations
-
-from nightjar_formats.model import TargetKey
 
 from bot.commands.dialogue import WRITERS, CommandAnswer, CommandFunction, CommandRequest
 from bot.commands.grammar import Arguments, Command, CommandRegistry, CommandSpec
 from bot.commands.on_issues import answer_to, first_command, handler_on_issues
 from bot.core.events import UserComment, issue_comment_in
-from bot.core.listing import listed
-from bot.effects.issues import ISSUE, issue_key_in
 from bot.github.repositories.permissions import role_of
 from bot.github.text.markdown import code
 from bot.plan.handler import NOTHING, Context, Plan, Router
-from bot.results.service import RESULTS
-from bot.results.store.failures.failures import reported_failures
 from handlers.device_tests.commands import KEY, takes_requests
-from handlers.device_tests.targets import named_targets
-from handlers.regressions.begun import members_of
-from handlers.regressions.records import GROUP_ISSUE, REGRESSION_GROUP, TARGET_ISSUE, GroupMember
-from handlers.results.config import LAB_RESULTS, RENAMES
+from handlers.device_tests.reproduce.command import REPRODUCE
 from handlers.searches import texts
 from handlers.searches.decide import MOST_RUNS
 from handlers.searches.effects import SearchEvent, StartSearch
+from handlers.searches.on_issues import NoFailure, failures_of_issue, reproduce_on_issue
 from handlers.searches.records import CULPRIT_SEARCH
-from handlers.searches.requests import chosen_members, request_of
+from handlers.searches.requests import request_of
 
 NAME = "find-culprit"
-MOST_NAMED = 5
 _ON = "on"
 
 FIND_CULPRIT = CommandSpec(
@@ -40,11 +35,11 @@ FIND_CULPRIT = CommandSpec(
     arguments=Arguments(names="TEST on TARGET | on TARGET"),
     offered=takes_requests,
 )
-REGISTRY = CommandRegistry([FIND_CULPRIT])
+REGISTRY = CommandRegistry([FIND_CULPRIT, REPRODUCE])
 
 
-async def find_culprit(context: Context) -> Plan:
-    """Start the search that a comment requests, or say why not."""
+async def answer_on_issue(context: Context) -> Plan:
+    """Start the search or the runs that a comment requests, or say why not."""
     comment = issue_comment_in(context.delivery)
     if comment is None:
         return NOTHING
@@ -53,6 +48,8 @@ async def find_culprit(context: Context) -> Plan:
         return Plan(why=texts.NO_COMMAND)
     if await role_of(context.github, context.repository.full_name, comment.author) not in WRITERS:
         return _refused(comment, texts.NOT_ALLOWED)
+    if command.spec is REPRODUCE:
+        return await _reproduced(context, comment, command)
     names = command.names
     if len(names) not in (2, 3) or names[-2].casefold() != _ON:
         usage = code(f"{command.mention} {FIND_CULPRIT.example}")
@@ -62,23 +59,11 @@ async def find_culprit(context: Context) -> Plan:
 
 async def _requested(context: Context, comment: UserComment, name: str, test: str) -> Plan:
     """Start the search for a test on a target; an empty `test` means the only failure there."""
-    results, issue = context.config.of(LAB_RESULTS), issue_key_in(context.delivery.payload.text("issue", "body"))
-    stored = await context.records.get(ISSUE.of(context.repository.id, issue)) if issue else None
-    if results is None or stored is None or stored.number != comment.number:
-        return _refused(comment, texts.NO_REGRESSION)
-    members = await _members(context, issue)
-    if not members:
-        return _refused(comment, texts.NO_REGRESSION)
-    targets = [target.full_name for target in named_targets(results, [name]).targets]
-    if not targets:
-        return _refused(comment, texts.NO_REQUESTS.format(target=code(name)))
-    choices = [choice for target in targets for choice in chosen_members(members, target, test)]
-    if not choices:
-        return _refused(comment, texts.NO_FAILURE.format(target=code(name)))
-    if len(choices) > 1:
-        tests = [code(choice[0].tests[0]) for choice in choices]
-        return _refused(comment, texts.SEVERAL_FAILURES.format(target=code(name), tests=listed(tests, MOST_NAMED)))
-    request = request_of(choices[0])
+    try:
+        issue, members = await failures_of_issue(context, comment, name, test)
+    except NoFailure as problem:
+        return _refused(comment, str(problem))
+    request = request_of(members)
     if request is None:
         return _refused(comment, texts.NO_FAILURE.format(target=code(name)))
     search = await context.records.get(CULPRIT_SEARCH.of(context.repository.id, request.id))
@@ -88,18 +73,13 @@ async def _requested(context: Context, comment: UserComment, name: str, test: st
     return Plan((start, *effects) if search is None else effects, why=texts.STARTED.format(id=request.id))
 
 
-async def _members(context: Context, issue: str) -> list[GroupMember]:
-    """Return the failures that an issue is about; none if it is about something else."""
-    if issue.startswith(GROUP_ISSUE):
-        name = issue.removeprefix(GROUP_ISSUE)
-        group = await context.records.get(REGRESSION_GROUP.of(context.repository.id, name))
-        return list(group.members) if group else []
-    if not issue.startswith(TARGET_ISSUE):
-        return []
-    lab, _, target_name = issue.removeprefix(TARGET_ISSUE).partition("/")
-    service = context.part(RESULTS)
-    target = service.canonical(TargetKey(context.repository.full_name, lab, target_name))
-    return members_of(target, await service.read(reported_failures, target, context.config.of(RENAMES).aliases))
+async def _reproduced(context: Context, comment: UserComment, command: Command) -> Plan:
+    """Request runs of a test at the commit where it began to fail, and at the last good one."""
+    try:
+        say, effect = await reproduce_on_issue(context, comment, command)
+    except NoFailure as problem:
+        return _refused(comment, str(problem))
+    return Plan((effect, *answer_to(comment, say, done=True)), why=texts.REPRODUCES)
 
 
 def _refused(comment: UserComment, text: str) -> Plan:
@@ -112,5 +92,5 @@ async def on_pull_request(request: CommandRequest, command: Command) -> CommandA
 
 
 router = Router()
-router.add(handler_on_issues(NAME, find_culprit))
+router.add(handler_on_issues(NAME, answer_on_issue))
 COMMANDS: tuple[tuple[CommandSpec, CommandFunction], ...] = ((FIND_CULPRIT, on_pull_request),)

@@ -38,6 +38,6 @@ FEATURE = Feature(
         handler.NAME: "Searches for a culprit",
         handler.ENDED_RUN: "Runs of searches for a culprit",
         handler.BEGUN: "Failures whose culprit is searched",
-        command.NAME: "Requests to find a culprit",
+        command.NAME: "Commands on issues about regressions",
     },
 )

@@ -8,7 +8,7 @@ from bot.core.listing import listed
 from bot.core.urls import linkable
 from bot.github.text.markdown import code
 from bot.results.culprit.posterior import Posterior
-from bot.results.culprit.search import SearchOutcome
+from bot.results.culprit.search import CERTAIN, SearchOutcome
 from bot.results.ingest.commit_summaries import commit_summary
 from bot.results.report.texts import counted
 from handlers.searches.records import AskedRun, CulpritSearch, SearchedCommit, SearchRequest, SearchRunState
@@ -31,7 +31,7 @@ FIND_SUMMARY = "On an issue about a regression: search for the change that it be
 USAGE = "Name a target, as in {command}; without a test, I search for the only failure there."
 ON_ISSUES = "Comment this on the issue about the regression."
 NOT_ALLOWED = "You need write access to request a search."
-NO_REGRESSION = "This is not an open issue of mine about tests that fail, so there is no range to search."
+NO_REGRESSION = "This is not an open issue of mine about tests that fail, so I know of no failure here."
 NO_REQUESTS = "No target that accepts requests is named {target}."
 NO_FAILURE = "No failure of this issue on {target} has a commit at which it passed."
 SEVERAL_FAILURES = "Several failures on {target} began separately. Name a test of one of them, for example {tests}."
@@ -41,6 +41,7 @@ REQUESTED = (
 )
 NO_COMMAND = "the comment requests no search"
 REFUSED = "the answer says why"
+REPRODUCES = "runs at a nightly commit are requested"
 
 # The comment on the culprit
 CULPRIT = "Since this change, {tests} on {targets}, with a probability of {probability:.1%}."
@@ -86,6 +87,10 @@ CHANGED_LAB = (
     "No commit is the cause ({probability:.1%}): the tests fail at {good} too, where they passed before. The device, "
     "the lab or its environment changed."
 )
+PROBABLY_CHANGED_LAB = (
+    "Probably no commit is the cause ({probability:.1%}): the tests seem to fail at {good} too, where they passed "
+    "before. The runs of the search are used up."
+)
 DOES_NOT_REPEAT = "Cannot tell: the tests do not fail at {bad} any more ({probability:.1%})."
 ONE_OF = "Cannot tell which commit: it is one of {count}, from {first} to {last} ({probability:.1%})."
 OUT_OF_RUNS = (
@@ -117,7 +122,7 @@ def search_sentence(search: CulpritSearch, most_runs: int) -> str:
             text = BEGAN_WITH.format(**commit_names(commit, answer.pull), probability=names["probability"])
             return text + ("." + ONE_DEVICE if len(request.targets) == 1 else "")
         case SearchOutcome.ENVIRONMENT:
-            return CHANGED_LAB.format(**names)
+            return (CHANGED_LAB if answer.probability >= CERTAIN else PROBABLY_CHANGED_LAB).format(**names)
         case SearchOutcome.NOT_REPEATED:
             return DOES_NOT_REPEAT.format(**names)
         case SearchOutcome.RANGE:

@@ -9,6 +9,8 @@ import aiohttp
 
 from bot.core.events import Repository
 from bot.engine.internal import announce
+from bot.results.few_tests import FewTestsOutcome, TestAttempts
+from handlers.device_tests.effects import announce_step
 from handlers.device_tests.model import LEASE_SECONDS, MOST_ATTEMPTS, DeviceJob
 from handlers.searches.effects import SEARCH_EVENT, SearchEvent
 from handlers.searches.records import CULPRIT_SEARCH, OPEN_SEARCH, SearchRequest, SearchRunState
@@ -50,6 +52,7 @@ async def test_a_maintainer_requests_a_search_and_reads_the_answer_in_the_issue(
             reactions, said = await range_town.comments(author, text)
             assert answer in said
             assert reactions == ["confused"]
+        await reproduces_on_the_issue(range_town)
         reactions, said = await range_town.comments("hubot", "@ci find culprit on hexagon-v73")
         good, bad = range_town.shas[0][:10], range_town.shas[-1][:10]
         assert f"I search for the change between `{good}` and `{bad}` on idle devices of `{LAB}/{HEXAGON}`" in said
@@ -124,6 +127,39 @@ async def test_a_maintainer_requests_a_search_and_reads_the_answer_in_the_issue(
         assert "Began with" not in (range_town.issue.body or "")
         _, page = await pages_of(town, f"/{search.id}")
         assert "Cannot tell: the tests do not fail at" in page
+
+
+async def reproduces_on_the_issue(range_town: SearchTown) -> None:
+    """Request runs at the commit where the test began to fail and at the last good one, and read both rates."""
+    refusals = {
+        ("hubot", "@ci reproduce on hexagon-v73 x1000"): "A test runs 1 to ",
+        ("somebody", "@ci reproduce on hexagon-v73"): "You need write access",
+        ("hubot", "@ci reproduce test_sub on hexagon-v73"): "No failure of this issue on `hexagon-v73`",
+    }
+    for (author, text), answer in refusals.items():
+        reactions, said = await range_town.comments(author, text)
+        assert answer in said
+        assert reactions == ["confused"]
+    good, bad = range_town.shas[0], range_town.shas[-1]
+    for _ in range(2):
+        reactions, said = await range_town.comments("hubot", "@ci reproduce on hexagon-v73 x4")
+        assert reactions == ["+1"]
+        assert f"I run `{TEST}` 4 times at `{bad[:7]}`, where it began to fail, and at `{good[:7]}`" in said
+    claimed = await range_town.devices.claim()
+    job = claimed.job
+    assert (job.sha, job.few_tests.base_sha, job.pull_request) == (bad, good, 0)
+    assert job.requested_by.login == "hubot", "it comes before the jobs of the bot"
+    outcome = FewTestsOutcome({TEST: TestAttempts(1, 3)}, {TEST: TestAttempts(4)}, seconds=30.0)
+    done = await range_town.devices.store.complete_few_tests(LAB, job.id, SUITE, outcome)
+    await announce_step(range_town.devices.place.town.bot.services.announce, done)
+    await range_town.devices.place.town.quiet()
+    answer = range_town.issue.comments_by(BOT)[-1].body
+    assert f"`{TEST}` failed in 3 of 4 runs at `{bad[:7]}` on `{LAB}/{HEXAGON}`." in answer
+    assert f"| failing commit `{bad[:7]}` | 3 of 4 | 75% |" in answer
+    assert f"| last good commit `{good[:7]}` | 0 of 4 | 0% |" in answer
+    assert f"To repeat this, comment `@ci reproduce {TEST} on {LAB}/{HEXAGON} x4` again." in answer
+    await range_town.devices.sweep()
+    assert range_town.issue.comments_by(BOT)[-1].body == answer, "there was one job, and its answer is not repeated"
 
 
 async def test_a_reported_regression_of_two_targets_is_searched_on_both_and_the_lab_is_found(

@@ -20,3 +20,9 @@ def test_names_are_right_and_cheap_and_labs_that_changed_are_recognized() -> Non
     assert median(total.search.ratios) <= 1.5
     assert total.over_budget == 0
     assert scores["fails always, failed never before"].search.right == len(SEEDS)
+
+
+def test_a_changed_lab_is_recognized_by_rare_failures_within_the_budget() -> None:
+    score = measured("the lab changed, fails in 5 or 10 %", range(12), compared=False).search
+    assert score.recognized >= 8, "6 of 12 if a search only asks where the culprit is"
+    assert score.wrong == 0

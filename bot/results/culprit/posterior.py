@@ -23,7 +23,7 @@ from bot.results.culprit.rates import FailureCounts, StepFit, level_fits, log_ma
 
 COMMITS, ENVIRONMENT, NOT_REPEATED = 0.75, 0.15, 0.1
 """Before any run: that a commit broke the tests, that something else did, and that the failure does not repeat."""
-SEVERAL = 0.04
+SEVERAL = 0.15
 """That the rate changed more than once within the range."""
 CAUTION = 5
 """How often all that speaks against a name counts, since a wrong name costs more than no name."""

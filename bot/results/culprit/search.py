@@ -12,6 +12,8 @@ from bot.results.culprit.rates import FailureCounts
 
 CERTAIN = 0.99
 """The probability at which a search names a commit, or says that no commit is the cause."""
+LIKELY = 0.9
+"""The probability at which a search that ends without a name says that no commit is the cause, instead of a range."""
 LEAST_RUNS = 2
 """A name rests on so many failed runs at the culprit, and on as many runs without a failure at the commit before."""
 
@@ -94,7 +96,7 @@ def search_step(
         elif (question := planner.ask(target)) is not None:
             questions.append(question)
     if not questions and not waiting and idle:
-        return SearchStep(posterior, verdict=_range_left(posterior, SearchOutcome.RANGE))
+        return SearchStep(posterior, verdict=_without_name(posterior, SearchOutcome.RANGE))
     return _within_budget(posterior, questions, waiting, budget)
 
 
@@ -102,7 +104,7 @@ def _within_budget(
     posterior: Posterior, questions: list[Question], waiting: Sequence[Question], budget: int
 ) -> SearchStep:
     if budget <= 0 and not waiting:
-        return SearchStep(posterior, verdict=_range_left(posterior, SearchOutcome.BUDGET))
+        return SearchStep(posterior, verdict=_without_name(posterior, SearchOutcome.BUDGET))
     return SearchStep(posterior, questions[: max(0, budget)])
 
 
@@ -114,10 +116,8 @@ def _untested_ends(posterior: Posterior, waiting: Sequence[Question]) -> list[in
 
 def _verdict(of_range: SearchRange, posterior: Posterior) -> tuple[SearchVerdict | None, list[int]]:
     """Return the end of the search if it is reached, and which commits must be tested before."""
-    nothing = posterior.environment + posterior.not_repeated
-    if nothing >= CERTAIN:
-        is_new = posterior.environment > posterior.not_repeated
-        return SearchVerdict(SearchOutcome.ENVIRONMENT if is_new else SearchOutcome.NOT_REPEATED, nothing), []
+    if (verdict := _no_commit(posterior, CERTAIN)) is not None:
+        return verdict, []
     position = max(range(len(posterior.segments)), key=lambda number: posterior.segments[number].probability)
     segment = posterior.segments[position]
     if segment.probability < CERTAIN or segment.last - segment.first > 1:
@@ -130,6 +130,15 @@ def _verdict(of_range: SearchRange, posterior: Posterior) -> tuple[SearchVerdict
         sides = sorted((segment.first, segment.last), key=lambda commit: posterior.runs_at(commit).total)
         return None, sides
     return SearchVerdict(SearchOutcome.CULPRIT, probability, segment.last, segment.last), []
+
+
+def _no_commit(posterior: Posterior, least: float) -> SearchVerdict | None:
+    """Return the verdict that no commit is the cause, if it has at least this probability."""
+    probability = posterior.environment + posterior.not_repeated
+    if probability < least:
+        return None
+    is_new = posterior.environment > posterior.not_repeated
+    return SearchVerdict(SearchOutcome.ENVIRONMENT if is_new else SearchOutcome.NOT_REPEATED, probability)
 
 
 def _missing_runs(of_range: SearchRange, posterior: Posterior, culprit: int) -> list[int]:
@@ -149,8 +158,13 @@ def _missing_runs(of_range: SearchRange, posterior: Posterior, culprit: int) -> 
     return needed
 
 
-def _range_left(posterior: Posterior, outcome: SearchOutcome) -> SearchVerdict:
-    """Return the shortest run of neighboring segments around the likeliest one that is certain, or all of them."""
+def _without_name(posterior: Posterior, outcome: SearchOutcome) -> SearchVerdict:
+    """Return the end of a search that names no commit: probably none is the cause, or the range that is left.
+
+    That is the shortest run of neighboring segments around the likeliest one that is certain, or all of them.
+    """
+    if (verdict := _no_commit(posterior, LIKELY)) is not None:
+        return verdict
     segments = posterior.segments
     low = high = max(range(len(segments)), key=lambda number: segments[number].probability)
     total = segments[low].probability

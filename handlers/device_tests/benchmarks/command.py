@@ -50,7 +50,7 @@ async def benchmark(request: CommandRequest, command: Command) -> CommandAnswer:
         usage = code(f"{request.mention} {BENCHMARK_COMMAND.name} on {accepting[0].name}")
         return _refused(texts.NAME_TARGET.format(command=usage))
     try:
-        target = await one_target(request, results, accepting, words.target, texts.SEVERAL_TARGETS)
+        target = await one_target(request.context, results, accepting, words.target, texts.SEVERAL_TARGETS)
     except NoTarget as problem:
         return _refused(str(problem))
     limit, most = words.seconds or target.settings.benchmark_seconds, target.settings.timeout_seconds

@@ -1,10 +1,12 @@
 """`@ci reproduce TEST on TARGET x20`: request runs of one test at the head and at its base, in turn on one device.
 
-Approval, budgets and pushes are as for `@ci test on`: a device runs the head's code.
+Approval, budgets and pushes are as for `@ci test on`: a device runs the head's code. On an issue about a regression,
+the same command runs the test where it began to fail, and at the last good commit (`handlers.searches.on_issues`).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nightjar_formats.model import TargetKey
@@ -21,7 +23,7 @@ from handlers.device_tests.commands import (
     head_request,
     takes_requests,
 )
-from handlers.device_tests.model import MOST_REPEATS, FewTests
+from handlers.device_tests.model import MOST_REPEATS, DeviceJob, FewTests
 from handlers.device_tests.one_target import NoTarget, answer_for, one_target
 from handlers.device_tests.reproduce import texts
 from handlers.device_tests.requesting import answer_request
@@ -51,31 +53,54 @@ REPRODUCE = CommandSpec(
 )
 
 
-def purpose_of(test: str) -> str:
-    """Return the purpose of the jobs that reproduce the failures of a test."""
-    return f"{REPRODUCE_PURPOSE}{digest_of(test)}"
+def purpose_of(test: str, issue: int = 0) -> str:
+    """Return the purpose of the jobs that reproduce the failures of a test, on a pull request or on an issue."""
+    purpose = f"{REPRODUCE_PURPOSE}{digest_of(test)}"
+    return f"{purpose}:{issue}" if issue else purpose
+
+
+def issue_of(job: DeviceJob) -> int:
+    """Return the number of the issue or pull request on which somebody requested a job that reproduces a failure."""
+    return job.pull_request or int(job.purpose.rpartition(":")[2])
+
+
+@dataclass(frozen=True, slots=True)
+class ReproduceRequest:
+    """What somebody wrote: a test, empty if it may be left out and was; the name of a target, and how often to run."""
+
+    test: str
+    target: str
+    repeat: int
+
+
+def read_request(command: Command, *, is_test_needed: bool = True) -> ReproduceRequest | str:
+    """Return what a command requests, or the sentence that says what is wrong with it."""
+    words, repeat = command.names, REPEATS
+    if len(words) > 2 and (count := _COUNT.fullmatch(words[-1])) and words[-3].casefold() == _ON:
+        repeat, words = int(count[1]), words[:-1]
+    test = words[:-2]
+    if len(words) < 2 or words[-2].casefold() != _ON or len(test) > 1 or (is_test_needed and not test):
+        return texts.USAGE.format(command=code(f"{command.mention} {REPRODUCE.example}"))
+    if not 1 <= repeat <= MOST_REPEATS:
+        return texts.BAD_COUNT.format(most=MOST_REPEATS, written=code(command.names[-1]))
+    return ReproduceRequest(test[0] if test else "", words[-1], repeat)
 
 
 async def reproduce(request: CommandRequest, command: Command) -> CommandAnswer:
     """Request runs of a test on a target."""
     pull, context = request.pull, request.context
-    results, usage = context.config.of(LAB_RESULTS), code(f"{request.mention} {REPRODUCE.example}")
+    results = context.config.of(LAB_RESULTS)
     accepting = request_targets(results)
     if results is None or not accepting:
         return CommandAnswer(say=NO_TARGETS, done=False)
     if not pull.is_open:
         return CommandAnswer(say=TEST_CLOSED, done=False)
-    words, repeat = command.names, REPEATS
-    if len(words) == 4 and (count := _COUNT.fullmatch(words[3])):
-        repeat, words = int(count[1]), words[:3]
-    if len(words) != 3 or words[1].casefold() != _ON:
-        return CommandAnswer(say=texts.USAGE.format(command=usage), done=False)
-    if not 1 <= repeat <= MOST_REPEATS:
-        written = code(command.names[-1])
-        return CommandAnswer(say=texts.BAD_COUNT.format(most=MOST_REPEATS, written=written), done=False)
-    test, name = words[0], words[2]
+    wanted = read_request(command)
+    if isinstance(wanted, str):
+        return CommandAnswer(say=wanted, done=False)
+    test, repeat = wanted.test, wanted.repeat
     try:
-        target = await one_target(request, results, accepting, name, texts.ONE_TARGET)
+        target = await one_target(context, results, accepting, wanted.target, texts.ONE_TARGET)
     except NoTarget as problem:
         return CommandAnswer(say=str(problem), done=False)
     about = context.part(RESULTS).canonical(TargetKey(context.repository.full_name, target.lab, target.name))

@@ -15,7 +15,7 @@ from handlers.device_tests.check_runs import WrittenStep, note_step
 from handlers.device_tests.effects import FEW_TESTS_ENDED, NoteShownStep
 from handlers.device_tests.model import DeviceJob, JobEnd, ShownStep
 from handlers.device_tests.reproduce import texts
-from handlers.device_tests.reproduce.command import REPRODUCE_PURPOSE
+from handlers.device_tests.reproduce.command import REPRODUCE_PURPOSE, issue_of
 from handlers.device_tests.reproduce.texts import EarlierRuns, repeat_offer, reproduce_command, reproduced
 from handlers.device_tests.store import JOBS, UnknownJob
 from handlers.device_tests.texts import WHY_UNKNOWN_JOB
@@ -51,7 +51,9 @@ async def answer_reproduced(context: Context) -> Plan:
     if not job.outcome and job.end in UNWANTED:
         note = NoteShownStep(job.lab, job.id, int(ShownStep.ENDED))
         return Plan((note,), why=texts.WHY_UNWANTED.format(reason=job.end.value))
-    earlier = earlier_runs(job, await store.of_pull(context.repository.id, job.pull_request))
+    # A job without a pull request is one of an issue; of_pull would read all jobs of the bot.
+    others = await store.of_pull(context.repository.id, job.pull_request) if job.pull_request else []
+    earlier = earlier_runs(job, others)
     attempts = FewTestsOutcome.load(job.outcome).of(job.few_tests.tests[0])
     if job.outcome:
         counts = {"failed": attempts.failed, "runs": attempts.attempts}
@@ -80,7 +82,7 @@ def repeat_offers(context: Context, jobs: Sequence[DeviceJob], head: str) -> lis
 def _answer(context: Context, job: DeviceJob, earlier: EarlierRuns | None, *, offer: str = "") -> Reply:
     command = reproduce_command(context.app_config.mentions[0], job)
     text = "\n\n".join(filter(None, [offer, reproduced(job, earlier, linkable(job.log_url), command)]))
-    return Reply(job.pull_request, truncate(text, REPLY_LIMIT), iso_utc(job.requested_at), subject=job.id)
+    return Reply(issue_of(job), truncate(text, REPLY_LIMIT), iso_utc(job.requested_at), subject=job.id)
 
 
 def earlier_runs(job: DeviceJob, jobs: Sequence[DeviceJob]) -> EarlierRuns | None:

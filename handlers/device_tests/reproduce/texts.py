@@ -28,7 +28,7 @@ from handlers.device_tests.texts import ENDS, LAB_SAYS
 # Help
 REPRODUCE_SUMMARY = (
     "Run one test several times on a device, at this pull request's head and at its base in turn, and report both "
-    "failure rates."
+    "failure rates. On an issue about a regression: at the nightly commit where it began, and at the last good one."
 )
 
 # Answers to the command
@@ -36,6 +36,10 @@ USAGE = "Name a test and a target, as in {command}. Test IDs with spaces need qu
 BAD_COUNT = "A test runs 1 to {most} times at each commit, and {written} is no such number."
 ONE_TARGET = "{name} is a target of several labs. Name one of them: {names}."
 REQUESTED = "{name}: I run {test} {count} times at {sha} and at its base {base}, and answer here."
+REQUESTED_ON_ISSUE = (
+    "{name}: I run {test} {count} times at {sha}, where it began to fail, and at {base}, where it last passed, and "
+    "answer here."
+)
 REQUESTED_ALONE = "{name}: I run {test} {count} times at {sha}, and answer here."
 
 # The answer
@@ -46,9 +50,9 @@ NOT_RUN = (
     "lab has other tests only."
 )
 NO_RESULT = "I could not reproduce {test} at {sha} on {name}: {reason}"
-MORE_OFTEN = "It fails more often than at the base (95 %)."
-LESS_OFTEN = "It fails less often than at the base (95 %)."
-NO_DIFFERENCE = "These runs do not show that it fails more often than at the base."
+MORE_OFTEN = "It fails more often than at the {base} (95 %)."
+LESS_OFTEN = "It fails less often than at the {base} (95 %)."
+NO_DIFFERENCE = "These runs do not show that it fails more often than at the {base}."
 FIXED = "**Fixed (95 %)**: it failed in {failed} of {runs} runs at {sha}, and in none of {now} runs at this head."
 STILL_FAILS = "**Still fails**: it failed in {failed} of {runs} runs at {sha}."
 UNKNOWN = "**Not enough runs to tell** whether it is fixed: it failed in {failed} of {runs} runs at {sha}.{needed}"
@@ -56,7 +60,8 @@ NEEDED = " {count} runs without a failure would tell."
 TABLE = "| commit | failed | failure rate | 95 % interval |\n| --- | --- | --- | --- |"
 ROW = "| {side} {sha} | {failed} of {runs} | {rate:.0%} | {low:.0%} to {high:.0%} |"
 SIDE_NAMES = {HEAD: "head", BASE: "base"}
-NO_BASE = "The base did not run: the lab's agent does not offer it (`--can sides`), or there was no time."
+REGRESSION_NAMES = {HEAD: "failing commit", BASE: "last good commit"}
+NO_BASE = "The {base} did not run: the lab's agent does not offer it (`--can sides`), or there was no time."
 SKIPPED = "Skipped runs at the {side}, which do not count: {count}."
 FAILURES = "Failures at the {side}:"
 KIND = "{number}. {runs}: {message}"
@@ -66,6 +71,7 @@ FULL_TEXT = "<details><summary>The text of failure {number}</summary>\n\n{text}\
 LOG = "[The lab's log]({url})"
 OFFER = "The head is now {sha}. To see whether this is fixed, comment {command}."
 REPEAT = "After a push, comment {command} again: the answer then says whether it is fixed."
+REPEAT_ON_ISSUE = "To repeat this, comment {command} again."
 
 # The audit log
 WHY_REPRODUCED = "{test} ran: {failed} of {runs} failed at the head"
@@ -121,24 +127,25 @@ def reproduced(job: DeviceJob, earlier: EarlierRuns | None, log_url: str, comman
     names = {"test": code(test), "sha": code(job.sha[:7]), "name": code(job.about.full_name)}
     outcome = FewTestsOutcome.load(job.outcome)
     head, base = outcome.of(test), outcome.of(test, BASE)
-    again = REPEAT.format(command=code(command))
+    again = (REPEAT if job.pull_request else REPEAT_ON_ISSUE).format(command=code(command))
+    names_of_sides = SIDE_NAMES if job.pull_request else REGRESSION_NAMES
     if not job.outcome:
         note = LAB_SAYS.format(note=code(truncate(job.note, MOST_MESSAGE))) if job.note else ""
         reason = " ".join(filter(None, [ENDS[job.end], note]))
         return "\n\n".join([NO_RESULT.format(**names, reason=reason), again])
     counts = {"failed": head.failed, "runs": head.attempts}
     first = NOT_RUN if not head.attempts else REPRODUCED if head.failed else PASSED
-    sentences = [first.format(**names, **counts), *_comparison(head, base)]
+    sentences = [first.format(**names, **counts), *_comparison(head, base, names_of_sides[BASE])]
     lines = [*_repetition(head, earlier), " ".join(sentences)]
     sides = [(HEAD, job.sha, head), *([(BASE, job.few_tests.base_sha, base)] if job.few_tests.base_sha else [])]
-    rows = [_row(side, side_sha, attempts) for side, side_sha, attempts in sides if attempts.attempts]
+    rows = [_row(names_of_sides[side], side_sha, attempts) for side, side_sha, attempts in sides if attempts.attempts]
     if rows:
         lines.append("\n".join([TABLE, *rows]))
     if job.few_tests.base_sha and not base.attempts:
-        lines.append(NO_BASE)
+        lines.append(NO_BASE.format(base=names_of_sides[BASE]))
     number, texts = 1, list[str]()
     for side, _, attempts in sides:
-        lines += _failures(side, attempts, number)
+        lines += _failures(names_of_sides[side], attempts, number)
         texts += [
             FULL_TEXT.format(number=kind_number, text=fenced(kind.text))
             for kind_number, kind in enumerate(attempts.kinds, number)
@@ -149,11 +156,12 @@ def reproduced(job: DeviceJob, earlier: EarlierRuns | None, log_url: str, comman
     return "\n\n".join([*lines, *_within(texts, MOST_ANSWER - sum(map(len, [*lines, *last]))), *last])
 
 
-def _comparison(head: TestAttempts, base: TestAttempts) -> list[str]:
+def _comparison(head: TestAttempts, base: TestAttempts, base_name: str) -> list[str]:
     if not head.attempts or not base.attempts or not (head.failed or base.failed):
         return []
     more = chance_of_more(failure_rate(head), failure_rate(base))
-    return [MORE_OFTEN if more >= CONFIDENCE else LESS_OFTEN if more <= 1 - CONFIDENCE else NO_DIFFERENCE]
+    text = MORE_OFTEN if more >= CONFIDENCE else LESS_OFTEN if more <= 1 - CONFIDENCE else NO_DIFFERENCE
+    return [text.format(base=base_name)]
 
 
 def _repetition(head: TestAttempts, earlier: EarlierRuns | None) -> list[str]:
@@ -175,11 +183,11 @@ def _row(side: str, sha: str, attempts: TestAttempts) -> str:
     rate = failure_rate(attempts)
     low, high = rate.interval
     words = {"failed": rate.failed, "runs": rate.runs, "rate": rate.value, "low": low, "high": high}
-    return ROW.format(side=SIDE_NAMES[side], sha=code(sha[:7]), **words)
+    return ROW.format(side=side, sha=code(sha[:7]), **words)
 
 
 def _failures(side: str, attempts: TestAttempts, first_number: int) -> list[str]:
-    lines = [SKIPPED.format(count=attempts.skipped, side=SIDE_NAMES[side])] if attempts.skipped else []
+    lines = [SKIPPED.format(count=attempts.skipped, side=side)] if attempts.skipped else []
     if attempts.kinds:
         kinds = [
             KIND.format(number=number, runs=counted(kind.count, "run"), message=_message(kind.message))
@@ -187,7 +195,7 @@ def _failures(side: str, attempts: TestAttempts, first_number: int) -> list[str]
         ]
         others = attempts.failed - sum(kind.count for kind in attempts.kinds)
         more = [OTHER_KINDS.format(runs=counted(others, "run"))] if others > 0 else []
-        lines.append("\n".join([FAILURES.format(side=SIDE_NAMES[side]), *kinds, *more]))
+        lines.append("\n".join([FAILURES.format(side=side), *kinds, *more]))
     return lines
 
 
