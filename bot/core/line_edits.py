@@ -16,7 +16,7 @@ class LineEdits:
     inserted: tuple[tuple[int, str], ...] = ()
     removed: tuple[int, ...] = ()
 
-    def apply(self, raw: bytes) -> bytes:
+    def edited(self, raw: bytes) -> bytes:
         """Return the edited content of the file. Raises ValueError if it does not have one of the lines."""
         lines = raw.split(b"\n")
         if any(not 1 <= number <= len(lines) for number in (*self.removed, *(number for number, _ in self.inserted))):

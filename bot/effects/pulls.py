@@ -136,7 +136,7 @@ class EnsurePull:
             file = await found_at(context.github, context.repository.full_name, edits.path, self.base_sha)
             if file is None:
                 raise UserError(texts.NO_FILE_AT_BASE.format(path=edits.path, sha=self.base_sha[:7]))
-            files[edits.path] = edits.apply(file.raw)
+            files[edits.path] = edits.edited(file.raw)
         return files
 
     async def _has_files(

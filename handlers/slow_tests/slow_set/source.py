@@ -72,7 +72,7 @@ def edit_functions(path: str, raw: bytes, marked: Collection[str], unmarked: Col
         inserted.append((number, (indent + MARK + line_end).decode()))
     removed = [mark.lineno for name in unmarked for mark in _marks(places[name].node)]
     edits = LineEdits(path, tuple(sorted(inserted)), tuple(sorted(removed)))
-    edited = _parsed(edits.apply(raw))
+    edited = _parsed(edits.edited(raw))
     try:
         return edits if edited is not None and _has_marks(tree, edited, marked, unmarked) else None
     except RecursionError:

@@ -82,7 +82,7 @@ def test_a_mark_is_one_line_and_the_rest_stays_the_same_program(line_end: bytes)
         "tests/test_ops.py", raw, ["test_conv", "TestOps::TestInner::test_add"], ["TestOps::test_mul"]
     )
     assert edits is not None
-    edited = edits.apply(raw)
+    edited = edits.edited(raw)
     mark, end = b"@pytest.mark.slow", line_end.removesuffix(b"\n")
     assert lines_changed(raw, edited) == ([mark + end, b"        " + mark + end], [b"    @tvm.testing.slow" + end])
     # The new mark stands above the other decorators, at the depth of its function.
@@ -95,7 +95,7 @@ def test_a_mark_is_one_line_and_the_rest_stays_the_same_program(line_end: bytes)
     }
     back = edit_functions("tests/test_ops.py", edited, [], ["test_conv", "TestOps::TestInner::test_add"])
     assert back is not None
-    assert lines_changed(raw, back.apply(edited)) == ([], [b"    @tvm.testing.slow" + end])
+    assert lines_changed(raw, back.edited(edited)) == ([], [b"    @tvm.testing.slow" + end])
 
 
 @pytest.mark.parametrize(
@@ -127,4 +127,4 @@ def test_what_is_not_safe_is_left_by_hand() -> None:
     assert read_functions(odd, ["test_a"])["test_a"].problem == texts.NOT_ALONE
     assert edit_functions("a.py", odd, ["test_a"], []) is None, "the edited file would be another program, or none"
     with pytest.raises(ValueError, match=r"a\.py"):
-        LineEdits("a.py", removed=(9,)).apply(b"one\n")
+        LineEdits("a.py", removed=(9,)).edited(b"one\n")
