@@ -34,7 +34,7 @@ LEAST_WORDS = 3
 
 ELSEWHERE = {
     "handlers/last_good/feature.py": "describes a metric",
-    "handlers/cc_reviewers/effects.py": "a part of GitHub's text",
+    "bot/effects/reviews.py": "a part of GitHub's text",
     "bot/app/registration.py": "a block of docs/installing.md",
     "bot/cli/ci.py": "help of commands",
     "bot/cli/main.py": "help of commands",

@@ -86,7 +86,8 @@ class ConfigKey(RepositoryKey[K | None], Generic[K]):
     the program what it must know of the feature:
 
     - `allow`: the key below this one with the roles that may use the feature's commands.
-    - `timer`: the name of the feature's timer in a repository; the property `schedule` of the model says when it runs.
+    - `timer`: the name of the feature's timer in a repository; the property `schedule` of the model says when it runs,
+      None for never.
     - `contexts`: the contexts of the statuses that the feature sets. They never count as CI.
     - `branches`: the branches that the feature pushes to. No two features may push to one, and runs of CI on them never
       count.

@@ -1,4 +1,4 @@
-"""A pull request of our own that changes one file: updated in place, and closed when it is no longer needed.
+"""A pull request of our own that changes files: updated in place, and closed when it is no longer needed.
 
 Everything is written through GitHub's Git data API, without a clone: https://docs.github.com/rest/git. Each of our
 commits is recorded before the branch moves to it. The branch is force-pushed only if its head is one of these commits,
@@ -7,18 +7,21 @@ so commits that somebody else pushed are never lost.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from bot.core.errors import TryAgain, UserError
+from bot.core.line_edits import LineEdits
 from bot.core.patterns import Pattern
 from bot.core.payload import Payload
 from bot.effects import texts
 from bot.effects.refs import ONE_REF, REFS
+from bot.effects.reviews import request_reviews
 from bot.engine.records import Record
-from bot.github.access import CONTENTS, PULL_REQUESTS, WritePermissions
+from bot.github.access import CONTENTS, MEMBERS, PULL_REQUESTS, WritePermissions
 from bot.github.addresses import NO_PAGE, pull_on_github
-from bot.github.commits.contents import COMMIT, found_at
+from bot.github.commits.contents import COMMIT, PLAIN_FILE, found_at
 from bot.github.commits.refs import branch_head
 from bot.github.errors import is_not_found, is_unprocessable
 from bot.github.text.markdown import TEXT_LIMIT, truncate
@@ -28,7 +31,6 @@ PULLS = "/repos/{+repo}/pulls"
 OURS = PULLS + "{?head,base,state,sort,direction,per_page}"
 ONE_PULL = PULLS + "/{number}"
 TREES, COMMITS = "/repos/{+repo}/git/trees", "/repos/{+repo}/git/commits"
-PLAIN_FILE = "100644"
 MOST_READ = "10"
 """The most pull requests of the branch that we read, newest first. At most one of them is open."""
 MOST_COMMITS = 10
@@ -42,13 +44,15 @@ _ANY_MARKER = Pattern(r"\A<!-- nightjar:pull:[a-z0-9:]* -->\r?\n?")
 class PullBranch:
     """A branch of ours: our newest commits on it, the base of the last one, and the time of its decision.
 
-    `number` is its last pull request, 0 before the first.
+    `number` is its last pull request, 0 before the first, and `asked` are those who were asked to review it, in lower
+    case.
     """
 
     shas: tuple[str, ...] = ()
     base_sha: str = ""
     at: str = ""
     number: int = 0
+    asked: tuple[str, ...] = ()
 
 
 PULL_BRANCH = Record("pull-of", 1, PullBranch, "the bot's commits on a branch that it proposes", days=None)
@@ -58,12 +62,13 @@ PULL_BRANCH = Record("pull-of", 1, PullBranch, "the bot's commits on a branch th
 class EnsurePull:
     """Ensure one open pull request from `branch` into `base`: one commit on `base_sha` that sets a file's `content`.
 
-    Without `content` the pull request is closed and its branch deleted. `key` names the proposal: if a person closed a
-    pull request with this key, it stays closed. `at` (ISO 8601) is the time of the decision; a decision that is older
-    than the last one changes nothing.
+    With `edits`, the commit edits lines of files at `base_sha`. Without `content` and `edits`, the pull request is
+    closed and its branch deleted; `body` may say why. `key` names the proposal: if a person closed a pull request with
+    this key, it stays closed. `at` (ISO 8601) is the time of the decision; a decision that is older than the last one
+    changes nothing.
     """
 
-    permissions: ClassVar[WritePermissions] = frozenset({CONTENTS, PULL_REQUESTS})
+    permissions: ClassVar[WritePermissions] = frozenset({CONTENTS, MEMBERS, PULL_REQUESTS})
 
     branch: str
     base: str
@@ -76,6 +81,9 @@ class EnsurePull:
     body: str = ""
     message: str = ""
     """The message of the commit."""
+    edits: tuple[LineEdits, ...] = ()
+    reviewers: tuple[str, ...] = ()
+    """People, and teams as `org/team`. Each is asked once to review a pull request; whom GitHub refuses is left out."""
 
     @property
     def effect_key(self) -> str:
@@ -93,20 +101,20 @@ class EnsurePull:
         pull = await self._pull(context)
         head = await branch_head(context.github, context.repository.full_name, self.branch)
         is_own_head = head in record.shas
-        if not self.content:
+        if not self.content and not self.edits:
             return await self._close(context, pull, head if is_own_head else None, record)
         if pull and not _is_open(pull) and not pull.has("merged_at") and self._has_proposal(context, pull):
             number = pull.integer("number")
             text = texts.PULL_CLOSED_BY_OTHERS.format(number=number)
             return Applied(text, changed=False, page=pull_on_github(number))
-        is_open = pull is not None and _is_open(pull)
-        if head and await self._has_file(context, head, record, is_open=is_open):
+        is_open, files = pull is not None and _is_open(pull), await self._files(context)
+        if head and await self._has_files(context, files, head, record, is_open=is_open):
             return await self._ensure_pull(context, pull, pushed=False)
         if head and not is_own_head:
             if not is_open:
                 raise UserError(texts.BRANCH_TAKEN.format(branch=self.branch))
             return await self._ensure_pull(context, pull, pushed=False, left_alone=True)
-        await self._push(context, head, record)
+        await self._push(context, files, head, record)
         return await self._ensure_pull(context, pull, pushed=True)
 
     async def _pull(self, context: EffectContext) -> Payload | None:
@@ -121,24 +129,45 @@ class EnsurePull:
         own_pulls = [pull for pull in listed if _is_ours(pull, context)]
         return next((pull for pull in listed if _is_open(pull)), own_pulls[0] if own_pulls else None)
 
-    async def _has_file(self, context: EffectContext, head: str, record: PullBranch, *, is_open: bool) -> bool:
-        """Return whether the branch has the wanted file and, without a pull request, starts at `base_sha`."""
+    async def _files(self, context: EffectContext) -> dict[str, bytes]:
+        """Return the content of each file that the commit changes. Raises `UserError` if the base has no such file."""
+        files = {self.path: self.content.encode()} if self.content else {}
+        for edits in self.edits:
+            file = await found_at(context.github, context.repository.full_name, edits.path, self.base_sha)
+            if file is None:
+                raise UserError(texts.NO_FILE_AT_BASE.format(path=edits.path, sha=self.base_sha[:7]))
+            files[edits.path] = edits.edited(file.raw)
+        return files
+
+    async def _has_files(
+        self, context: EffectContext, files: Mapping[str, bytes], head: str, record: PullBranch, *, is_open: bool
+    ) -> bool:
+        """Return whether the branch has the wanted files and, without a pull request, starts at `base_sha`."""
         if not is_open and (record.base_sha, *record.shas[-1:]) != (self.base_sha, head):
             return False
-        file = await found_at(context.github, context.repository.full_name, self.path, head)
-        return file is not None and file.raw == self.content.encode()
+        for path, content in files.items():
+            file = await found_at(context.github, context.repository.full_name, path, head)
+            if file is None or file.raw != content:
+                return False
+        return True
 
-    async def _push(self, context: EffectContext, head: str | None, record: PullBranch) -> None:
+    async def _push(
+        self, context: EffectContext, files: Mapping[str, bytes], head: str | None, record: PullBranch
+    ) -> None:
         """Create the commit, record it, and move the branch to it, if nobody has moved the branch meanwhile."""
         github, url_vars = context.github, {"repo": context.repository.full_name}
         base = await github.getitem(COMMIT, url_vars={**url_vars, "sha": self.base_sha})
-        file = {"path": self.path, "mode": PLAIN_FILE, "type": "blob", "content": self.content}
-        # Without `base_tree` this would be the only file: https://docs.github.com/en/rest/git/trees#create-a-tree
-        tree = {"base_tree": Payload(base, "commit").string("tree", "sha"), "tree": [file]}
+        entries = [
+            {"path": path, "mode": PLAIN_FILE, "type": "blob", "content": content.decode()}
+            for path, content in files.items()
+        ]
+        # Without `base_tree` these would be the only files: https://docs.github.com/en/rest/git/trees#create-a-tree
+        tree = {"base_tree": Payload(base, "commit").string("tree", "sha"), "tree": entries}
         tree_sha = Payload(await github.post(TREES, url_vars=url_vars, data=tree), "tree").string("sha")
         commit = {"message": self.message, "tree": tree_sha, "parents": [self.base_sha]}
         sha = Payload(await github.post(COMMITS, url_vars=url_vars, data=commit), "commit").string("sha")
-        branch_record = PullBranch((*record.shas, sha)[-MOST_COMMITS:], self.base_sha, self.at, record.number)
+        shas = (*record.shas, sha)[-MOST_COMMITS:]
+        branch_record = replace(record, shas=shas, base_sha=self.base_sha, at=self.at)
         await context.records.put(PULL_BRANCH.of(context.repository.id, self.branch), branch_record)
         # GitHub moves a branch by force without a condition, so this check right before it is the only guard:
         # https://docs.github.com/en/rest/git/refs#update-a-reference
@@ -191,11 +220,18 @@ class EnsurePull:
         return Applied(texts.PULL_OPENED.format(number=number), page=pull_on_github(number))
 
     async def _remember(self, context: EffectContext, number: int) -> None:
-        """Store the number of the branch's pull request."""
+        """Store the number of the branch's pull request, and ask for reviews of it."""
         key = PULL_BRANCH.of(context.repository.id, self.branch)
-        record = await context.records.get(key) or PullBranch()
-        if record.number != number:
-            await context.records.put(key, replace(record, number=number))
+        stored = await context.records.get(key) or PullBranch()
+        record = stored if stored.number == number else replace(stored, number=number, asked=())
+        if names := [name for name in self.reviewers if name.lower() not in record.asked]:
+            owner = context.repository.full_name.partition("/")[0].lower()
+            url_vars = {"repo": context.repository.full_name, "number": str(number)}
+            teams = [name for name in names if name.partition("/")[0].lower() == owner and "/" in name]
+            await request_reviews(context.github, url_vars, [name for name in names if "/" not in name], teams)
+            record = replace(record, asked=(*record.asked, *(name.lower() for name in names)))
+        if record != stored:
+            await context.records.put(key, record)
 
     async def _close(
         self, context: EffectContext, pull: Payload | None, head: str | None, record: PullBranch
@@ -211,7 +247,8 @@ class EnsurePull:
         if is_open and pull is not None:
             number = pull.integer("number")
             # Without the marker: with it, `apply` would take this for a pull request that a person closed.
-            body = texts.PULL_NOT_NEEDED.format(base=self.base) + _ANY_MARKER.sub("", pull.text("body"))
+            reason = f"{self.body}\n\n" if self.body else texts.PULL_NOT_NEEDED.format(base=self.base)
+            body = reason + _ANY_MARKER.sub("", pull.text("body"))
             await self._change(context, number, {"state": "closed", "body": truncate(body, TEXT_LIMIT)})
             outcomes.append(texts.PULL_CLOSED.format(number=number))
         if head is not None:

@@ -37,6 +37,7 @@ PULL_TAKEN_OVER = (
 """At the top of a pull request of the bot's."""
 PULL_NOT_NEEDED = "`{base}` already has all of this, so this pull request is no longer needed.\n\n"
 """At the top of a pull request of the bot's."""
+NO_FILE_AT_BASE = "there is no file {path} at {sha}"
 PULL_OLDER = "a newer decision replaced this one"
 PULL_SHOWN = "#{number} is already open for this"
 PULL_SAME = "#{number} is up to date"

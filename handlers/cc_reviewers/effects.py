@@ -8,18 +8,13 @@ from typing import ClassVar
 
 from bot.core.payload import Payload
 from bot.effects.comments import write_section
+from bot.effects.reviews import REQUESTED, RefusedNames, request_reviews, slug_of
 from bot.github.access import ISSUES, MEMBERS, PULL_REQUESTS, WritePermissions
 from bot.github.addresses import pull_on_github
-from bot.github.errors import is_unprocessable, message_of
 from bot.github.text.markdown import code
 from bot.plan.effect import Applied, EffectContext
 from handlers.cc_reviewers import texts
 from handlers.cc_reviewers.records import REVIEWERS, ReviewRequests
-
-REQUESTED = "/repos/{+repo}/pulls/{number}/requested_reviewers"
-
-UNRESOLVED = "could not resolve to a node"
-"""A part of GitHub's message about a team that the App cannot see (https://github.com/github/docs/issues/35057)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +40,7 @@ class RequestReviewers:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Ask those who are not asked already; remember who was asked and who was refused."""
-        accepted, answers = await self._request_missing(context) if self.users or self.teams else ([], _RefusedNames())
+        accepted, answers = await self._request_missing(context) if self.users or self.teams else ([], RefusedNames())
         refused = list(answers.names)
         # The record after the requests: after a crash in between, a retry finds on GitHub who was asked.
         record = REVIEWERS.of(context.repository.id, self.number)
@@ -66,7 +61,7 @@ class RequestReviewers:
             return Applied(texts.NOBODY_ASKED, changed=updated != stored, page=page)
         return Applied(_summary(accepted, refused), page=page)
 
-    async def _request_missing(self, context: EffectContext) -> tuple[list[str], _RefusedNames]:
+    async def _request_missing(self, context: EffectContext) -> tuple[list[str], RefusedNames]:
         """Return who was asked now and who was refused."""
         repo = context.repository.full_name
         url_vars = {"repo": repo, "number": str(self.number)}
@@ -77,8 +72,8 @@ class RequestReviewers:
         # The request has only the team's name, so GitHub would ask our own team instead of another organization's.
         foreign = [name for name in self.teams if name.partition("/")[0].lower() != owner]
         users = [name for name in self.users if name.lower() not in logins]
-        teams = [name for name in self.teams if name not in foreign and _slug(name).lower() not in slugs]
-        answers = await _request_reviews(context, url_vars, users, teams)
+        teams = [name for name in self.teams if name not in foreign and slug_of(name).lower() not in slugs]
+        answers = await request_reviews(context.github, url_vars, users, teams)
         refused = replace(answers, names=(*foreign, *answers.names))
         return [name for name in (*users, *teams) if name not in refused.names], refused
 
@@ -119,52 +114,3 @@ def reviewers_refused_text(names: Sequence[str], hidden: Sequence[str] = ()) -> 
 def _summary(accepted: Iterable[str], refused: Iterable[str]) -> str:
     parts = [("asked", ", ".join(accepted)), ("refused:", ", ".join(refused))]
     return "; ".join(f"{label} {names}" for label, names in parts if names)
-
-
-def _slug(team: str) -> str:
-    return team.rpartition("/")[2]
-
-
-@dataclass(frozen=True, slots=True)
-class _RefusedNames:
-    """The refused names, and which of them are teams that the App cannot see."""
-
-    names: tuple[str, ...] = ()
-    hidden: frozenset[str] = frozenset()
-
-
-async def _request_reviews(
-    context: EffectContext, url_vars: dict[str, str], users: list[str], teams: list[str]
-) -> _RefusedNames:
-    """Request all reviews at once; if GitHub refuses, request each separately. Return the refused names."""
-    if not users and not teams:
-        return _RefusedNames()
-    message = await _post_request(context, url_vars, users, teams)
-    if message is None:
-        return _RefusedNames()
-    answers = {(*users, *teams)[0]: message}
-    if len(users) + len(teams) > 1:
-        answers = {name: await _post_request(context, url_vars, [name], []) or "" for name in users}
-        answers |= {name: await _post_request(context, url_vars, [], [name]) or "" for name in teams}
-    refused = {name: message for name, message in answers.items() if message}
-    hidden = frozenset(name for name in teams if UNRESOLVED in refused.get(name, "").casefold())
-    return _RefusedNames(tuple(refused), hidden)
-
-
-async def _post_request(
-    context: EffectContext, url_vars: dict[str, str], users: list[str], teams: list[str]
-) -> str | None:
-    """Request reviews; return GitHub's message if it refuses, None if it accepts."""
-    body: dict[str, list[str]] = {}
-    if users:
-        body["reviewers"] = users
-    if teams:
-        body["team_reviewers"] = [_slug(name) for name in teams]
-    try:
-        await context.github.post(REQUESTED, url_vars=url_vars, data=body)
-    except Exception as error:
-        if is_unprocessable(error):
-            # Never empty: the caller takes an empty text for an acceptance.
-            return message_of(error) or texts.REFUSED
-        raise
-    return None

@@ -10,6 +10,7 @@ from bot.web.openapi import Operation
 from bot.web.page_routes import Page
 from handlers.dashboard.compare.page import compare_page
 from handlers.dashboard.compare.targets import targets_page
+from handlers.dashboard.fixes.page import fixes_page
 from handlers.dashboard.grid.commit import commit_page
 from handlers.dashboard.grid.feed import regressions_feed
 from handlers.dashboard.grid.nightly import nightly_page
@@ -48,6 +49,7 @@ PAGES = (
     flaky_page,
     slow_page,
     skipped_page,
+    fixes_page,
     run_page,
     labs_page,
     all_labs_page,

@@ -28,6 +28,8 @@ REMOVED_AFTER = 86400.0
 
 The time starts with the first scan that does not find it, because the time before is unknown.
 """
+MOST_FIXED = 200
+"""The most recoveries that are stored of a branch."""
 LONGEST_WORDS, LONGEST_URL = 140, 800
 """The most characters that are stored of a status's description, and of its address; a longer address is dropped."""
 
@@ -71,18 +73,28 @@ class Recovery:
 
 
 @dataclass(frozen=True, slots=True)
+class FixedContext:
+    """A context that failed and recovered: from when until when it was known to fail, in seconds since 1970."""
+
+    name: str
+    since: float
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
 class KnownFailures:
     """What is stored between two scans: what fails, and which failures were seen, so that none is reported twice.
 
     `seen` has the failed contexts of the commits of the last scan only, so it stays small. `news` is the key of the
     last message, empty if there was none. `reported_at` is the time of that message; it always increases, even if a
-    clock was set back.
+    clock was set back. `fixed` are the last recoveries, oldest first.
     """
 
     failing: Mapping[str, FailingContext] = field(default_factory=dict)
     seen: Mapping[str, Annotated[frozenset[str], SORTED]] = field(default_factory=dict)
     news: str = ""
     reported_at: float = 0.0
+    fixed: tuple[FixedContext, ...] = ()
 
     def after_message(self, news: str, moment: float) -> KnownFailures:
         """Return the state after a message with this key was sent at `moment`, in seconds since 1970."""
@@ -164,7 +176,11 @@ def decide_alarms(
                 failure = replace(failure, overdue=True)
                 overdue.append(failure)
             failing[name] = failure
-    state = replace(last, failing=failing, seen=_seen_failures(results, scan, last))
+    fixed = tuple(
+        FixedContext(recovery.failure.name, recovery.failure.since, scan.scanned_at) for recovery in recovered
+    )
+    seen = _seen_failures(results, scan, last)
+    state = replace(last, failing=failing, seen=seen, fixed=(*last.fixed, *fixed)[-MOST_FIXED:])
     return FailureChanges(tuple(began), tuple(recovered), tuple(removed), state, tuple(overdue))
 
 

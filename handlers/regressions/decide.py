@@ -20,8 +20,8 @@ from bot.results.store.failures.failures import Failure, SuiteFailures
 
 STEADY_WAIT = 7 * 86400.0
 """The least seconds between two commits with a message about steady failures in unreliable results of a target."""
-RECOVERED, REMOVED = "recovered", "removed"
-"""The stored ways in which a reported failure ends."""
+REMOVED = "removed"
+"""The stored way in which a reported failure ends whose test was removed."""
 
 
 @dataclass(frozen=True, slots=True)

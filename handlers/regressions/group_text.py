@@ -8,8 +8,9 @@ from bot.core.listing import listed
 from bot.github.text.markdown import code
 from bot.news.message import News, NewsItem
 from bot.results.report.texts import counted
+from bot.results.store.failures.failures import RECOVERED
 from handlers.regressions import texts
-from handlers.regressions.decide import RECOVERED, REMOVED
+from handlers.regressions.decide import REMOVED
 from handlers.regressions.groups import newest_good, oldest_since, shared_tests
 from handlers.regressions.records import EndedTests, GroupMember, RegressionGroup
 from handlers.regressions.target_text import (

@@ -11,9 +11,8 @@ from typing import Any
 from bot.effects.remember import StoreRecord
 from bot.news.effects import IssueState
 from bot.news.message import News
-from bot.results.store.failures.failures import Failure
+from bot.results.store.failures.failures import RECOVERED, Failure
 from handlers.regressions.decide import (
-    RECOVERED,
     REMOVED,
     EvaluatedRun,
     EvaluatedTarget,

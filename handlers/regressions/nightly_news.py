@@ -29,12 +29,12 @@ from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.results.compare.ancestors import Candidate
 from bot.results.report.baseline import searched_ancestors
 from bot.results.service import RESULTS
-from bot.results.store.failures.failures import Failure, FailureEnd, failure_ends
+from bot.results.store.failures.failures import RECOVERED, Failure, FailureEnd, failure_ends
 from handlers.regressions import texts
 from handlers.regressions.audiences import Audience, audiences_of
 from handlers.regressions.begun import AnnounceBegun, begun_in_group, begun_on_target
 from handlers.regressions.config import REGRESSIONS as REGRESSIONS_KEY
-from handlers.regressions.decide import RECOVERED, REMOVED, RegressionChanges, unpack_failures
+from handlers.regressions.decide import REMOVED, RegressionChanges, unpack_failures
 from handlers.regressions.details import details_of
 from handlers.regressions.group_text import group_body, group_news, group_title, joined_news
 from handlers.regressions.groups import (

@@ -31,6 +31,7 @@ from bot.results.service import RESULTS
 from bot.results.store.commit import commit_state
 from bot.results.store.failures.contexts import ContextQuery, failure_contexts
 from bot.results.store.failures.failures import (
+    RECOVERED,
     commit_times_of,
     failures_of_target,
     given_up_suites,
@@ -46,7 +47,6 @@ from handlers.regressions.audiences import Audience, audiences_of
 from handlers.regressions.begun import begun_on_target
 from handlers.regressions.config import REGRESSIONS as REGRESSIONS_KEY
 from handlers.regressions.decide import (
-    RECOVERED,
     REMOVED,
     STEADY_WAIT,
     EvaluatedRun,

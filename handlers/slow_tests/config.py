@@ -9,8 +9,14 @@ from pydantic import Field
 
 from bot.config.keys import Keys
 from bot.config.repository_keys import ConfigKey
-from bot.config.types import Pattern, Role, Shared, StatusContext
+from bot.config.types import Duration, Pattern, Role, Shared, StatusContext
+from bot.core.schedule import Weekly
 
+PROPOSED_AT = Weekly(0, "05:00", "UTC")
+"""Before the working day of most people, and when few nightly runs are under way."""
+TIMER = "slow-set"
+BRANCH = "nightjar/slow-tests"
+"""The branch of the pull request."""
 LaterLevel = Literal["nightly", "release"]
 
 
@@ -52,6 +58,20 @@ class SlowTests(Keys):
         ),
         examples=[["*/pr-head"]],
     )
+    budget: Duration | None = Field(
+        default=None,
+        description=(
+            "How long the tests of a pull request may take, on all targets together. Once a week, the bot opens or "
+            "updates a pull request that marks tests as slow, or unmarks them, to keep within it. Needs `results`, and "
+            "write access to contents and pull requests."
+        ),
+        examples=["30m"],
+    )
+
+    @property
+    def schedule(self) -> Weekly | None:
+        """Return when the slow tests are proposed, None for never."""
+        return None if self.budget is None else PROPOSED_AT
 
 
 SLOW_TESTS = ConfigKey(
@@ -62,6 +82,8 @@ SLOW_TESTS = ConfigKey(
     position=10,
     shared=True,
     on_by_default=True,
+    timer=TIMER,
     contexts=lambda slow_tests: (slow_tests.status,),
+    branches=lambda slow_tests: (BRANCH,) if slow_tests.budget else (),
 )
 KEYS = (SLOW_TESTS,)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
+from nightjar_formats.items import first_of
+
 from sandbox.demo.stage import REPOSITORY, DemoStage
+from sandbox.demo.two_weeks import LAB, TARGET
 from sandbox.model.pulls import PullRequest
 from sandbox.model.repository import Repository
 
@@ -27,7 +32,9 @@ class Conversation:
     async def act(self) -> None:
         """Play it from the first push to the merge."""
         await self.talk()
+        await self._title_tag()
         await self._merge()
+        await self._revert()
         await self.on.github.delivered()
         self.on.narrator.update()
 
@@ -99,6 +106,40 @@ class Conversation:
         await self.on.check("and happens after the approval", lambda: str(pull.merged_by) == f"@{BOT}")
         message = self.on.repo.git.commits[pull.merge_commit_sha or ""].message
         self.on.narrator.say(f"@{BOT} merges, with the message\n{message}")
+
+    async def _title_tag(self) -> None:
+        """Request a device test by a tag in the title, and cancel it again; in between, the target is paused."""
+        pull, repo = self.pull, self.on.repo
+        pull.edit("hubot", title=f"[{TARGET}] {TITLE}")
+        name = f"hardware/{LAB}/{TARGET}"
+
+        def check_states() -> list[str]:
+            suites = [suite for suite in repo.suites if suite.head_sha == pull.head_sha]
+            return [run.status for suite in suites for run in suite.runs if run.name == name]
+
+        await self.on.check("a tag in the title requests a device test", lambda: check_states() == ["queued"])
+        pull.edit("hubot", title=TITLE)
+        await self.on.check("and without the tag it is cancelled", lambda: check_states() == ["completed"])
+        until = (datetime.now(UTC) + timedelta(days=7)).date()
+        pull.comment("octocat", f"@ci lab pause {TARGET} until {until} because the board moves")
+        await self.on.check("a target can be paused", lambda: _answers(pull, "is paused until"))
+        pull.comment("octocat", f"@ci lab resume {TARGET}")
+        await self.on.check("and resumed", lambda: _answers(pull, "accepts requests again"))
+
+    async def _revert(self) -> None:
+        """Revert what was merged: the draft has slow tests, and then those of a later level."""
+        self.pull.comment("hubot", "@ci revert")
+        title, repo = f'Revert "{TITLE}"', self.on.repo
+        await self.on.check("a revert is one command", lambda: self._drafts(title))
+        draft = first_of(self._drafts(title))
+        await self.on.check("and has slow tests", lambda: _status(repo, draft).startswith("On: requested by hubot"))
+        draft.comment("hubot", "@ci run level nightly")
+        await self.on.check(
+            "one can ask for a later level", lambda: _status(repo, draft).startswith("On, level nightly")
+        )
+
+    def _drafts(self, title: str) -> list[PullRequest]:
+        return [pull for pull in self.on.repo.pulls if pull.title == title and pull.draft]
 
 
 def _asked(pull: PullRequest) -> list[str]:

@@ -19,13 +19,17 @@ from typing import LiteralString
 from bot.app.load import parse_config
 from bot.app.serve import Address, Bot, running
 from bot.config.environment import Settings
+from bot.core.events import Repository as EventRepository
+from bot.engine.internal import announce
 from bot.engine.service import WorkerPace
 from bot.github.limits.ledger import Allowance
 from bot.results.few_tests import FewTestsOutcome, TestAttempts
+from bot.timers.timers import TIMER_EVENT, TimerEvent
 from handlers.device_tests.effects import announce_step
 from handlers.device_tests.store import JOBS
 from handlers.device_tests.sweep import SWEEP
 from handlers.results.watch import WATCH
+from handlers.slow_tests.config import TIMER as SLOW_SET
 from sandbox.bucket import BucketServer
 from sandbox.demo import two_weeks as story
 from sandbox.github import GitHubSandbox
@@ -229,6 +233,9 @@ class TwoWeeks:
             await self.quiet(bot)
         await self._report_new_runs(bot)
         self.clock.set()
+        repository = EventRepository(self.repo.id, self.repo.full_name, None)
+        await announce(bot.engine.accept, TIMER_EVENT, repository, TimerEvent(SLOW_SET, "demo", int(self.clock())))
+        await self.quiet(bot)
 
     async def settled(self) -> None:
         """Wait until the bot that played the two weeks has no work left."""

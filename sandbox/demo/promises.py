@@ -7,13 +7,18 @@ from dataclasses import dataclass
 from html import unescape
 
 import aiohttp
+from nightjar_formats.items import first_of
 
 from bot.core.page_paths import help_path, pull_path, view_path
+from handlers.slow_tests.config import BRANCH
+from sandbox.demo import two_weeks as story
 from sandbox.demo.past import OPEN_PULL
 from sandbox.demo.stage import OPERATOR, REPOSITORY, DemoStage
+from sandbox.model.pulls import PullRequest
 
 COMMENT = "@ci help"
 CULPRIT = "Began with <a"
+HEXAGON, ADRENO = f"{story.LAB}/{story.TARGET}", f"{story.LAB}/{story.GPU}"
 PERSON = "hubot"
 HIDDEN_FIELD = re.compile(r'<input type="hidden" name="([^"]*)" value="([^"]*)">')
 
@@ -41,6 +46,16 @@ def promises(demo: DemoStage) -> list[Promise]:
         Promise("A slower kernel", slower, "since which commit, and how sure that is", "ms, +1"),
         Promise("A lost delegation", lost, "an operator left the delegate", "left the delegate"),
         Promise("A culprit", _search_url(demo), "which change broke a test, found by two devices", CULPRIT),
+        Promise(
+            "The slow tests", f"{github}/{REPOSITORY}/pull/{_slow_set(demo).number}", "by cost and catches", story.LONG
+        ),
+        Promise("Time to fix", f"{bot}{view_path(REPOSITORY, 'fixes')}", "of regressions, by owner", "monalisa"),
+        Promise(
+            "Two targets",
+            f"{bot}{view_path(REPOSITORY, 'compare/targets', target=HEXAGON, against=ADRENO)}",
+            "such as a simulator and its device",
+            "int8",
+        ),
         Promise("The commands", f"{bot}{help_path(REPOSITORY)}", "who can use which", "merge when green"),
         Promise("For operators", f"{bot}/operate", f"sign in as {OPERATOR}", "Sign in"),
         Promise("All commits", f"{github}/{REPOSITORY}", "of the simulated GitHub", "nightly"),
@@ -48,6 +63,11 @@ def promises(demo: DemoStage) -> list[Promise]:
             "The API", f"{bot}/api/v1/repos/{REPOSITORY}/nightly", "why no newer commit is tested", "why_not_newer"
         ),
     ]
+
+
+def _slow_set(demo: DemoStage) -> PullRequest:
+    """Return the pull request that proposes which tests are slow."""
+    return first_of(pull for pull in demo.repo.pulls if pull.head_ref == BRANCH)
 
 
 def _issue(demo: DemoStage, measurement: str) -> int:
@@ -69,6 +89,8 @@ async def check_promises(demo: DemoStage) -> None:
     for promise in promises(demo):
         text = await demo.page(promise.url)
         demo.expect(f"{promise.title}: {promise.url}", holds=promise.words in text)
+    reviewers = [user.login for user in _slow_set(demo).requested_reviewers]
+    demo.expect("the owner of a slow test reviews that it is slow", holds=reviewers == ["monalisa"])
     await _comment(demo)
     await _sign_in(demo)
 

@@ -46,6 +46,8 @@ repositories:
     nightly: {{at: "{at}", timezone: UTC, require: [{ci}]}}
     regressions: {{wait: 1s, find: true, comment: true}}
     mute: true
+    slow_tests: {{budget: 1m}}
+    owners: [{{test: "tests/python/operators/*", owners: ["@monalisa"]}}]
     renames:
       - {{from: "{old_name}", to: "{new_name}"}}
     quarantine:

@@ -38,6 +38,8 @@ SEARCH_SECONDS = 42.0
 FLAKY_NIGHTS, RERUN_NIGHT = (2, 5, 10), 10
 """Nights on which the flaky test fails, and the one on which the lab tests again, so that it ends both ways."""
 SLOW_FACTOR = 1.7
+LONG, LONG_FACTOR = "test_conv2d", 60
+"""A test that takes minutes with all its parameters, and fails for nobody."""
 TOLERANCE = (
     "AssertionError: Not equal to tolerance rtol=1e-05, atol=1e-05. Mismatched elements: {bad} / 2048 ({share} %)"
 )
@@ -232,6 +234,8 @@ def _cases(lab: str, target: str, suite: str, night: int) -> Iterator[StoryTest]
         seconds = usual_seconds[path, name] * generator.uniform(0.97, 1.03)
         if target == TARGET and name.startswith("test_matmul[float32") and night >= SLOW_SINCE:
             seconds *= SLOW_FACTOR
+        if target == TARGET and suite == OPERATORS and name.startswith(f"{LONG}["):
+            seconds *= LONG_FACTOR
         if suite == KERNELS:
             yield StoryTest(path, name, seconds, measured=_measured(name, night))
         elif target != TARGET and "int8" in name and "topk" in name:

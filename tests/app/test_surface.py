@@ -23,6 +23,8 @@ ROUTES = {
     "GET /r/{owner}/{repo}/compare/targets",
     "GET /api/v1/repos/{owner}/{repo}/commits/{sha}",
     "GET /r/{owner}/{repo}/commits/{sha}",
+    "GET /api/v1/repos/{owner}/{repo}/fixes",
+    "GET /r/{owner}/{repo}/fixes",
     "GET /api/v1/repos/{owner}/{repo}/flaky",
     "GET /api/v1/repos/{owner}/{repo}/searches",
     "GET /api/v1/repos/{owner}/{repo}/searches/{id}",

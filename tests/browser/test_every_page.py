@@ -46,6 +46,7 @@ EXAMPLES = {
     "/r/{owner}/{repo}/commits/{sha}": [""],
     "/r/{owner}/{repo}/compare": ["", "?target={lab}/{target}&base={baseline}&head={sha}"],
     "/r/{owner}/{repo}/compare/targets": [""],
+    "/r/{owner}/{repo}/fixes": [""],
     "/r/{owner}/{repo}/flaky": [""],
     "/r/{owner}/{repo}/labs": [""],
     "/r/{owner}/{repo}/labs/{lab}": [""],

@@ -13,7 +13,18 @@ from tests.handlers.dashboard.test_statements import ADDRESSES, PARTS
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("browser")]
 
 NEW, WITHOUT_LABS = "/r/octocat/new", "/r/octocat/docs"
-VIEWS = ("", "/compare", "/flaky", "/slow", "/skipped", "/nightly", "/measurements", "/measurements/map", "/searches")
+VIEWS = (
+    "",
+    "/compare",
+    "/fixes",
+    "/flaky",
+    "/slow",
+    "/skipped",
+    "/nightly",
+    "/measurements",
+    "/measurements/map",
+    "/searches",
+)
 PAGES = [
     *(
         path.format(**PARTS) + query

@@ -61,7 +61,7 @@ def inside(line: str) -> str:
         (
             "slow_tests: {statsu: x}",
             "3:18: {}.slow_tests.statsu: unknown key (did you mean status?); "
-            "allowed: status, branches, levels, allow, rerun",
+            "allowed: status, branches, levels, allow, rerun, budget",
         ),
         (
             "slow_tests: {status: 5}",
@@ -254,7 +254,7 @@ def test_an_error_in_the_defaults_is_reported_once_where_it_was_written() -> Non
     )
     assert faults(text) == [
         f"app.yaml:3:24: defaults.slow_tests.status: is a number; it must be {CONTEXT}; put it in quotes",
-        "app.yaml:3:27: defaults.slow_tests.x: unknown key; allowed: status, branches, levels, allow, rerun",
+        "app.yaml:3:27: defaults.slow_tests.x: unknown key; allowed: status, branches, levels, allow, rerun, budget",
     ]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bot.core.errors import TryAgain, UserError
+from bot.core.line_edits import LineEdits
 from bot.effects.pulls import MARKER, PULL_BRANCH, EnsurePull
 from sandbox.model.issues import Issue
 from sandbox.model.pulls import PullRequest
@@ -235,3 +236,23 @@ async def test_the_cost_is_fixed(world: World) -> None:
         counts.append(len([request for request in requests if request.path.startswith("/repos/")]))
     # Pulls and branch; those, base, tree, commit, branch, branch, pull; with the file; all of it; close and delete.
     assert counts == [2, 8, 3, 9, 4]
+
+
+async def test_lines_of_several_files_are_edited_and_each_owner_is_asked_once(world: World) -> None:
+    world.repository.push("main", {"a.py": "one\r\ntwo\r\n", "b.py": "one\n", "c.py": "c"}, by="octocat")
+    edits = (LineEdits("a.py", ((2, "new\r"),), (1,)), LineEdits("b.py", ((2, "last"),)))
+    effect = replace(ensured(world), path="", content="", edits=edits, reviewers=("hubot", "nobody", "other/team"))
+    assert await applied_text(world, effect) == "opened #1"
+    files = world.repository.git.commits[only(world).head_sha].files
+    assert (files["a.py"], files["b.py"], files["c.py"]) == ("new\r\ntwo\r\n", "one\nlast\n", "c")
+    assert [user.login for user in only(world).requested_reviewers] == ["hubot"], "whom GitHub refuses is left out"
+    requests = len(world.github.requests.writes)
+    assert await applied_text(world, effect) == "#1 is up to date"
+    assert len(world.github.requests.writes) == requests, "nobody is asked again"
+    with pytest.raises(UserError, match=r"there is no file d\.py at"):
+        await world.apply_alone(replace(effect, edits=(LineEdits("d.py", removed=(1,)),)))
+    assert (
+        await applied_text(world, replace(ended(), body="Nothing is left."))
+        == f"closed #1; deleted the branch {BRANCH}"
+    )
+    assert shown(only(world)).startswith("Nothing is left.")

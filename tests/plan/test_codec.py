@@ -15,6 +15,7 @@ from bot.commands.budget import CommandOutcome
 from bot.commands.effects import CountCommands
 from bot.core.errors import UnknownEffect
 from bot.core.events import Person
+from bot.core.line_edits import LineEdits
 from bot.effects.checks import PutCheckRun
 from bot.effects.comments import Reply, UpsertSection
 from bot.effects.issues import EnsureIssue
@@ -90,6 +91,14 @@ EFFECTS: list[Effect] = [
     ),
     MarkOutOfDate(1, ("docs-link", "runtime")),
     EnsurePull("update", "main", AT, "a" * 40, "ci/images.ini", "[jenkins]\r\n", "key", "Title", "Body", "Message"),
+    EnsurePull(
+        "slow",
+        "main",
+        AT,
+        "a" * 40,
+        edits=(LineEdits("a.py", ((1, "@pytest.mark.slow"),), (7,)),),
+        reviewers=("octocat",),
+    ),
     MoveBranch("nightly", "a" * 40),
     PublishNightly({"branch": "nightly", "sha": "a" * 40}),
     PutCheckRun("hardware/example-lab/gpu", "a" * 40, "run-7", CONTENT, 1_795_152_400.0, True),

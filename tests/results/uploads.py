@@ -43,6 +43,8 @@ class Upload:
     at: float | None = None
     flaky: frozenset[str] = field(default_factory=frozenset)
     measured: Mapping[str, tuple[Measurement, ...]] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """How long tests take, all others half a second."""
 
     @property
     def run(self) -> Run:
@@ -65,7 +67,7 @@ class Upload:
             status,
             nodeid=name,
             flaky=name in self.flaky,
-            seconds=0.5,
+            seconds=self.seconds.get(name, 0.5),
             message=message,
             text=text,
             measurements=self.measured.get(name, ()),

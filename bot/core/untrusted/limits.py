@@ -6,7 +6,7 @@ limits bound the cost of input. They are no sandbox for an attacker's code.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from bot.core.errors import UserError
 
@@ -62,11 +62,11 @@ class AllLimits:
     comparison: Limits = Limits("comparing one suite", cpu=120, wall=240, memory=1536 * MIB)
     renames: Limits = Limits("searching for renamed tests", cpu=20, wall=60, memory=1024 * MIB)
     log: Limits = Limits("reading one log", cpu=20, wall=60, memory=512 * MIB)
+    source: Limits = Limits("reading one test file", cpu=20, wall=60, memory=512 * MIB)
     tests: Limits = Limits("comparing the tests of one commit", cpu=60, wall=120, memory=1536 * MIB)
 
     @property
     def longest(self) -> float:
         """The seconds after which any job has ended."""
-        return max(
-            self.run.wall, self.artifact.wall, self.comparison.wall, self.renames.wall, self.log.wall, self.tests.wall
-        )
+        limits: list[Limits] = [getattr(self, kind.name) for kind in fields(self)]
+        return max(kind.wall for kind in limits)

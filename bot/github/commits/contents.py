@@ -17,6 +17,8 @@ COMMIT = "/repos/{+repo}/git/commits/{sha}"
 BLOB = "/repos/{+repo}/git/blobs/{sha}"
 
 FILE, FOLDER = "file", "dir"
+PLAIN_FILE = "100644"
+"""git's mode of a file that is neither a program nor a symbolic link."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import structlog
 from cachetools import LRUCache
 
 from bot.core.payload import Payload
+from bot.github.commits.contents import PLAIN_FILE
 from bot.results.compare.codeowners import PATHS as CODEOWNERS
 
 if TYPE_CHECKING:
@@ -22,12 +23,16 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CommitFiles:
-    """The files at a commit: their paths, and git's hash and the bytes of CODEOWNERS, empty and 0 without one."""
+    """The files at a commit: their paths, and git's hash and the bytes of CODEOWNERS, empty and 0 without one.
+
+    `special` are the paths of programs and symbolic links.
+    """
 
     paths: frozenset[str]
     codeowners: str = ""
     codeowners_bytes: int = 0
     is_complete: bool = True
+    special: frozenset[str] = frozenset()
 
 
 class FileLists:
@@ -61,5 +66,6 @@ class FileLists:
                 owners.string("sha") if owners else "",
                 owners.integer("size") if owners else 0,
                 is_complete=not tree.flag("truncated"),
+                special=frozenset(path for path, item in blobs.items() if item.get("mode", PLAIN_FILE) != PLAIN_FILE),
             )
         return files

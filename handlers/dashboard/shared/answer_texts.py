@@ -135,3 +135,11 @@ def shortened_reason(reason: str) -> str:
     """Return a reason in one line, without the dot at its end, for the middle of a sentence."""
     line = " ".join(reason.split())
     return f"{line[:LONGEST_REASON]}…" if len(line) > LONGEST_REASON else line.rstrip(" .")
+
+
+# -- the time to fix --
+
+FIXED_WITHIN = "Of {failures} fixed in the last {days} days, half took {median} at most, and 90 % took {longest}"
+FEW_FIXED = "{failures} fixed in the last {days} days, too few to say how long it takes"
+NOTHING_FAILED = "The bot has reported no failure in the last {days} days"
+NOT_FIXED = "{failures} not fixed yet"

@@ -37,6 +37,7 @@ ADDRESSES = {
     "/r/{owner}/{repo}/compare": ["", f"?target={LAB}/{TARGET}&base={sha(3)[:8]}&head={NEWEST}", "?q=soft"],
     "/r/{owner}/{repo}/compare/targets": ["", f"?target={LAB}/{TARGET}&against=hubot-lab/rpi-5@rack:2&q=soft"],
     "/r/{owner}/{repo}/commits/{sha}": [""],
+    "/r/{owner}/{repo}/fixes": [""],
     "/r/{owner}/{repo}/flaky": ["", "?q=rpc"],
     "/r/{owner}/{repo}/slow": ["", f"?target={LAB}/{TARGET}"],
     "/r/{owner}/{repo}/searches": ["", "?before=001795818946-3b0dc1e118ff"],

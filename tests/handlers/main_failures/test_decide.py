@@ -158,10 +158,14 @@ HISTORIES: dict[str, list[Step]] = {
 @pytest.mark.parametrize("history", HISTORIES)
 def test_each_change_is_news_once(history: str) -> None:
     state: KnownFailures | None = None
+    recoveries = list[str]()
     for number, (seen, news) in enumerate(HISTORIES[history]):
         change = decide_alarms(state, scan(seen, number * HOUR), ["*pu", "lint", "nightly", "ci/*", "hardware/*"])
         assert message(change) == news, (number, seen)
         state = change.state
+        recoveries += [recovery.failure.name for recovery in change.recovered]
+        assert [fix.name for fix in state.fixed] == recoveries
+        assert all(fix.since <= fix.until <= number * HOUR for fix in state.fixed)
 
 
 def scan(seen: str, moment: float) -> BranchScan:

@@ -13,11 +13,17 @@ from nightjar_formats.model import SeenTest, Status
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.ancestors import Relation
 from bot.results.state import SuiteState
-from bot.results.store.failures.failures import Failure, SuiteFailures, newest_runs, reported_failures, store_reports
+from bot.results.store.failures.failures import (
+    RECOVERED,
+    Failure,
+    SuiteFailures,
+    newest_runs,
+    reported_failures,
+    store_reports,
+)
 from bot.results.store.store import ResultsStore
 from bot.results.store.tables.ancestry import learn
 from handlers.regressions.decide import (
-    RECOVERED,
     REMOVED,
     RegressionChanges,
     find_changes,

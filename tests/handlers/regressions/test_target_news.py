@@ -22,12 +22,11 @@ from bot.plan.effect import Effect
 from bot.plan.handler import Plan
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
 from bot.results.settings.quarantine import EXAMPLE
-from bot.results.store.failures.failures import Failure
+from bot.results.store.failures.failures import RECOVERED, Failure
 from bot.results.store.write.pending_checks import announced, scheduled_checks
 from handlers.regressions import target_news
 from handlers.regressions.audiences import Audience
 from handlers.regressions.decide import (
-    RECOVERED,
     REMOVED,
     EvaluatedRun,
     EvaluatedTarget,

@@ -29,6 +29,9 @@ from bot.results.store.tables.cells import FAILS, IS_FAILURE
 from bot.results.store.tables.names import all_names, find_ordinal
 from bot.results.store.tables.points import Position
 
+RECOVERED = "recovered"
+"""How a failure ended whose test passes again. Other ends, such as a removed test, are no fix."""
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:

@@ -95,13 +95,13 @@ def durations_of(connection: sa.Connection, query: ListedTests) -> Durations:
     """Return how long the tests of a target take."""
     suites = suites_on_targets(connection, query.repository, *(query.target or ()))
     points = newest_points(connection, {suite.series for suite in suites}, GOOD_RUNS)
-    columns = _columns(connection, suites, points)
+    columns = duration_columns(connection, suites, points)
     tests_by_mean = Counter[float]()
     slowest: list[_Timed] = []
     for suite in suites:
         combinations = list(zip(*columns[suite.series], strict=True)) if columns.get(suite.series) else []
         times = Counter(combinations)
-        means = {combination: mean for combination in times if (mean := _mean(combination)) is not None}
+        means = {combination: mean for combination in times if (mean := mean_seconds(combination)) is not None}
         # The cut-offs count all tests, whereas the list below may be filtered by a text.
         for combination, mean in means.items():
             tests_by_mean[mean] += times[combination]
@@ -118,7 +118,7 @@ def durations_of(connection: sa.Connection, query: ListedTests) -> Durations:
     )
 
 
-def _columns(
+def duration_columns(
     connection: sa.Connection, suites: Sequence[SuiteOnTarget], points: dict[int, list[LinkedPoint]]
 ) -> dict[int, list[bytes]]:
     """Return a duration column for each of a suite's last good commits, by series, 0 where a test did not run.
@@ -168,7 +168,8 @@ def _merged_durations(columns: Sequence[bytes], ran: bytes, length: int) -> byte
     return merged.to_bytes(length, "little")
 
 
-def _mean(combination: Combination) -> float | None:
+def mean_seconds(combination: Combination) -> float | None:
+    """Return the mean of the durations that a test's numbers stand for; None if none is known."""
     # Code 0: the test did not run there, or its duration is not known.
     seconds = [duration(code) or 0.0 for code in combination if code]
     return sum(seconds) / len(seconds) if seconds else None

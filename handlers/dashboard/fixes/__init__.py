@@ -1,0 +1,1 @@
+"""The page about the time to fix failures."""

@@ -1,0 +1,1 @@
+"""The weekly pull request that marks tests as slow, and unmarks them."""
