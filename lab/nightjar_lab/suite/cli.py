@@ -31,6 +31,7 @@ from nightjar_lab.suite.report_diff import ReportDiff, compare_reports
 from nightjar_lab.suite.result import SuiteResult
 from nightjar_lab.suite.result_file import FileUnusable, read_results, refuse_device
 from nightjar_lab.suite.run_command import run
+from nightjar_lab.suite.run_request import job_summary
 from nightjar_lab.suite.runner import MB, SuiteLimits, SuiteRunner
 from nightjar_lab.suite.suite_run import SuiteReports
 from nightjar_lab.suite.summary import MatrixRow, matrix_summary, summary_text
@@ -74,7 +75,7 @@ def list_command(names: tuple[str, ...], *, count: bool, as_json: bool) -> None:
 def report(files: tuple[Path, ...], report: Path | None, summary: Path | None) -> None:
     """Write reports of a run or of all its shards; without --report and --summary, print the summary.
 
-    Files of several flows or suites have one summary, as that of a matrix.
+    Files of several flows or suites have one summary, as that of a matrix. GitHub Actions shows it on the job's page.
     """
     runs: dict[tuple[str, str], tuple[dict[str, Any], dict[str, SuiteResult]]] = {}
     with failures():
@@ -93,9 +94,8 @@ def report(files: tuple[Path, ...], report: Path | None, summary: Path | None) -
             raise BadSettings(texts.ONE_REPORT)
         else:
             text = matrix_summary([matrix_row(header, results.values()) for header, results in runs.values()])
-        if summary is not None:
-            SuiteReports(summary=summary).write_summary(text)
-        elif report is None:
+        SuiteReports(summary=summary, job_summary=job_summary()).write_summary(text)
+        if summary is None and report is None:
             click.echo(text, nl=False)
 
 

@@ -88,6 +88,11 @@ NOTHING_AVAILABLE = "none of the selected flows and suites can run here"
 NO_PAIR = "no selected suite has models that a selected flow takes"
 INVALID_REGEX = "{value} is no regular expression: {reason}. For any text, write .*"
 ONE_RUN = "--{option} is for one flow and one suite: name both, with --flow and --suite"
+NO_SUITE_COMMAND = (
+    "--matrix needs a command such as: nightjar-lab init --matrix -- nightjar-lab suite run --flow tvm-llvm "
+    "--suite onnx-node"
+)
+NOT_IN_MATRIX = "{option} cannot be in the command of --matrix: the workflow names the files, the commit and the place"
 MATRIX_ROW = "{suite} on {flow}"
 NOT_RUN = "{name} is not available: {reason}"
 FAILED_RUN = "{run}: {reason}"

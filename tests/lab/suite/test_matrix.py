@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,7 +14,9 @@ from nightjar_lab.main import kit
 from nightjar_lab.suite.discovery import NotAvailable, UnknownEntryPoint
 from nightjar_lab.suite.listing import ListedFlow
 from nightjar_lab.suite.matrix import MatrixSelection, select_matrix
+from ruamel.yaml import YAML
 
+ROOT = Path(__file__).parents[3]
 TOYS = "tests.lab.suite.toys"
 FLOWS = {
     "tvm-llvm": ListedFlow("tvm-llvm", "flow", "tvm", model_format="onnx"),
@@ -69,7 +73,7 @@ def suite(*words: str) -> Result:
 
 
 def test_a_matrix_runs_from_one_command_and_has_one_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.delenv("QNN_SDK_ROOT", raising=False)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "step.md"))
     monkeypatch.chdir(tmp_path)
@@ -97,3 +101,41 @@ def test_a_matrix_runs_from_one_command_and_has_one_summary(tmp_path: Path, monk
         assert (refused.exit_code, "is for one flow and one suite" in refused.stderr) == (2, True)
     nothing = suite("run", "--flow", "qnn", "--flow", "qnn_8a8w", "--suite", f"{TOYS}:SUITE")
     assert (nothing.exit_code, "can run here" in nothing.stderr) == (1, True)
+
+
+def test_a_matrix_is_a_workflow_with_a_job_for_each_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.chdir(tmp_path)
+    command = ["nightjar-lab", "suite", "run", "--flow", f"{TOYS}:INT8", "--flow", "qnn", "--suite", f"{TOYS}:SUITE"]
+    options = ["--filter", "a'd${{d}}|mul", "--limit", "1"]
+    lab = ["--repository", "octocat/compiler", "--lab", "example-lab", "--url", "https://ci.example.org"]
+    words = ["init", "--matrix", "--package", "nightjar_lab-0.1.0-py3-none-any.whl", *lab]
+    done = CliRunner().invoke(kit, [*words, "--", *command, *options])
+    assert done.exit_code == 0, done.output
+    text = Path(".github/workflows/nightjar-suite.yml").read_text()
+    workflow = YAML(typ="safe").load(text)
+    job = workflow["jobs"]["suite"]
+    assert job["strategy"]["matrix"]["include"] == [
+        {"backend": "lists", "quantization": "static int8", "suite": f"{TOYS}:SUITE", "flow": f"{TOYS}:INT8"},
+        {"backend": "qualcomm", "quantization": "", "suite": f"{TOYS}:SUITE", "flow": "qnn"},
+    ]
+    assert workflow["env"]["NIGHTJAR_URL"] == "https://ci.example.org"
+    assert "secrets.NIGHTJAR_LAB_TOKEN" in text
+    # The script of a job gives its command the words that were written here.
+    script = job["steps"][1]["run"]
+    assert "${{" not in script
+    tool = tmp_path / ".venv/bin/nightjar-lab"
+    tool.parent.mkdir(parents=True)
+    tool.write_text('#!/bin/sh\nif [ "$1" = nightly ]; then echo 0d1a; else printf \'%s\\n\' "$@"; fi\n')
+    tool.chmod(0o755)
+    environment = {"PATH": os.environ["PATH"], "FLOW": "a b", "SUITE": "c"}
+    said = subprocess.run(["sh", "-ec", script], env=environment, capture_output=True, text=True, check=True).stdout
+    first = ["suite", "run", "--flow", "a b", "--suite", "c", "--upload", "--sha", "0d1a"]
+    assert said.splitlines() == [*first, *options]
+    for refusal, refused in (
+        ("--matrix needs a command such as", [*words, "--", "pytest", "tests"]),
+        ("--report cannot be in the command", [*words, "--", *command, "--report", "a.csv"]),
+        ("of GitHub Actions only, not of gitlab", [*words, "--ci", "gitlab", "--", *command]),
+        ("no Flow named none", [*words, "--", *command[:3], "--flow", "none"]),
+    ):
+        assert refusal in CliRunner().invoke(kit, refused).stderr
