@@ -31,9 +31,11 @@ NO_COMMIT = "0" * 40
 
 @click.command(
     epilog=f"""{AS_WRITTEN}
-    Example:
+    Examples:
       nightjar-lab init --ci github --repository octocat/compiler --lab example-lab --url https://ci.example.org \\
           --target adreno --suite operators --package nightjar_lab-0.1.0-py3-none-any.whl -- pytest tests/python
+      nightjar-lab init --matrix --repository octocat/compiler --lab example-lab --url https://ci.example.org \\
+          --package nightjar_lab-0.1.0-py3-none-any.whl -- nightjar-lab suite run --flow tvm-llvm --suite onnx-node
     """,
 )
 @click.option("--ci", type=click.Choice(sorted(WORKFLOWS)), default="github", show_default=True, help="The lab's CI.")
@@ -55,6 +57,12 @@ NO_COMMIT = "0" * 40
     type=PACKAGE,
     help="What the CI installs: a wheel, or git+https://git.example.org/nightjar@SHA#subdirectory=lab. Required.",
 )
+@click.option(
+    "--matrix",
+    "is_matrix",
+    is_flag=True,
+    help="For GitHub Actions: COMMAND is nightjar-lab suite run …, and each suite on each flow is a job of its own.",
+)
 @click.option("--dry-run/--no-dry-run", "tries", default=True, show_default=True, help="Run COMMAND once, here.")
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 def init(
@@ -67,6 +75,7 @@ def init(
     suite: str,
     folder: Path,
     package: str | None,
+    is_matrix: bool,
     tries: bool,
     command: tuple[str, ...],
 ) -> None:
@@ -74,22 +83,27 @@ def init(
 
     Without --bucket, the runs will go through the bot at --url. Nothing is overwritten.
 
-    Then COMMAND is run once in this folder, and its reports are checked; nothing is uploaded.
+    Then COMMAND is run once in this folder, and its reports are checked; nothing is uploaded. With --matrix, there is
+    only a workflow, and nothing is run.
     """
     variables: dict[str, Any] = {
         "NIGHTJAR_REPOSITORY": needed(repository, "--repository", "NIGHTJAR_REPOSITORY", texts.WHAT_REPOSITORY),
         "NIGHTJAR_LAB": needed(lab, "--lab", "NIGHTJAR_LAB", texts.WHAT_LAB),
         "NIGHTJAR_BUCKET": bucket or "",
         "NIGHTJAR_URL": (url or "") if bucket else needed(url, "--url", "NIGHTJAR_URL", texts.WHAT_URL),
-        "NIGHTJAR_TARGET": needed(target, "--target", "NIGHTJAR_TARGET", texts.WHAT_TARGET),
-        "NIGHTJAR_SUITE": suite,
     }
+    if not is_matrix:
+        variables["NIGHTJAR_TARGET"] = needed(target, "--target", "NIGHTJAR_TARGET", texts.WHAT_TARGET)
+        variables["NIGHTJAR_SUITE"] = suite
     if not command:
         raise BadSettings(texts.NO_INIT_COMMAND)
     if package is None:
         raise BadSettings(texts.NO_PACKAGE)
-    variables["NIGHTJAR_TEST_COMMAND"] = _in_shell(command)
-    files = lab_files(ci, package, variables)
+    if is_matrix:
+        files = _matrix_files(ci, package, variables, command)
+    else:
+        variables["NIGHTJAR_TEST_COMMAND"] = _in_shell(command)
+        files = lab_files(ci, package, variables)
     present = [name for name in files if (folder / name).exists()]
     if present:
         raise CommandFailed(texts.FILES_EXIST.format(names=", ".join(present), folder=folder))
@@ -103,10 +117,24 @@ def init(
             click.echo(texts.FILE_WRITTEN.format(path=path))
     except OSError as error:
         raise CommandFailed(texts.FOLDER_UNUSABLE.format(folder=folder, reason=error.strerror)) from None
-    status = _try(variables, command) if tries else 0
+    status = _try(variables, command) if tries and not is_matrix else 0
     next_steps = texts.NEXT_STEPS.format(secrets=" and ".join(secrets_of(variables)))
     click.echo(texts.DRY_RUN_FAILED.format(status=status) if status else next_steps, err=True)
     raise SystemExit(1 if status else 0)
+
+
+def _matrix_files(ci: str, package: str, variables: dict[str, Any], command: tuple[str, ...]) -> dict[str, str]:
+    """Return the workflow of a matrix. Raises BadSettings, and CommandFailed for a name that does not exist."""
+    if ci != "github":
+        raise BadSettings(texts.MATRIX_NEEDS_GITHUB.format(ci=ci))
+    # Only --matrix loads the suites' commands, which need Linux or macOS.
+    from nightjar_lab.suite.discovery import NotAvailable
+    from nightjar_lab.suite.workflow import matrix_workflow
+
+    try:
+        return matrix_workflow(command, package, variables, secrets_of(variables))
+    except NotAvailable as error:
+        raise CommandFailed(str(error)) from error
 
 
 def _in_shell(command: tuple[str, ...]) -> str:

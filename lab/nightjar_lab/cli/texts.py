@@ -105,6 +105,7 @@ NO_PACKAGE = (
     "git+https://git.example.org/nightjar@SHA#subdirectory=lab with the full SHA of a commit that you have reviewed. "
     "nightjar-lab is on no package index, where anybody could register the name and run code in your lab"
 )
+MATRIX_NEEDS_GITHUB = "--matrix writes a workflow of GitHub Actions only, not of {ci}; leave out --ci"
 FILES_EXIST = "{names} exist in {folder}, and init overwrites nothing; remove them, or name another --folder"
 FILE_WRITTEN = "wrote {path}"
 DRY_RUN = "Running the command once; nothing is uploaded."

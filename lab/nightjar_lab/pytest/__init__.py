@@ -39,6 +39,15 @@ __all__ = [
 ]
 
 
+def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> None:
+    """Load the plugin of backend suites if the command line names them."""
+    if any("suite" in argument for argument in args):
+        from nightjar_lab.suite import pytest_plugin
+
+        if pytest_plugin.names_suite(args) and not early_config.pluginmanager.is_registered(pytest_plugin):
+            early_config.pluginmanager.register(pytest_plugin, "nightjar-suite")
+
+
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Register the plugin's halves. `-p no:nightjar` turns both off, `-p no:nightjar-run` only one."""
     pluginmanager.register(targets_plugin, "nightjar-targets")

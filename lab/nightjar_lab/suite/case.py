@@ -64,7 +64,8 @@ class TestSuite:
 
     `names` lists all cases and must be cheap. `case` makes the case of a name. Both are called in worker processes.
     `version` is a text or a function that returns one, such as the version of the package that the cases come from:
-    reports of two versions are not mixed. `timeout` is what one case may take, in seconds.
+    reports of two versions are not mixed. `timeout` is what one case may take, in seconds. `model_format` is what its
+    models are, as for a flow.
     """
 
     __test__: ClassVar[bool] = False
@@ -75,6 +76,7 @@ class TestSuite:
     version: str | Callable[[], str] = ""
     timeout: float = CASE_SECONDS
     description: str = ""
+    model_format: str = ""
 
     @classmethod
     def of(
@@ -85,7 +87,8 @@ class TestSuite:
         version: str = "",
         timeout: float = CASE_SECONDS,
         description: str = "",
+        model_format: str = "",
     ) -> TestSuite:
         """Return a suite of cases that exist already."""
         by_name = {case.name: case for case in cases}
-        return cls(name, lambda: list(by_name), by_name.__getitem__, version, timeout, description)
+        return cls(name, lambda: list(by_name), by_name.__getitem__, version, timeout, description, model_format)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,10 @@ from nightjar_lab.suite.report_diff import ReportDiff, compare_reports
 from nightjar_lab.suite.result import SuiteResult
 from nightjar_lab.suite.result_file import FileUnusable, read_results, refuse_device
 from nightjar_lab.suite.run_command import run
+from nightjar_lab.suite.run_request import job_summary
 from nightjar_lab.suite.runner import MB, SuiteLimits, SuiteRunner
 from nightjar_lab.suite.suite_run import SuiteReports
-from nightjar_lab.suite.summary import summary_text
+from nightjar_lab.suite.summary import MatrixRow, matrix_summary, summary_text
 
 REPRO_OUTPUT = 1 << 20
 
@@ -71,20 +73,39 @@ def list_command(names: tuple[str, ...], *, count: bool, as_json: bool) -> None:
 @report_option
 @summary_option
 def report(files: tuple[Path, ...], report: Path | None, summary: Path | None) -> None:
-    """Write reports of a run or of all its shards; without --report and --summary, print the summary."""
-    headers: list[dict[str, Any]] = []
-    results: dict[str, SuiteResult] = {}
+    """Write reports of a run or of all its shards; without --report and --summary, print the summary.
+
+    Files of several flows or suites have one summary, as that of a matrix. GitHub Actions shows it on the job's page.
+    """
+    runs: dict[tuple[str, str], tuple[dict[str, Any], dict[str, SuiteResult]]] = {}
     with failures():
         for file in files:
             header, file_results = read_results(file)
-            headers.append({key: header.get(key) for key in ("flow", "suite", "commit")})
+            names = str(header["flow"]["name"]), str(header["suite"]["name"])
+            first, results = runs.setdefault(names, (header, {}))
+            if any(header.get(key) != first.get(key) for key in ("flow", "suite", "commit")):
+                raise BadSettings(texts.MIXED)
             results.update({result.test_id: result for result in file_results})
-        if any(header != headers[0] for header in headers):
-            raise BadSettings(texts.MIXED)
-        flow, suite = (str(headers[0][key]["name"]) for key in ("flow", "suite"))
-        if report is None and summary is None:
-            click.echo(summary_text(list(results.values()), flow=flow, suite=suite), nl=False)
-        SuiteReports(report, summary).write(list(results.values()), flow=flow, suite=suite)
+        if len(runs) == 1:
+            ((flow, suite), (_, results)) = runs.popitem()
+            text = summary_text(list(results.values()), flow=flow, suite=suite)
+            SuiteReports(report).write(list(results.values()), flow=flow, suite=suite)
+        elif report is not None:
+            raise BadSettings(texts.ONE_REPORT)
+        else:
+            text = matrix_summary([matrix_row(header, results.values()) for header, results in runs.values()])
+        SuiteReports(summary=summary, job_summary=job_summary()).write_summary(text)
+        if summary is None and report is None:
+            click.echo(text, nl=False)
+
+
+def matrix_row(header: Mapping[str, Any], results: Iterable[SuiteResult]) -> MatrixRow:
+    """Return the row of a file's run in the summary of a matrix."""
+    flow = header["flow"]
+    quantization = str(header.get("quantization") or "")
+    return MatrixRow(
+        str(flow.get("backend")), quantization, str(flow["name"]), str(header["suite"]["name"]), [*results]
+    )
 
 
 @suite.command()

@@ -19,7 +19,9 @@ _T = TypeVar("_T", Flow, TestSuite)
 
 
 class NotAvailable(Exception):
-    """A flow or a suite cannot be loaded; the text is the reason."""
+    """A flow or a suite cannot be loaded; the text is the reason. `backend` is that of the flow, empty if unknown."""
+
+    backend = ""
 
 
 class UnknownEntryPoint(NotAvailable):
@@ -49,17 +51,34 @@ def load_suite(name: str) -> TestSuite:
 def _load(name: str, group: str, kind: type[_T]) -> _T:
     kind_name = kind.__name__
     point = _point(name, group, kind_name)
+    loaded: Any = None
     try:
-        loaded: Any = point.load()
+        loaded = point.load()
         if not isinstance(loaded, kind) and callable(loaded):
             loaded = loaded()
-    except SystemExit as error:
-        raise NotAvailable(texts.EXITS.format(status=error.code)) from error
-    except Exception as error:
-        raise NotAvailable(f"{type(error).__name__}: {error}") from error
+    except (SystemExit, Exception) as error:
+        unavailable = NotAvailable(_reason(error))
+        # A function that makes flows may say of which backend they are.
+        unavailable.backend = str(getattr(loaded, "backend", ""))
+        raise unavailable from error
     if not isinstance(loaded, kind):
         raise NotAvailable(texts.NOT_ONE.format(value=point.value, kind=kind_name, found=type(loaded).__name__))
     return loaded
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, NotAvailable):
+        return str(error)
+    return (
+        texts.EXITS.format(status=error.code) if isinstance(error, SystemExit) else f"{type(error).__name__}: {error}"
+    )
+
+
+def check_names(flows: Iterable[str], suites: Iterable[str]) -> None:
+    """Raise UnknownEntryPoint if a flow or a suite has no entry point; `MODULE:NAME` needs none."""
+    for names, group, kind in ((flows, FLOWS, Flow), (suites, SUITES, TestSuite)):
+        for name in names:
+            _point(name, group, kind.__name__)
 
 
 def _point(name: str, group: str, kind_name: str) -> metadata.EntryPoint:

@@ -40,6 +40,9 @@ class Flow:
     A case that matches `skip` is not run. A case that matches `known_failing` runs: if it fails, it is a known failure;
     if it passes, it is an unexpected pass, and somebody should remove the pattern.
     `version` is a text or a function that returns one: reports of two versions are not mixed.
+    `quantization` says how the flow quantizes, such as `static int8`; empty for a flow that does not.
+    `model_format` is what its models are, such as `onnx` or `torch`: a matrix pairs it with suites of that format only,
+    and with those that name none.
     """
 
     name: str
@@ -54,6 +57,8 @@ class Flow:
     known_failing: Patterns = ()
     version: str | Callable[[], str] = ""
     description: str = ""
+    quantization: str = ""
+    model_format: str = ""
 
 
 def matching(patterns: Patterns, name: str) -> str | None:

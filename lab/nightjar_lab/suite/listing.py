@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -24,6 +24,8 @@ class ListedFlow:
     cases: int | None = None
     description: str = ""
     reason: str = ""
+    quantization: str = ""
+    model_format: str = ""
 
     @property
     def words(self) -> str:
@@ -39,28 +41,55 @@ class ListedFlow:
 
 
 def list_suites_and_flows(names: Collection[str] = (), *, count: bool = False) -> list[ListedFlow]:
-    """Return all suites, then all flows, or those with one of the names; `count` counts the cases of suites.
-
-    As many are loaded at a time as there are processors: some take seconds.
-    """
+    """Return all suites, then all flows, or those with one of the names; `count` counts the cases of suites."""
     suites, flows = ([name for name in entry_points(group) if not names or name in names] for group in (SUITES, FLOWS))
+    return [*list_suites(suites, count=count), *list_flows(flows)]
+
+
+def list_flows(names: Iterable[str]) -> list[ListedFlow]:
+    """Describe flows, as many at a time as there are processors: some take seconds to load."""
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        return [*pool.map(partial(_suite, count=count), suites), *pool.map(_flow, flows)]
+        return list(pool.map(list_flow, names))
 
 
-def _flow(name: str) -> ListedFlow:
+def list_suites(names: Iterable[str], *, count: bool = False) -> list[ListedFlow]:
+    """Describe suites, likewise; `count` counts their cases."""
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return list(pool.map(partial(list_suite, count=count), names))
+
+
+def list_flow(name: str) -> ListedFlow:
+    """Load a flow in a process of its own and describe it."""
+
     def ask(runner: SuiteRunner) -> ListedFlow:
         info = runner.start()
-        return ListedFlow(name, "flow", info.backend, info.flow_version, description=info.description)
+        return ListedFlow(
+            name,
+            "flow",
+            info.backend,
+            info.flow_version,
+            description=info.description,
+            quantization=info.quantization,
+            model_format=info.model_format,
+        )
 
     return _listed(name, "flow", SuiteRunner(name, ""), ask)
 
 
-def _suite(name: str, *, count: bool) -> ListedFlow:
+def list_suite(name: str, *, count: bool = False) -> ListedFlow:
+    """Load a suite in a process of its own and describe it; `count` counts its cases."""
+
     def ask(runner: SuiteRunner) -> ListedFlow:
         info = runner.start()
         cases = len(runner.names()) if count else None
-        return ListedFlow(name, "suite", version=info.suite_version, cases=cases, description=info.description)
+        return ListedFlow(
+            name,
+            "suite",
+            version=info.suite_version,
+            cases=cases,
+            description=info.description,
+            model_format=info.model_format,
+        )
 
     return _listed(name, "suite", SuiteRunner("", name), ask)
 
@@ -70,4 +99,4 @@ def _listed(name: str, kind: str, runner: SuiteRunner, ask: Callable[[SuiteRunne
         with runner:
             return ask(runner)
     except CannotRun as error:
-        return ListedFlow(name, kind, reason=" ".join(str(error).split()))
+        return ListedFlow(name, kind, error.backend, reason=" ".join(str(error).split()))

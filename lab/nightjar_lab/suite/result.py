@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nightjar_lab.suite.columns import ExecutorchColumn as Column
@@ -55,6 +55,17 @@ def test_id_of(case: str, flow: str, params: Mapping[str, str]) -> str:
 
 
 test_id_of.__test__ = False  # type: ignore[attr-defined]  # pytest collects what begins with `test_`
+
+
+def with_known_failure(result: SuiteResult, known_failure: str | None) -> SuiteResult:
+    """Return the result of a case that is known to fail for a reason: a known failure, or an unexpected pass."""
+    if known_failure is None:
+        return result
+    if result.outcome.is_failure:
+        return replace(result, outcome=SuiteOutcome.KNOWN_FAILURE, error=f"{known_failure}: {result.error}")
+    if result.outcome is SuiteOutcome.PASS:
+        return replace(result, outcome=SuiteOutcome.UNEXPECTED_PASS, error=known_failure)
+    return result
 
 
 def record_of(result: SuiteResult) -> dict[str, Any]:

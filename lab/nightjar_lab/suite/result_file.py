@@ -99,6 +99,7 @@ def header_of(info: SuiteInfo, sha: str = "") -> dict[str, Any]:
         "flow": {"name": info.flow, "backend": info.backend, "version": info.flow_version},
         "suite": {"name": info.suite, "version": info.suite_version},
         **({"commit": sha} if sha else {}),
+        **({"quantization": info.quantization} if info.quantization else {}),
     }
 
 
@@ -194,3 +195,12 @@ def write_report(path: Path, text: str) -> None:
         raise FileUnusable(texts.CANNOT_WRITE.format(path=path, reason=error.strerror)) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def append_report(path: Path, text: str) -> None:
+    """Append a report to a file to which other steps write too. Raises FileUnusable."""
+    try:
+        with path.open("ab") as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise FileUnusable(texts.CANNOT_WRITE.format(path=path, reason=error.strerror)) from error

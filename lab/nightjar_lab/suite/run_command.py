@@ -2,51 +2,45 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import click
 
-from nightjar_formats.terminal import escape_controls
-from nightjar_lab.cli.errors import BadSettings, CommandFailed, needed, one_line_errors
+from nightjar_lab.cli.errors import CommandFailed, needed, one_line_errors
 from nightjar_lab.cli.options import SHA, TARGET, BotAddress, json_option
 from nightjar_lab.cli.upload import UploadPlace, claim_options, place_options, upload_files, upload_place
 from nightjar_lab.suite import texts
+from nightjar_lab.suite.matrix_run import run_matrix
 from nightjar_lab.suite.options import (
+    REGEX,
+    backends_option,
     failures,
-    flow_option,
+    flows_option,
     memory_option,
     report_option,
-    suite_option,
+    suites_option,
     summary_option,
     timeout_option,
 )
-from nightjar_lab.suite.runner import MB, SuiteLimits
-from nightjar_lab.suite.suite_run import (
-    CaseSelection,
-    SuiteProgress,
-    SuiteReports,
-    SuiteRequest,
-    SuiteRunEnd,
-    run_suite,
-)
+from nightjar_lab.suite.run_request import FOLDER, is_pair, print_end, request_of, run_with_progress
+from nightjar_lab.suite.suite_run import SuiteRequest, SuiteRunEnd
 
-FOLDER = "nightjar-suite"
 FORMAT = "executorch-csv"
 UPLOAD_SECONDS = 120.0
 """The most seconds to wait until the bot has stored an upload."""
 
 
 @click.command()
-@flow_option
-@suite_option
-@click.option("--filter", "patterns", multiple=True, help="Run cases whose whole name matches, as '*conv*'.")
+@flows_option
+@backends_option
+@suites_option
+@click.option(
+    "--filter", "patterns", type=REGEX, multiple=True, help="Run cases in whose name it is found. May be repeated."
+)
 @click.option("--limit", type=click.IntRange(min=1), help="Run only this many cases, spread evenly over the suite.")
 @click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes at a time.")
 @timeout_option
@@ -73,44 +67,35 @@ UPLOAD_SECONDS = 120.0
 @click.option("--url", type=BotAddress(), envvar="NIGHTJAR_URL", show_envvar=True, help="The bot's address.")
 @json_option
 def run(**options: Any) -> None:
-    """Run a suite on a flow. The same command continues a run that was stopped.
+    """Run suites on flows. The same command continues a run that was stopped.
+
+    Several flows, backends or suites are a matrix: each flow runs the suites whose models it takes, with reports in
+    nightjar-suite/. Without --suite these are all suites, without --flow and --backend all flows.
+
+    In GitHub Actions, the summary is added to the job's page.
 
     The exit status is 0 when all cases have a result, whatever it is: `suite diff` says whether there are new failures.
     """
-    request = request_of(options)
-    place = _upload_place(options) if options["upload"] else None
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if is_pair(options):
+        _run_pair(options)
+    else:
+        run_matrix(options)
+
+
+def _run_pair(options: Mapping[str, Any]) -> None:
+    """Run one suite on one flow, and upload its report if that is wanted."""
+    request = request_of(options, options["flows"][0], options["suites"][0])
+    place = _upload_place(options) if options["upload"] else None
     started_at = datetime.now(timezone.utc)
-    show = progress_line()
-    try:
-        with failures():
-            end = run_suite(request, progress=show, notice=lambda text: click.echo(escape_controls(text), err=True))
-    finally:
-        show(None)
+    with failures():
+        end = run_with_progress(request)
     print_end(end, request, as_json=options["as_json"] and place is None)
+    if end.missing:
+        raise CommandFailed(texts.STOPPED.format(count=end.missing))
     if place is not None:
         with one_line_errors():
             upload_files(place, upload_options_of(options, request, end, started_at))
-
-
-def request_of(options: Mapping[str, Any]) -> SuiteRequest:
-    """Return the request that the options describe; --upload includes a CSV report. Raises BadSettings."""
-    shard = options["shard"] or "1/1"
-    name = file_name(options["flow"], options["suite"], shard)
-    # By commit, so that last night's results are never those of tonight's commit.
-    folder = Path(FOLDER, options["sha"] or "")
-    report = options["report"] or (folder / f"{name}.csv" if options["upload"] else None)
-    return SuiteRequest(
-        options["flow"],
-        options["suite"],
-        options["jsonl"] or folder / f"{name}.jsonl",
-        CaseSelection(options["patterns"], options["limit"], shard_of(shard)),
-        SuiteLimits(options["timeout"], options["memory"] * MB),
-        SuiteReports(report, options["summary"]),
-        options["jobs"],
-        options["fresh"],
-        options["sha"] or "",
-    )
 
 
 def _upload_place(options: Mapping[str, Any]) -> UploadPlace:
@@ -140,53 +125,3 @@ def upload_options_of(
         "timeout": UPLOAD_SECONDS,
         "job": None,
     }
-
-
-def shard_of(shard: str) -> tuple[int, int]:
-    """Return index and total. Raises BadSettings for 5/4."""
-    index, total = map(int, shard.split("/"))
-    if index > total:
-        raise BadSettings(texts.NO_SUCH_SHARD.format(shard=shard))
-    return index, total
-
-
-def file_name(flow: str, suite: str, shard: str) -> str:
-    """Return the default name of a run's files, without suffix."""
-    parts = [suite, flow, *([] if shard == "1/1" else [shard.replace("/", "of")])]
-    return "-".join(
-        "".join(character if character.isalnum() or character in "-_." else "_" for character in part) for part in parts
-    )
-
-
-def progress_line() -> Callable[[SuiteProgress | None], None]:
-    """Return a function that shows the progress in one line of a terminal, else nothing; None ends the line."""
-    terminal = sys.stderr.isatty()
-    last_shown = 0.0
-
-    def show(progress: SuiteProgress | None) -> None:
-        nonlocal last_shown
-        if not terminal:
-            return
-        if progress is None:
-            click.echo("", err=True)
-        elif progress.seconds - last_shown >= 0.1 or progress.done == progress.total:
-            last_shown = progress.seconds
-            click.echo(f"\r\x1b[K{progress.line}", err=True, nl=False)
-
-    return show
-
-
-def print_end(end: SuiteRunEnd, request: SuiteRequest, *, as_json: bool) -> None:
-    """Print the counts of a run. Raises CommandFailed if cases have no result."""
-    if as_json:
-        reports = request.reports
-        files: dict[str, Any] = {"jsonl": request.jsonl, "report": reports.csv, "summary": reports.summary}
-        paths = {name: os.fspath(path) for name, path in files.items() if path is not None}
-        click.echo(json.dumps({"counts": end.counts, "missing": end.missing, **paths}, indent=2))
-    else:
-        click.echo(texts.RAN.format(count=len(end.results), suite=end.info.suite, flow=end.info.flow))
-        for outcome, count in end.counts.items():
-            click.echo(f"{count:7}  {outcome}")
-        click.echo(texts.STORED.format(path=escape_controls(str(request.jsonl))))
-    if end.missing:
-        raise CommandFailed(texts.STOPPED.format(count=end.missing))

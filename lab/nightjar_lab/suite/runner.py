@@ -11,7 +11,7 @@ from typing import Any
 
 from nightjar_lab.suite import texts
 from nightjar_lab.suite.outcome import FAILED_AT, NOT_THE_BACKEND, SuiteOutcome, SuiteStage
-from nightjar_lab.suite.result import SuiteResult, result_of, test_id_of
+from nightjar_lab.suite.result import SuiteResult, result_of, test_id_of, with_known_failure
 from nightjar_lab.suite.worker_process import HALF_OUTPUT, START_SECONDS, WorkerProcess, describe_status
 
 TICK = 0.05
@@ -21,7 +21,11 @@ MB = 1 << 20
 
 
 class CannotRun(Exception):
-    """The suite cannot run, or cannot continue; the text says why."""
+    """The suite cannot run, or cannot continue; the text says why. `backend` is that of the flow, empty if unknown."""
+
+    def __init__(self, text: str, backend: str = "") -> None:
+        super().__init__(text)
+        self.backend = backend
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,8 @@ class SuiteInfo:
     suite_version: str
     timeout: float
     description: str = ""
+    quantization: str = ""
+    model_format: str = ""
 
 
 class SuiteRunner:
@@ -165,6 +171,8 @@ class SuiteRunner:
             suite["version"],
             float(event["timeout"]),
             flow["description"] or suite["description"],
+            flow["quantization"],
+            event["model_format"],
         )
         if self._info is not None and info != self._info:
             raise CannotRun(texts.CHANGED)
@@ -179,7 +187,7 @@ class SuiteRunner:
             status = worker.status
             for event in self._read(worker):
                 if event.get("event") == "unavailable":
-                    raise CannotRun(str(event.get("reason")))
+                    raise CannotRun(str(event.get("reason")), str(event.get("backend") or ""))
                 yield event
                 if event.get("event") == awaited:
                     return
@@ -268,14 +276,3 @@ class SuiteRunner:
         result = SuiteResult(test_id_of(case, flow, worker.params), case, flow, outcome, worker.stage, error_at_stage)
         result = replace(result, params=worker.params, seconds=seconds, output=worker.excerpt.text())
         yield with_known_failure(result, worker.known_failure)
-
-
-def with_known_failure(result: SuiteResult, known_failure: str | None) -> SuiteResult:
-    """Return the result of a case that is known to fail for a reason: a known failure, or an unexpected pass."""
-    if known_failure is None:
-        return result
-    if result.outcome.is_failure:
-        return replace(result, outcome=SuiteOutcome.KNOWN_FAILURE, error=f"{known_failure}: {result.error}")
-    if result.outcome is SuiteOutcome.PASS:
-        return replace(result, outcome=SuiteOutcome.UNEXPECTED_PASS, error=known_failure)
-    return result

@@ -6,6 +6,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import TracebackType
 from typing import Any
 
 from nightjar_lab.suite.case import CaseData, SuiteCase, TestSuite
@@ -21,15 +22,15 @@ MOST_TRACEBACK = 8000
 Announce = Callable[[SuiteStage, Mapping[str, str]], None]
 
 
-def run_case(flow: Flow, suite: TestSuite, name: str, announce: Announce) -> SuiteResult:
-    """Run a case and return its result. Whatever a stage raises is a result.
+def run_case(flow: Flow, suite: TestSuite, name: str, announce: Announce) -> tuple[SuiteResult, BaseException | None]:
+    """Run a case; return its result and what a stage raised, if one did. Whatever a stage raises is a result.
 
     `announce` is called before each stage, with the parameters of the case if they are known, so that the runner knows
     the stage of a crash.
     """
     result = SuiteResult(test_id_of(name, flow.name, {}), name, flow.name, SuiteOutcome.PASS)
     if reason := matching(flow.skip, name):
-        return replace(result, outcome=SuiteOutcome.SKIP, error=reason)
+        return replace(result, outcome=SuiteOutcome.SKIP, error=reason), None
     return _CaseRun(flow, announce, result).run(suite, name)
 
 
@@ -42,12 +43,14 @@ class _CaseRun:
         self._stage = SuiteStage.MAKE
         self.result = result
 
-    def run(self, suite: TestSuite, name: str) -> SuiteResult:
-        """Run the case and return its result; even SystemExit only ends the case, not the process."""
+    def run(self, suite: TestSuite, name: str) -> tuple[SuiteResult, BaseException | None]:
+        """Run the case; return its result and its error. Even SystemExit only ends the case, not the process."""
         started = time.perf_counter()
+        raised: BaseException | None = None
         try:
             self._stages(suite, name)
         except BaseException as error:
+            raised = error
             self.result = replace(
                 self.result,
                 outcome=_outcome_of(error, self._stage),
@@ -56,7 +59,7 @@ class _CaseRun:
                 outputs=error.errors if isinstance(error, OutputMismatch) else (),
                 traceback="" if isinstance(error, (SkipCase, OutputMismatch)) else _traceback(error),
             )
-        return replace(self.result, seconds=time.perf_counter() - started)
+        return replace(self.result, seconds=time.perf_counter() - started), raised
 
     def _stages(self, suite: TestSuite, name: str) -> None:
         flow = self._flow
@@ -96,6 +99,18 @@ class _CaseRun:
     def _begin(self, stage: SuiteStage) -> None:
         self._stage = stage
         self._announce(stage, self.result.params)
+
+
+def stage_traceback(error: BaseException) -> TracebackType | None:
+    """Return the traceback of an error from the function of the stage on; all of it if there is no such function."""
+    entries: list[TracebackType] = []
+    entry = error.__traceback__
+    while entry is not None:
+        entries.append(entry)
+        entry = entry.tb_next
+    own = [place for place, entry in enumerate(entries) if entry.tb_frame.f_code.co_filename == __file__]
+    inner = entries[own[-1] + 1 :] if own else []
+    return inner[0] if inner else error.__traceback__
 
 
 def _outcome_of(error: BaseException, stage: SuiteStage) -> SuiteOutcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re  # noqa: TID251  # patterns of the person who runs the suite, over names of cases
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -10,27 +11,28 @@ from pathlib import Path
 
 from nightjar_lab.suite import texts
 from nightjar_lab.suite.csv_report import csv_text
-from nightjar_lab.suite.flow import matches_pattern
 from nightjar_lab.suite.result import SuiteResult
-from nightjar_lab.suite.result_file import SuiteResultFile, check_writable, write_report
+from nightjar_lab.suite.result_file import SuiteResultFile, append_report, check_writable, write_report
 from nightjar_lab.suite.runner import CannotRun, SuiteInfo, SuiteLimits, SuiteRunner
 from nightjar_lab.suite.summary import summary_text
 
 
+class NoCases(CannotRun):
+    """No case of the suite is selected."""
+
+
 @dataclass(frozen=True)
 class CaseSelection:
-    """A selection of cases: those that match a pattern, at most `limit` of them, and of those one shard."""
+    """A selection of cases: those in whose name a pattern is found, at most `limit` of them, and of those one shard."""
 
-    patterns: tuple[str, ...] = ()
+    patterns: tuple[re.Pattern[str], ...] = ()
     limit: int | None = None
     shard: tuple[int, int] = (1, 1)
 
     def of(self, names: Sequence[str]) -> list[str]:
         """Return the selected names in their order; a limit picks them evenly from the whole list."""
         selected = [
-            name
-            for name in names
-            if not self.patterns or any(matches_pattern(pattern, name) for pattern in self.patterns)
+            name for name in names if not self.patterns or any(pattern.search(name) for pattern in self.patterns)
         ]
         if self.limit is not None and self.limit < len(selected):
             selected = [selected[place * len(selected) // self.limit] for place in range(self.limit)]
@@ -40,10 +42,11 @@ class CaseSelection:
 
 @dataclass(frozen=True)
 class SuiteReports:
-    """The paths of the reports; None for a report that is not wanted."""
+    """The paths of the reports; None for a report that is not wanted. `job_summary` is appended to, for a CI's job."""
 
     csv: Path | None = None
     summary: Path | None = None
+    job_summary: Path | None = None
 
     def check(self) -> None:
         """Raise FileUnusable if a report cannot be written."""
@@ -57,9 +60,15 @@ class SuiteReports:
         """Write the reports. Raises FileUnusable."""
         if self.csv is not None:
             write_report(self.csv, csv_text(results))
+        if self.summary is not None or self.job_summary is not None:
+            self.write_summary(summary_text(results, flow=flow, suite=suite, missing=missing, notices=notices))
+
+    def write_summary(self, text: str) -> None:
+        """Write a summary where it is wanted. Raises FileUnusable."""
         if self.summary is not None:
-            text = summary_text(results, flow=flow, suite=suite, missing=missing, notices=notices)
             write_report(self.summary, text)
+        if self.job_summary is not None:
+            append_report(self.job_summary, text)
 
 
 @dataclass(frozen=True)
@@ -143,7 +152,7 @@ def run_suite(
         info = runner.start()
         names = request.selection.of(runner.names())
         if not names:
-            raise CannotRun(texts.NO_CASES.format(suite=info.suite))
+            raise NoCases(texts.NO_CASES.format(suite=info.suite))
         with SuiteResultFile(request.jsonl, info, fresh=request.fresh, sha=request.sha) as file:
             stopped = False
             done = sum(name in file.results for name in names)

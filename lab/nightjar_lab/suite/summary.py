@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from nightjar_formats.terminal import escape_controls
 from nightjar_lab.suite import texts
@@ -32,6 +33,44 @@ def summary_text(
     for outcome in _SHOWN:
         parts += _listed(outcome.detail, [result for result in results if result.outcome is outcome])
     return "\n\n".join(parts) + "\n"
+
+
+@dataclass(frozen=True)
+class MatrixRow:
+    """The results of a suite on a flow, for the summary of a matrix."""
+
+    backend: str
+    quantization: str
+    flow: str
+    suite: str
+    results: Sequence[SuiteResult]
+    missing: int = 0
+
+
+def matrix_summary(rows: Sequence[MatrixRow], unavailable: Iterable[tuple[str, str]] = ()) -> str:
+    """Return the summary of several runs; `unavailable` are the flows and suites that did not run, and why."""
+    all_results = [result for row in rows for result in row.results]
+    outcomes = Counter(result.outcome for result in all_results)
+    headers = ["Backend", "Quantization", "Suite", "Flow", "Pass", "Fail", "Skip", "Pass %", "Delegated"]
+    parts = [texts.SUMMARY_MATRIX, *_warnings(outcomes, sum(row.missing for row in rows), ())]
+    parts += [_table(headers, map(_matrix_cells, rows)), *_breakdown(outcomes)]
+    reasons = [[code_span(name), code_span(reason)] for name, reason in unavailable]
+    if reasons:
+        parts += [f"## {texts.SUMMARY_NOT_RUN}", _table(["Name", "Reason"], reasons)]
+    parts += _listed(texts.SUMMARY_FAILED, [result for result in all_results if result.outcome.is_failure])
+    return "\n\n".join(parts) + "\n"
+
+
+def _matrix_cells(row: MatrixRow) -> list[str]:
+    words = Counter(result.outcome.result for result in row.results)
+    passes = [result for result in row.results if result.outcome.is_pass]
+    reported = [result for result in passes if result.delegated_nodes is not None]
+    return [
+        *(code_span(text) for text in (row.backend, row.quantization, row.suite, row.flow)),
+        *(str(words[word]) for word in ("Pass", "Fail", "Skip")),
+        percentage(words["Pass"], words["Pass"] + words["Fail"]),
+        f"{sum(result.delegated for result in reported)}/{len(reported)}" if reported else "",
+    ]
 
 
 def code_span(text: str) -> str:

@@ -7,6 +7,7 @@ EXITS = "its module calls sys.exit({status})"
 NOT_ONE = "{value} is not a {kind} and returns none, but {found}"
 UNKNOWN_NAME = "there is no {kind} named {name}; available: {names}. To load one by its module, write MODULE:NAME"
 NONE = "none"
+NO_BACKEND = "no flow that can be loaded has a backend {backends}; there are: {known}"
 
 # Comparing
 NO_NUMPY = "NumPy is needed to compare outputs ({error}); install it with: pip install numpy"
@@ -66,7 +67,14 @@ SUMMARY_MEMORY = "{count} cases used too much memory and were stopped."
 SUMMARY_DELEGATED = "- **Delegated**: {count}/{total} of the passing cases have operators that the backend runs"
 SUMMARY_STAGES = "Failures by stage"
 SUMMARY_FAILED = "Failed tests"
+SUMMARY_MATRIX = "# Backend suites"
+SUMMARY_NOT_RUN = "Not run"
 SUMMARY_MORE = "{count} more are in the CSV report."
+
+# Selection
+FLOW_HELP = "A flow of `suite list`, or MODULE:NAME. May be repeated."
+BACKEND_HELP = "All flows of a backend. May be repeated."
+SUITE_HELP = "A suite of `suite list`, or MODULE:NAME. May be repeated."
 
 # Commands
 UNAVAILABLE = "not available: {reason}"
@@ -75,12 +83,25 @@ NOTHING_LISTED = (
     "no installed package has flows or suites; to get some, run `pip install './lab[onnx]'` in a checkout of Nightjar"
 )
 PROGRESS = "{done}/{total}  {failed} failed  {rate:.1f} cases/s  {left} left"
-NO_CASES = "no case of {suite} matches; --filter matches whole names, as in --filter '*conv*'"
+NO_CASES = "no case of {suite} has a name in which --filter finds anything"
+NOTHING_AVAILABLE = "none of the selected flows and suites can run here"
+NO_PAIR = "no selected suite has models that a selected flow takes"
+INVALID_REGEX = "{value} is no regular expression: {reason}. For any text, write .*"
+ONE_RUN = "--{option} is for one flow and one suite: name both, with --flow and --suite"
+NO_SUITE_COMMAND = (
+    "--matrix needs a command such as: nightjar-lab init --matrix -- nightjar-lab suite run --flow tvm-llvm "
+    "--suite onnx-node"
+)
+NOT_IN_MATRIX = "{option} cannot be in the command of --matrix: the workflow names the files, the commit and the place"
+MATRIX_ROW = "{suite} on {flow}"
+NOT_RUN = "{name} is not available: {reason}"
+FAILED_RUN = "{run}: {reason}"
 CONTINUES = "{done} of {total} cases have results in {path}; --fresh starts over"
 RAN = "{count} cases of {suite} on {flow}:"
 STORED = "Results: {path}"
 STOPPED = "{count} cases have no result yet; repeat the command to continue"
-MIXED = "the files are of different flows, suites, versions or commits; make a report of each"
+MIXED = "the files are of different versions or commits; make a report of each"
+ONE_REPORT = "--report is for one flow and one suite; files of several have only a --summary"
 NO_SUCH_SHARD = "--shard {shard}: there is no such shard; 1/4 is the first of four"
 NO_SUCH_CASE = "{suite} has no case {case}"
 REPRO_COMMAND = "Command:   {command}"

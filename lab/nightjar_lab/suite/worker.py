@@ -78,15 +78,22 @@ def _load(flow_name: str, suite_name: str, channel: WorkerChannel) -> tuple[Flow
         suite = load_suite(suite_name) if suite_name else TestSuite.of("", [])
         versions = _text(flow.version), _text(suite.version)
     except (NotAvailable, NumpyMissing) as error:
-        channel.send("unavailable", reason=str(error))
+        channel.send("unavailable", reason=str(error), backend=getattr(error, "backend", ""))
         return None
     except Exception as error:
         channel.send("unavailable", reason=describe_error(error))
         return None
     channel.send(
         "ready",
-        flow={"name": flow.name, "backend": flow.backend, "version": versions[0], "description": flow.description},
+        flow={
+            "name": flow.name,
+            "backend": flow.backend,
+            "version": versions[0],
+            "description": flow.description,
+            "quantization": flow.quantization,
+        },
         suite={"name": suite.name, "version": versions[1], "description": suite.description},
+        model_format=flow.model_format or suite.model_format,
         timeout=suite.timeout,
     )
     return flow, suite
@@ -106,7 +113,7 @@ def _obey(command: dict[str, Any], flow: Flow, suite: TestSuite, channel: Worker
         _flush()
         channel.send("stage", stage=stage.value, params=dict(params))
 
-    result = run_case(flow, suite, name, announce)
+    result, _ = run_case(flow, suite, name, announce)
     _flush()
     channel.send("result", record=record_of(result))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -176,15 +177,22 @@ def test_a_foreign_file_is_not_taken_for_state(folder: Path) -> None:
     assert suite("report", "a.jsonl").exit_code == 1
 
 
-def test_reports_of_shards_are_combined_and_those_of_other_flows_are_not(folder: Path) -> None:
+def test_reports_of_shards_are_combined_and_those_of_other_flows_are_a_matrix(folder: Path) -> None:
     for number, case in enumerate(("add", "mul")):
         with SuiteResultFile(folder / f"{number}.jsonl", INFO) as file:
             file.append(result(case))
     assert "**Pass**: 2/2" in suite("report", "0.jsonl", "1.jsonl").stdout
-    SuiteResultFile(folder / "2.jsonl", SuiteInfo("other", "", "", "toys", "2.0", 1)).close()
-    mixed = suite("report", "0.jsonl", "2.jsonl")
+    other_flow = SuiteInfo("other", "lists", "", "toys", "2.0", 1, quantization="static int8")
+    SuiteResultFile(folder / "2.jsonl", other_flow).close()
+    matrix = suite("report", "0.jsonl", "2.jsonl", "1.jsonl").stdout
+    assert "| ` lists ` |  | ` toys ` | ` toy ` | 2 | 0 | 0 | 100.0 % |  |\n" in matrix
+    assert "| ` lists ` | ` static int8 ` | ` toys ` | ` other ` | 0 | 0 | 0 | - |  |\n" in matrix
+    refused = suite("report", "0.jsonl", "2.jsonl", "--report", "a.csv")
+    assert (refused.exit_code, Path("a.csv").exists()) == (2, False)
+    SuiteResultFile(folder / "3.jsonl", SuiteInfo("toy", "lists", "1.1", "toys", "2.0", 1)).close()
+    mixed = suite("report", "0.jsonl", "3.jsonl")
     assert mixed.exit_code == 2
-    assert "different flows" in mixed.stderr
+    assert "different versions" in mixed.stderr
 
 
 def test_flows_and_suites_are_listed_with_the_reason_of_the_unavailable_ones(folder: Path) -> None:
@@ -236,18 +244,21 @@ def test_the_exit_status_of_a_comparison_says_whether_there_are_new_failures(fol
         (CaseSelection(shard=(1, 3)), "adg"),
         (CaseSelection(shard=(3, 3)), "cf"),
         (CaseSelection(limit=4, shard=(2, 2)), "cg"),
-        (CaseSelection(("a", "[", "?")), "abcdefgh"),
-        (CaseSelection(("b", "g")), "bg"),
+        (CaseSelection((re.compile("[d-f]"), re.compile("^a$"))), "adef"),
     ],
 )
 def test_cases_are_selected_by_pattern(selection: CaseSelection, names: str) -> None:
     assert "".join(selection.of("abcdefgh")) == names
 
 
-def test_a_filter_without_a_match_says_how_to_write_one() -> None:
-    refused = suite("run", *TOYS, "--filter", "dd")
+def test_a_filter_is_a_regular_expression_and_one_without_a_match_is_named() -> None:
+    assert "2 cases of toys on toy" in suite("run", *TOYS, "--filter", "^(add|su)").stdout
+    refused = suite("run", *TOYS, "--filter", "^dd")
     assert refused.exit_code == 1
-    assert "--filter '*conv*'" in refused.stderr
+    assert "no case of toys has a name in which --filter finds anything" in refused.stderr
+    pattern = suite("run", *TOYS, "--filter", "*add*")
+    assert pattern.exit_code == 2
+    assert "*add* is no regular expression: nothing to repeat at position 0. For any text, write .*" in pattern.stderr
     assert suite("run", *TOYS, "--shard", "5/4").exit_code == 2
 
 

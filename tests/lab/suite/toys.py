@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ def run(program: Any, inputs: Sequence[Any]) -> list[Any]:
 
 
 FLOW = Flow("toy", "lists", lower, run, version="1.0")
+INT8 = replace(FLOW, name="toy_int8", quantize=lambda model, _data: model, quantization="static int8")
 SUITE = TestSuite.of("toys", [SuiteCase(name, lambda _seed: data()) for name in ("add", "mul", "sub")], version="2.0")
 
 

@@ -40,4 +40,5 @@ FLOW = Flow(
     known_failing=KNOWN_FAILING,
     version=onnx.__version__,
     description="ONNX's reference evaluator",
+    model_format="onnx",
 )

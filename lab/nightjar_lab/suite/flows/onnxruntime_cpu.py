@@ -1,17 +1,18 @@
-"""The flows of ONNX Runtime on the CPU: `onnxruntime-cpu`, and `onnxruntime-cpu-int8` with dynamic quantization."""
+"""The flows of ONNX Runtime on the CPU: `onnxruntime-cpu`, and two that quantize to 8 bits."""
 
 from __future__ import annotations
 
 import logging
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import onnx
 import onnxruntime
-from onnxruntime.quantization import quantize_dynamic
+from onnxruntime.quantization import CalibrationDataReader, quantize_dynamic, quantize_static
 
 from nightjar_lab.suite.case import CaseData
 from nightjar_lab.suite.flow import Flow, LoweringReport
@@ -37,16 +38,41 @@ class OrtProgram:
         self.session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=[PROVIDER])
 
 
-def _quantize(model: onnx.ModelProto, data: CaseData) -> onnx.ModelProto:
-    with tempfile.TemporaryDirectory(prefix="nightjar-suite-") as folder:
+class CaseInputs(CalibrationDataReader):  # type: ignore[misc]  # it has no types
+    """The inputs of a case, which are all that there is to calibrate with."""
+
+    def __init__(self, model: onnx.ModelProto, data: CaseData) -> None:
+        self._feeds: Iterator[dict[str, Any]] = iter([feeds_of(model, data.inputs)])
+
+    def get_next(self) -> dict[str, Any] | None:
+        """Return the inputs once, and then None."""
+        return next(self._feeds, None)
+
+
+def _quantize_dynamically(model: onnx.ModelProto, data: CaseData) -> onnx.ModelProto:
+    return _written(lambda path: quantize_dynamic(model, path))
+
+
+def _quantize_statically(model: onnx.ModelProto, data: CaseData) -> onnx.ModelProto:
+    return _written(lambda path: quantize_static(model, path, CaseInputs(model, data)))
+
+
+def _written(quantize: Callable[[Path], None]) -> onnx.ModelProto:
+    """Return the model that a quantizer writes to a path."""
+    with tempfile.TemporaryDirectory(prefix="nightjar-suite-") as folder, _without_warnings():
         path = Path(folder, "quantized.onnx")
-        # It recommends on each call to run another tool before.
-        logging.disable(logging.WARNING)
-        try:
-            quantize_dynamic(model, path)
-        finally:
-            logging.disable(logging.NOTSET)
+        quantize(path)
         return onnx.load(path)
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Leave out the quantizers' advice to run another tool before, which they log on each call."""
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def _lower(model: onnx.ModelProto, data: CaseData) -> OrtProgram:
@@ -89,15 +115,31 @@ CPU = Flow(
     tolerance=FLOAT32,
     version=VERSION,
     description="ONNX Runtime, CPU provider",
+    model_format="onnx",
 )
 INT8_CPU = Flow(
     "onnxruntime-cpu-int8",
     "onnxruntime",
-    quantize=_quantize,
+    quantize=_quantize_dynamically,
     lower=_lower,
     run=_run,
     report=_report,
     tolerance=INT8,
     version=VERSION,
     description="ONNX Runtime, CPU provider, weights quantized dynamically to 8 bits",
+    quantization="dynamic int8",
+    model_format="onnx",
+)
+STATIC_INT8_CPU = Flow(
+    "onnxruntime-cpu-int8-static",
+    "onnxruntime",
+    quantize=_quantize_statically,
+    lower=_lower,
+    run=_run,
+    report=_report,
+    tolerance=INT8,
+    version=VERSION,
+    description="ONNX Runtime, CPU provider, quantized statically to 8 bits, calibrated with the inputs of the case",
+    quantization="static int8",
+    model_format="onnx",
 )

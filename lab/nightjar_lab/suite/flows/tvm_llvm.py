@@ -122,6 +122,7 @@ FP32 = Flow(
     tolerance=FLOAT32,
     version=tvm.__version__,
     description="Apache TVM, Relax ONNX front end, target llvm",
+    model_format="onnx",
 )
 FP16 = Flow(
     "tvm-llvm-fp16",
@@ -134,4 +135,6 @@ FP16 = Flow(
     tolerance=FLOAT16,
     version=tvm.__version__,
     description="Apache TVM, Relax ONNX front end, target llvm, matrix products and convolutions in float16",
+    quantization="float16",
+    model_format="onnx",
 )

@@ -30,4 +30,5 @@ SUITE = TestSuite.of(
     [SuiteCase(name, functools.partial(_data, name)) for name in NETWORKS],
     version=f"onnx {onnx.__version__}",
     description="Small networks made in code, compared with ONNX's reference evaluator",
+    model_format="onnx",
 )

@@ -71,4 +71,5 @@ SUITE = TestSuite(
     version=f"onnx {onnx.__version__}",
     timeout=CASE_SECONDS,
     description="ONNX's own node cases: each tests one operator",
+    model_format="onnx",
 )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
 from nightjar_lab.suite.case import CaseData, SuiteCase, TestSuite
+from nightjar_lab.suite.suites.torch_values import case_data
 
 
 class Attention(nn.Module):  # type: ignore[misc]  # torch has no types where it is not installed
@@ -70,18 +70,13 @@ MODULES: dict[str, Made] = {
 WITH_TOKENS = frozenset({"embedding-bag"})
 
 
-def _expected(module: nn.Module, inputs: list[Any]) -> list[Any]:
-    with torch.no_grad():
-        return [module(*map(torch.from_numpy, inputs)).numpy()]
-
-
 def _data(name: str, seed: int) -> CaseData:
     torch.manual_seed(seed)
     random = np.random.default_rng(seed)
     make, shape = MODULES[name]
     module = make().eval()
     numbers = random.integers(0, 50, shape) if name in WITH_TOKENS else random.normal(size=shape).astype(np.float32)
-    return CaseData(module, [numbers], functools.partial(_expected, module, [numbers]))
+    return case_data(module, [torch.from_numpy(numbers)])
 
 
 SUITE = TestSuite.of(
@@ -89,4 +84,5 @@ SUITE = TestSuite.of(
     [SuiteCase(name, functools.partial(_data, name)) for name in MODULES],
     version=f"torch {torch.__version__}",
     description="Small modules of PyTorch made in code, compared with PyTorch itself",
+    model_format="torch",
 )

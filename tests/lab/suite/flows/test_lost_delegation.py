@@ -48,7 +48,7 @@ async def test_one_message_names_the_commit_with_which_an_operator_left_the_dele
             folder.mkdir()
             (folder / "without_relu.py").write_text(WITHOUT_RELU, encoding="utf-8")
             report = folder / "report.csv"
-            run(folder, flow, "onnx-models", "--filter", "mlp", "--report", str(report))
+            run(folder, flow, "onnx-models", "--filter", "^mlp$", "--report", str(report))
             commits.append(place.nightly_run())
             place.upload(commits[-1], {"report.csv": report.read_bytes()}, target=TARGET)
             await place.settle()
