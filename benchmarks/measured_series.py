@@ -12,6 +12,8 @@ from nightjar_formats.model import Case, Claims, RunKey, Status, TargetKey
 
 from benchmarks.report import Options, Row, command
 from benchmarks.results_store import Ask, Stopwatch, StoreCost, cold_read, database, warm_reads
+from bot.results.measurements.changes import analysis_of
+from bot.results.settings.measurements import LEAST_CHANGE
 from bot.results.state import Admission, Run, RunState
 from bot.results.store.measurements.read import measured_series, measurements_of_run, metrics_of_target
 from bot.results.store.store import ResultsStore
@@ -21,6 +23,7 @@ TITLE = "A million measured numbers of a thousand nights"
 NIGHTS, TESTS, NUMBERS = 1_000, 200, 5
 REPOSITORY, LAB, SUITE = "octocat/compiler", "example-lab", "operators"
 ABOUT = TargetKey(REPOSITORY, LAB, "board-1")
+ANALYSED = 50
 DAY = 86_400.0
 
 
@@ -44,7 +47,19 @@ async def measure(options: Options) -> list[Row]:
         for label, ask in _questions(nights).items():
             rows.append(_row(f"{label}: cold, ms", cold_read(url, ask)))
             rows.append(_row(f"{label}: warm, ms", warm_reads(url, ask)))
+        rows.append(_row("changes of a series of 1,000 nights, ms", _analysis()))
         return rows
+
+
+def _analysis() -> StoreCost:
+    """Return what it costs to look for changes in a series of 1,000 nights with noise: the mean of many series."""
+    chance = random.Random(SEED)
+    many = [[412 * chance.lognormvariate(0, 0.02) for _ in range(NIGHTS)] for _ in range(ANALYSED)]
+    began = Stopwatch()
+    for values in many:
+        analysis_of(values, LEAST_CHANGE)
+    cost = began.took()
+    return StoreCost(cost.seconds / ANALYSED, cost.cpu / ANALYSED)
 
 
 def _row(label: str, cost: StoreCost) -> Row:

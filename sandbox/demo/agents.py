@@ -13,15 +13,15 @@ from sandbox.demo.lab import ROOT
 from sandbox.demo.two_weeks import LAB
 from sandbox.processes import Program, inherited, launch
 
-TESTS = 'cp {report} "$NIGHTJAR_RESULTS/"; exit 1'
-"""The command of a simulated device: it copies a report."""
+TESTS = 'cp {report} "$NIGHTJAR_RESULTS/"; cp {log} "$NIGHTJAR_FILES/"; exit 1'
+"""The command of a simulated device: it copies a report, and a log."""
 HANGS = "sleep 600"
 LEAST_FREE = "1"
 
 
-def device(report: Path) -> str:
-    """Return the command of a device whose tests end as in a report."""
-    return TESTS.format(report=shlex.quote(str(report)))
+def device(report: Path, log: Path) -> str:
+    """Return the command of a device whose tests end as in a report, and print a log."""
+    return TESTS.format(report=shlex.quote(str(report)), log=shlex.quote(str(log)))
 
 
 class DemoAgent:

@@ -104,6 +104,7 @@ class BackendSuite:
                 process.terminate()
                 await process.wait()
         assert process.returncode == 0, f"the suite ended with {process.returncode}:\n{output.decode()}"
+        self._log(flow).write_bytes(output)
         self.on.narrator.say(output.decode().rstrip())
 
     async def _uploaded(self, sha: str, flow: str) -> CheckRun:
@@ -111,7 +112,7 @@ class BackendSuite:
         demo, rows = self.on, self._rows(flow)
         results = Counter(row["Result"] for row in rows)
         await demo.lab.upload_report(
-            sha, flow, SUITE, self._report(flow), demo.narrator.say, status=int(results["Fail"] > 0)
+            sha, flow, SUITE, self._report(flow), self._log(flow), demo.narrator.say, status=int(results["Fail"] > 0)
         )
         words = [f"{results['Fail']} failing", f"{results['Pass']} passed"]
 
@@ -143,6 +144,9 @@ class BackendSuite:
 
     def _report(self, flow: str) -> Path:
         return self._folder / f"{flow}.csv"
+
+    def _log(self, flow: str) -> Path:
+        return self._folder / f"{flow}.log"
 
     def _rows(self, flow: str) -> list[dict[str, str]]:
         with self._report(flow).open(encoding="utf-8", newline="") as file:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from sandbox.demo import two_weeks as story
 from sandbox.demo.agents import HANGS, DemoAgent, device
+from sandbox.demo.lab import save_run
 from sandbox.demo.mirror import AUTHOR, Mirror, push_to_fork
 from sandbox.demo.stage import DemoStage
-from sandbox.demo.two_weeks import GPU, LAB, TARGET
+from sandbox.demo.two_weeks import GPU, LAB, LOG_NAME, TARGET
 from sandbox.model.checks import CheckRun
 from sandbox.model.pulls import PullRequest
 
@@ -39,10 +40,9 @@ class DeviceRequests:
             mirror, pull = await self._pull_request(folder)
             await self._asked_and_approved(pull)
             token = await creating
-            report = folder / "report.xml"
-            await asyncio.to_thread(report.write_text, story.report_of_pull_request(TARGET), "utf-8")
+            report, log = await asyncio.to_thread(save_run, folder, story.report_of_pull_request(TARGET))
             agents = [
-                DemoAgent("agent-1", [TARGET, GPU], device(report), folder, mirror, self._report),
+                DemoAgent("agent-1", [TARGET, GPU], device(report, log), folder, mirror, self._report),
                 DemoAgent("agent-2", [GPU], HANGS, folder, mirror, self._report),
             ]
             for agent in agents:
@@ -100,8 +100,8 @@ class DeviceRequests:
         url = self._newest(pull, target).details_url or ""
         assert url.startswith(self.on.bot.url), f"the Details of {target} lead to {url}"
         async with self.on.http.get(url, headers={"Accept": "text/html"}) as answer:
-            status = answer.status
-        await self.on.check(f"the Details of {target} lead to the dashboard", lambda: status == 200)
+            page = await answer.text()
+        await self.on.check(f"the Details of {target} lead to the dashboard", lambda: f"files/{LOG_NAME}" in page)
 
     def _checks(self, pull: PullRequest, target: str) -> list[CheckRun]:
         """Return every check run of a target on the head, oldest first."""

@@ -10,13 +10,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sandbox.bucket import BucketServer
-from sandbox.demo.two_weeks import LAB
+from sandbox.demo.two_weeks import LAB, LOG_NAME, log_of
 from sandbox.processes import inherited
 
 NEW_LAB, NEW_TARGET = "my-lab", "board"
 """A lab that has no bucket: it uploads through the bot."""
 COMMAND = "nightjar-lab upload"
 ROOT = Path(__file__).parent.parent.parent
+
+
+def save_run(folder: Path, results: str) -> tuple[Path, Path]:
+    """Write a report, and what the tests printed; return both files."""
+    report, log = folder / "report.xml", folder / LOG_NAME
+    report.write_text(results, encoding="utf-8")
+    log.write_text(log_of(results), encoding="utf-8")
+    return report, log
 
 
 class DemoLab:
@@ -48,19 +56,20 @@ class DemoLab:
         target: str,
         suite: str,
         path: Path,
+        log: Path,
         report: Callable[[str], None],
         *,
         status: int,
         pull_request: int | None = None,
     ) -> None:
-        """Upload one report as a run of a target; `status` is the exit status of the tests.
+        """Upload one report, and what the tests printed, as a run of a target; `status` is the tests' exit status.
 
         `report` gets the command, and a line for the file. Raises AssertionError with the output of the command.
         """
         options = ["--target", target, "--sha", sha, "--suite", suite, "--exit-status", str(status)]
         options += ["--pull-request", str(pull_request)] if pull_request else []
-        report(f"$ {COMMAND} {shlex.join([*options, path.name])}")
-        await self._run([[*options, str(path)]], report)
+        report(f"$ {COMMAND} {shlex.join([*options, '--file', log.name, path.name])}")
+        await self._run([[*options, "--file", str(log), str(path)]], report)
 
     async def _run(self, commands: Sequence[Sequence[str]], report: Callable[[str], None]) -> None:
         process = await asyncio.create_subprocess_exec(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bot.core.page_paths import view_path
 from sandbox.demo import two_weeks as story
+from sandbox.demo.lab import save_run
 from sandbox.demo.narrator import NIGHTLY, STATE
 from sandbox.demo.past import CI
 from sandbox.demo.stage import BUCKET, REPOSITORY, DemoStage
@@ -77,10 +78,9 @@ class NightlyRuns:
         sha = pull.head_sha
         demo.narrator.say(f"{story.LAB} tests #{pull.number}")
         with tempfile.TemporaryDirectory(prefix="nightjar-demo-lab-") as folder:
-            report = Path(folder) / "report.xml"
-            report.write_text(story.report_of_pull_request(story.TARGET), encoding="utf-8")
+            report, log = save_run(Path(folder), story.report_of_pull_request(story.TARGET))
             await demo.lab.upload_report(
-                sha, story.TARGET, story.OPERATORS, report, demo.narrator.say, status=1, pull_request=pull.number
+                sha, story.TARGET, story.OPERATORS, report, log, demo.narrator.say, status=1, pull_request=pull.number
             )
         await demo.check("a pull request is compared with the last nightly run", self._says(sha, "1 new failure"))
         run = self._newest(sha)

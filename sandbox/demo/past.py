@@ -40,7 +40,6 @@ HOUR, DAY = 3600.0, 86400.0
 HOURS_SINCE_NIGHT = 10
 """Whole hours between the newest nightly run and the demo."""
 CI, GPU_CI = "cpu/branch", "gpu/pr-head"
-LOG_NAME = "log.txt"
 OPEN_PULL = 12
 """The number of the pull request that is open after the two weeks."""
 FAST_WRITES = Allowance(
@@ -204,7 +203,7 @@ class TwoWeeks:
     ) -> None:
         """Store a run in the bucket as a lab does: first its report and its log, and then its manifest."""
         folder = f"results/{self.repo.full_name}/{lab}/{target}/{sha}/{run or suite}/"
-        files = {"report.xml": report.encode(), LOG_NAME: story.log_of(report).encode()}
+        files = {"report.xml": report.encode(), story.LOG_NAME: story.log_of(report).encode()}
         result, log = (
             {"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
             for name, content in files.items()

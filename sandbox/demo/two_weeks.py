@@ -17,6 +17,8 @@ from nightjar_formats.measurements import PROPERTY
 NIGHTS = 14
 SEED = 20_26
 LAB, OTHER_LAB = "example-lab", "hubot-lab"
+LOG_NAME = "log.txt"
+"""The log of each run."""
 TARGET, GPU, BOARD, LATE = "hexagon-v73", "adreno", "rpi-5", "mali"
 """Two targets of each lab; the last one stops reporting."""
 OPERATORS, RUNTIME, KERNELS = "operators", "runtime", "kernels"

@@ -19,7 +19,7 @@ from axe_playwright_python.async_playwright import Axe  # type: ignore[import-un
 from playwright.async_api import Browser
 
 from sandbox.demo import two_weeks as story
-from sandbox.demo.past import GPU_CI, LOG_NAME, OPEN_PULL, TwoWeeks
+from sandbox.demo.past import GPU_CI, OPEN_PULL, TwoWeeks
 from sandbox.demo.stage import OPERATOR, REPOSITORY, Machine, machine
 from tests.browser.conftest import COLORS, Walk, walking
 
@@ -127,7 +127,7 @@ async def test_every_page_fits_and_has_no_barrier(walk: Walk, demo: tuple[Machin
         "sha": weeks.tested_shas[-1],
         "baseline": weeks.tested_shas[-2],
         "run_id": story.OPERATORS,
-        "name": LOG_NAME,
+        "name": story.LOG_NAME,
         "n": OPEN_PULL,
         "id": searches["searches"][0]["id"],
         "guid": quote(deliveries["deliveries"][0]["guid"], safe=""),

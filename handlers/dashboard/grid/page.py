@@ -34,6 +34,7 @@ from handlers.dashboard.grid.rows import (
     NamesOf,
     RowFilter,
     RowKind,
+    failures_first,
     find_tests,
     rows_of,
     rows_of_tests,
@@ -95,6 +96,10 @@ class GridQuery(BaseModel, extra="forbid"):
     before: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,12}(\.[0-9]{1,9})?$")] | None = Field(
         default=None, description="The `older` of another page: only commits made before, in seconds since 1970."
     )
+    order: Literal["failures", "name"] = Field(
+        default="failures",
+        description="Whether rows that fail come first, or all are in the order of app.yaml and of names.",
+    )
     page: int = Field(
         default=1, ge=1, le=1_000_000, description="The number of the page, where there are many targets or folders."
     )
@@ -123,6 +128,7 @@ class GridPage(BaseModel, extra="forbid"):
     )
     commits: list[ListedNightly]
     rows: list[GridRow]
+    moved: bool = Field(default=False, description="Whether rows that fail were moved to the top.")
     more: int = Field(description="Number of matching rows that are not listed.")
     pages: int = Field(default=1, description="Number of pages with these rows.")
     older: str | None = Field(description="The `before` of the page with older commits; null if there is none.")
@@ -244,6 +250,9 @@ def read_grid(
         old_points = newest_of_lines(connection, others, grid_range) if others else {}
         news = news_of(grid, old_points, listed.rows, grid_range, query, {} if query.before else late, commits_between)
         answer, next_steps = news.answer(), news.next_steps()
+    # Of several pages, each would have its own failures first.
+    is_whole = query.order == "failures" and not listed.unlisted
+    rows = failures_first(listed.rows) if is_whole else listed.rows
     return GridPage(
         answer=answer if grid.commits else [],
         next_steps=next_steps if grid.commits else [],
@@ -254,7 +263,8 @@ def read_grid(
             ListedNightly(sha=sha, committed_at=datetime.fromtimestamp(committed_at, UTC))
             for committed_at, sha in grid.commits
         ],
-        rows=listed.rows,
+        rows=rows,
+        moved=rows != listed.rows,
         more=listed.unlisted,
         pages=pages,
         older=f"{grid.commits[-1][0]!r}" if grid.older else None,

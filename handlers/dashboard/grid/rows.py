@@ -140,6 +140,19 @@ def rows_of(
     return rows.targets(grid_range)
 
 
+def failures_first(rows: Sequence[GridRow]) -> list[GridRow]:
+    """Return the rows with new failures, then other rows that fail, then the others; otherwise in their order."""
+    return sorted(rows, key=_rank)
+
+
+def _rank(row: GridRow) -> int:
+    """Return 0 for new failures in the newest results, 1 for other failures, and 2 for none."""
+    newest = next((cell for cell in row.cells if cell.passed or cell.failed), None)
+    if newest is None or newest.state not in FAILING:
+        return 2
+    return int(newest.state is not CellState.NEW)
+
+
 @dataclass(frozen=True, slots=True)
 class MatchingTests:
     """The places of the matching tests in the columns, by series, and how many more match."""

@@ -71,6 +71,24 @@ async def test_rows_expand_from_target_to_suite_to_file_to_test(site: DashboardS
     ]
 
 
+async def test_rows_that_fail_come_first_unless_the_address_says_otherwise(site: DashboardSite) -> None:
+    suite = "?target=example-lab/hexagon-v73&suite=operators"
+    by_name = await rows(site, f"{suite}&order=name")
+    assert list(by_name) == sorted(by_name)
+    first, *others = await rows(site, suite)
+    assert by_name[first][0]["failed"] > by_name[next(iter(by_name))][0]["failed"] == 0
+    assert [name for name in by_name if name in others and not by_name[name][0]["failed"]] == [
+        name for name in others if not by_name[name][0]["failed"]
+    ]
+    for order, link in (("", "&amp;order=name"), ("&order=name", "Show rows that fail first")):
+        _, _, page = await site.get(f"/r/octocat/compiler{suite}{order}")
+        assert link in page
+    # New failures come before those that are known for a while, and the rest is in the order of app.yaml.
+    targets = ["example-lab/adreno", "example-lab/hexagon-v73", "hubot-lab/rpi-5@rack:2"]
+    assert list(await rows(site)) == targets
+    assert list(await rows(site, "?order=name"))[:2] == targets[1::-1]
+
+
 async def test_counts_of_a_target_are_the_sums_of_its_parts(site: DashboardSite) -> None:
     target = (await rows(site))["example-lab/hexagon-v73"]
     parts = (await rows(site, "?target=example-lab/hexagon-v73")).values()
