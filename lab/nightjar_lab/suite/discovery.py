@@ -55,6 +55,8 @@ def _load(name: str, group: str, kind: type[_T]) -> _T:
             loaded = loaded()
     except SystemExit as error:
         raise NotAvailable(texts.EXITS.format(status=error.code)) from error
+    except ModuleNotFoundError as error:
+        raise NotAvailable(texts.NEEDS_MODULE.format(module=error.name)) from error
     except Exception as error:
         raise NotAvailable(f"{type(error).__name__}: {error}") from error
     if not isinstance(loaded, kind):
