@@ -18,7 +18,7 @@ IO = frozenset(
     }
 )
 """Libraries for files, networks, processes, clocks and chance. What is imported for types alone does not count."""
-ALSO_PURE = frozenset({"bot/engine/jobs/definitions.py", "bot/engine/sql/portable.py", "bot/engine/retry.py"})
+ALSO_PURE = frozenset({"bot/engine/sql/portable.py", "bot/engine/retry.py"})
 """Modules that use only types and errors of these libraries."""
 JOINING = frozenset({"__main__.py", "feature.py", "wiring.py"})
 """Modules that only join others."""

@@ -69,9 +69,11 @@ def _load(name: str, group: str, kind: type[_T]) -> _T:
 def _reason(error: BaseException) -> str:
     if isinstance(error, NotAvailable):
         return str(error)
-    return (
-        texts.EXITS.format(status=error.code) if isinstance(error, SystemExit) else f"{type(error).__name__}: {error}"
-    )
+    if isinstance(error, SystemExit):
+        return texts.EXITS.format(status=error.code)
+    if isinstance(error, ModuleNotFoundError):
+        return texts.NEEDS_MODULE.format(module=error.name)
+    return f"{type(error).__name__}: {error}"
 
 
 def check_names(flows: Iterable[str], suites: Iterable[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 # Discovery
 EXITS = "its module calls sys.exit({status})"
+NEEDS_MODULE = "it needs the Python module {module}, which is not installed here"
 NOT_ONE = "{value} is not a {kind} and returns none, but {found}"
 UNKNOWN_NAME = "there is no {kind} named {name}; available: {names}. To load one by its module, write MODULE:NAME"
 NONE = "none"

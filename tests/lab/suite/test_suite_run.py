@@ -207,7 +207,7 @@ def test_flows_and_suites_are_listed_with_the_reason_of_the_unavailable_ones(fol
     assert lines["toy"] == ["flow", "lists 1.0"]
     assert lines["absent"] == [
         "flow",
-        "not available: ModuleNotFoundError: No module named 'no_such_compiler'",
+        "not available: it needs the Python module no_such_compiler, which is not installed here",
     ]
 
 
