@@ -114,9 +114,6 @@ EXCEPTIONS = {
     ),
     "handlers/device_tests/store.py:JobStore._pick": exempt(LAST_OF_INDEX, "nightjar_device_jobs_repository"),
     "handlers/device_tests/measured.py:measure_jobs": exempt(COUNTS, "nightjar_device_jobs", SORTS),
-    "handlers/device_tests/store.py:JobStore.needs_sweep": exempt(
-        "one row is enough, the first of an index", "nightjar_device_jobs"
-    ),
     "handlers/device_tests/store.py:JobStore.unshown": exempt(STILL_TO_BE_WRITTEN, "nightjar_device_jobs"),
     "handlers/device_tests/store.py:JobStore.remove_old": exempt(RETENTION, "nightjar_device_jobs"),
 }
