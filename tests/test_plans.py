@@ -7,6 +7,8 @@ statement is covered by any test that runs it.
 from __future__ import annotations
 
 import os
+import re
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,6 +16,8 @@ from typing import NamedTuple
 
 import pytest
 
+from bot.app.features import ALL_FEATURES
+from bot.engine.sql.portable import translate
 from tests.filled import fill_postgres, fill_sqlite
 from tests.plans import MANY, PostgresPlans, SqlitePlans
 from tests.postgres import PostgresServer
@@ -22,6 +26,8 @@ from tests.tables import make_tables, with_tables
 
 pytestmark = [pytest.mark.alone, pytest.mark.skipif(FOLDER not in os.environ, reason="make plans")]
 
+IS_STATEMENT = re.compile(r"\s*(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b.*\b(?:nightjar|procrastinate)_\w+", re.DOTALL)
+"""A constant that is a statement about a table."""
 SORTS = "sorts"
 ENDS_EARLY = "it reads in the order of an index, and ends at its LIMIT"
 LAST_OF_INDEX = "it asks for the highest value, which is the last of an index"
@@ -114,9 +120,6 @@ EXCEPTIONS = {
     ),
     "handlers/device_tests/store.py:JobStore._pick": exempt(LAST_OF_INDEX, "nightjar_device_jobs_repository"),
     "handlers/device_tests/measured.py:measure_jobs": exempt(COUNTS, "nightjar_device_jobs", SORTS),
-    "handlers/device_tests/store.py:JobStore.needs_sweep": exempt(
-        "one row is enough, the first of an index", "nightjar_device_jobs"
-    ),
     "handlers/device_tests/store.py:JobStore.unshown": exempt(STILL_TO_BE_WRITTEN, "nightjar_device_jobs"),
     "handlers/device_tests/store.py:JobStore.remove_old": exempt(RETENTION, "nightjar_device_jobs"),
 }
@@ -183,6 +186,29 @@ def test_no_statement_reads_a_whole_table_or_sorts_one(on_sqlite: SqlitePlans, o
     assert EXCEPTIONS.keys() - {statement.asker for statement in statements} == set(), (
         "these functions no longer need an exemption"
     )
+
+
+def test_every_statement_of_the_bot_is_explained() -> None:
+    assert ALL_FEATURES  # which imports all modules
+    explained = "\n".join(_in_one_line(statement.text) for statement in collected.statements())
+    missing = {
+        constant: name
+        for module_name, module in sorted(sys.modules.items())
+        if module_name.startswith(("bot.", "handlers."))
+        for name, constant in vars(module).items()
+        if isinstance(constant, str) and IS_STATEMENT.match(constant) and not _is_in(constant, explained)
+    }
+    assert set(missing.values()) == set(), missing
+
+
+def _is_in(constant: str, explained: str) -> bool:
+    """Return whether a statement is, or is part of, one of those explained; its beginning, if it is put together."""
+    begin = constant.partition("{")[0]
+    return any(_in_one_line(form) in explained for form in (begin, translate(begin)))
+
+
+def _in_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def test_a_scan_and_a_sort_are_detected(on_sqlite: SqlitePlans, on_postgres: PostgresPlans) -> None:
