@@ -116,6 +116,7 @@ def _repr(value: object) -> str:
         return f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
 
 
+@lru_cache(maxsize=256)  # a private key has two thousand characters, and few different ones
 def _encoded(character: str) -> str:
     """Return a pattern of a secret's character as it may appear: in a repr, JSON, HTML, or a URL, once or more."""
     if character.isascii() and character.isalnum():

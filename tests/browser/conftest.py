@@ -1,7 +1,4 @@
-"""A browser and a dashboard, shared by all tests in this folder.
-
-Screenshots are saved in `build/screenshots`, which git ignores.
-"""
+"""A browser and a dashboard, shared by all tests in this folder."""
 
 from __future__ import annotations
 
@@ -18,9 +15,7 @@ from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright
 
 from tests.handlers.dashboard.nightly_runs import LOG, LOGGED, bucket_of
 from tests.handlers.dashboard.site import DashboardSite, dashboard_site
-from tests.running import ROOT
 
-SCREENSHOTS = ROOT / "build" / "screenshots"
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 """The first one that is installed. Debian's headless shell has no windows, which take half of Chromium's CPU time."""
 NO_BROWSER = "The tests need Chromium (Debian: apt install chromium); scripts/chromium-for-tests installs it."
@@ -82,11 +77,6 @@ class Walk:
         """Return the visible text of the page."""
         return await self.page.inner_text("main")
 
-    async def screenshot(self, name: str, width: int) -> None:
-        """Save a screenshot of a page on a screen of some width."""
-        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        await self.page.screenshot(path=SCREENSHOTS / f"{name}-{width}.png", full_page=True)
-
     async def audit(self, options: Mapping[str, object] | None = None) -> None:
         """Raise AssertionError for barriers that keep people from using the page."""
         violations = (await Axe().run(self.page, options=options)).response["violations"]
@@ -103,14 +93,12 @@ class Walk:
         `colors`: audit the colors of a dark screen too, for a page that has most of them.
         """
         await self.audit()
-        await self.screenshot(name, WIDE)
         await self.page.set_viewport_size({"width": NARROW, "height": 900})
         faults = await self.page.evaluate(FAULTS)
         assert not faults, f"{name} on a narrow screen: {faults}"
         if colors:
             await self.page.emulate_media(color_scheme="dark")
             await self.audit(COLORS)
-            await self.screenshot(name, NARROW)
             await self.page.emulate_media(color_scheme="light")
         await self.page.set_viewport_size({"width": WIDE, "height": 900})
         assert not self.complaints, self.complaints

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.browser.conftest import WIDE, Walk
+from tests.browser.conftest import Walk
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("browser")]
 
@@ -49,7 +49,6 @@ async def test_the_grid_by_keyboard(walk: Walk) -> None:
     await walk.page.keyboard.press("?")
     assert await walk.page.get_by_role("dialog", name="Keyboard").is_visible()
     await walk.audit()
-    await walk.screenshot("keys", WIDE)
     await walk.page.keyboard.press("Escape")
     for key, focused_id in (("f", ""), ("Control+k", "find")):
         await walk.page.keyboard.press(key)

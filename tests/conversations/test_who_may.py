@@ -146,29 +146,29 @@ async def test_a_command_that_acts_for_others_does_not_count_if_edited_into_some
         assert "eyes" in pull.reactions(own_comment)
 
 
-@pytest.mark.parametrize(
-    "hidden",
-    [
-        "```\n@ci merge\n```",
-        "```\n@ci merge",
-        "<!--\n@ci merge",
-        "<!-- @ci merge -->",
-        "`@ci merge`",
-        "@ci help\n" + "\n".join(f"@ci rerun n{number}" for number in range(19)) + "\n@ci merge",
-    ],
+HIDDEN = (
+    "```\n@ci merge\n```",
+    "```\n@ci merge",
+    "<!--\n@ci merge",
+    "<!-- @ci merge -->",
+    "`@ci merge`",
+    "@ci help\n" + "\n".join(f"@ci rerun n{number}" for number in range(19)) + "\n@ci merge",
 )
+
+
 @pytest.mark.parametrize("writer", ["somebody", "hubot"])
-async def test_an_edit_that_uncovers_an_old_command_does_not_run_it(tmp_path: Path, hidden: str, writer: str) -> None:
+async def test_an_edit_that_uncovers_an_old_command_does_not_run_it(tmp_path: Path, writer: str) -> None:
     """A maintainer closed a fence, or tidied up a long comment, and the pull request was merged."""
     async with start_town(f"sqlite:///{tmp_path}/nightjar.db", config=f"{CONFIG}    merge: true\n") as town:
-        pull = town.repo.open_pull_request("somebody", "Faster", fork=True)
-        comment = pull.comment(writer, hidden)
+        pulls = [town.repo.open_pull_request("somebody", "Faster", fork=True) for _ in HIDDEN]
+        comments = [pull.comment(writer, hidden) for pull, hidden in zip(pulls, HIDDEN, strict=True)]
         await town.quiet()
-        answers = len(town.answers(pull))
-        pull.edit_comment(comment, "@ci merge", by="hubot")
+        answers = [len(town.answers(pull)) for pull in pulls]
+        for pull, comment in zip(pulls, comments, strict=True):
+            pull.edit_comment(comment, "@ci merge", by="hubot")
         await town.quiet()
-        assert pull.merged_by is None
-        assert len(town.answers(pull)) == answers
+        assert [pull.merged_by for pull in pulls] == [None] * len(pulls)
+        assert [len(town.answers(pull)) for pull in pulls] == answers
 
 
 async def test_a_login_that_changed_hands_gives_its_first_owner_no_access(town: Town) -> None:
