@@ -36,6 +36,7 @@ GOOD = {
     "sha": b"a" * 40,
     "run_id": b"1",
     "n": b"1",
+    "id": b"0123456789ab",
     "guid": b"guid",
     "name": b"style.css",
     "job": b"job",

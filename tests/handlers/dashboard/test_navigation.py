@@ -7,13 +7,14 @@ from urllib.parse import quote
 
 import pytest
 
-from bot.core.page_paths import history_path, lab_path, pull_path, run_path, view_path
+from bot.core.page_paths import history_path, lab_path, pull_path, run_path, search_path, view_path
 from tests.handlers.dashboard.nightly_runs import REPOSITORY, SOFTMAX, sha
 from tests.handlers.dashboard.site import DashboardSite
+from tests.handlers.dashboard.stored_searches import OPEN
 from tests.handlers.dashboard.stored_story import NUMBER
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-VIEWS = ["", "/compare", "/flaky", "/slow", "/measurements", "/skipped", "/nightly", "/pulls", "/labs"]
+VIEWS = ["", "/compare", "/flaky", "/slow", "/measurements", "/skipped", "/nightly", "/pulls", "/searches", "/labs"]
 HEXAGON = "example-lab/hexagon-v73"
 PAGES = {
     view_path(REPOSITORY): "Grid",
@@ -29,6 +30,8 @@ PAGES = {
     lab_path(REPOSITORY, "example-lab"): "",
     view_path(REPOSITORY, "pulls"): "Pulls",
     pull_path(REPOSITORY, NUMBER): "Pulls",
+    view_path(REPOSITORY, "searches"): "Searches",
+    search_path(REPOSITORY, OPEN.id): "Searches",
 }
 
 
