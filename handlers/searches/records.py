@@ -36,10 +36,15 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True)
 class SearchedCommit:
-    """A commit of the range; `title` is the first line of its message."""
+    """A commit of the range; `title` is the first line of its message.
+
+    What its files say: it changes `only_docs`, or `only_other_targets`' files; both are false if they were not read.
+    """
 
     sha: str
     title: str
+    only_docs: bool = False
+    only_other_targets: bool = False
 
 
 class SearchRunState(StrEnum):
