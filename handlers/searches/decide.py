@@ -99,14 +99,14 @@ def range_of(search: CulpritSearch) -> SearchRange:
 
 
 def traits_of(commits: Sequence[SearchedCommit]) -> list[CommitTraits]:
-    """Return what the titles say: GitHub names a revert `Revert "TITLE"`."""
+    """Return what files and titles say: GitHub names a revert `Revert "TITLE"`."""
     traits, positions = list[CommitTraits](), dict[str, int]()
     for position, commit in enumerate(commits):
         title = _without_number(commit.title)
         reverted = None
         if title.startswith(_REVERT):
             reverted = positions.get(_without_number(title.removeprefix(_REVERT).removesuffix('"')))
-        traits.append(CommitTraits(reverts=reverted))
+        traits.append(CommitTraits(commit.only_docs, commit.only_other_targets, reverted))
         positions[title] = position
     return traits
 

@@ -34,6 +34,7 @@ from handlers.searches import texts
 from handlers.searches.comments import culprit_comments, with_pull
 from handlers.searches.decide import MOST_RUNS, advance, settled
 from handlers.searches.effects import SEARCH_EVENT, SearchEvent, StartSearch, StoreSearch
+from handlers.searches.paths import with_paths
 from handlers.searches.records import (
     CULPRIT_SEARCH,
     SEARCH_PURPOSE,
@@ -127,7 +128,8 @@ async def _begun(context: Context, request: SearchRequest, moment: float, issue:
         for test in request.tests:
             runs = flakiness.get(test)
             histories[series_name(name, test)] = (runs.failed, runs.runs - runs.failed) if runs else (0, 0)
-    searched = tuple(SearchedCommit(commit.sha, commit.title, commit.author) for commit in commits)
+    titled = [SearchedCommit(commit.sha, commit.title, commit.author) for commit in commits]
+    searched = await with_paths(context, titled, request.targets)
     return CulpritSearch(request, searched, histories, moment, step=0, issue=issue)
 
 

@@ -36,11 +36,16 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True)
 class SearchedCommit:
-    """A commit of the range; `title` is the first line of its message, `author` a login or a name."""
+    """A commit of the range; `title` is the first line of its message, `author` a login or a name.
+
+    What its files say: it changes `only_docs`, or `only_other_targets`' files; both are false if they were not read.
+    """
 
     sha: str
     title: str
     author: str = ""
+    only_docs: bool = False
+    only_other_targets: bool = False
 
 
 class SearchRunState(StrEnum):

@@ -32,10 +32,10 @@ class SearchTown:
     shas: list[str] = field(default_factory=list)
     pull: PullRequest = field(init=False)
 
-    async def regression(self, commits: int, *targets: str, pull: int = 0) -> None:
+    async def regression(self, commits: int, *targets: str, pull: int = 0, docs: int = 0) -> None:
         """Let a test begin to fail within some commits, and let two nightly runs report that.
 
-        The commit at the position `pull`, counted from 1, is a merged pull request.
+        The commit at the position `pull`, counted from 1, is a merged pull request; that at `docs` changes only docs.
         """
         place = self.devices.place
         self.shas = [place.nightly_run()]
@@ -46,7 +46,7 @@ class SearchTown:
                 self.pull = place.town.repo.open_pull_request("hubot", "Fuse", base="nightly")
                 self.shas.append(self.pull.merge("octocat", "squash"))
                 continue
-            change = {"ops.cc": str(number)}
+            change = {"docs/ops.md" if number == docs else "ops.cc": str(number)}
             message = f"Change {number} (#{number})"
             self.shas.append(place.town.repo.push("nightly", change, by="octocat", message=message).sha)
         await self.upload("AssertionError: 3 != 4", targets)

@@ -40,7 +40,7 @@ async def test_a_maintainer_requests_a_search_and_reads_the_answer_in_the_issue(
         f"sqlite:///{tmp_path}/nightjar.db", aws_world, features="regressions: {to: [issue], comment: true}"
     ) as devices:
         range_town = SearchTown(devices)
-        await range_town.regression(7, HEXAGON, pull=4)
+        await range_town.regression(7, HEXAGON, pull=4, docs=6)
         assert await devices.place.town.bot.services.records.under(CULPRIT_SEARCH) == {}, "nobody requested it"
         refusals = {
             ("hubot", "@ci find culprit"): "Name a target, as in `@ci find culprit",
@@ -67,6 +67,11 @@ async def test_a_maintainer_requests_a_search_and_reads_the_answer_in_the_issue(
         first_lost, second_lost = lost_jobs.values()
         jobs = await range_town.work(lambda commit, _: None if commit == 2 else commit >= 4, HEXAGON)
         search = await range_town.search()
+        assert [number for number, commit in enumerate(search.commits, 1) if commit.only_docs] == [6]
+        reads = [
+            record for record in devices.place.town.github.requests.records if record.route.endswith("/commits/{ref}")
+        ]
+        assert len(reads) == 7, "the files of each commit are read once for a search"
         assert [run.commit for run in search.runs][:4] == [7, 7, 7, 0], "both ends run first"
         assert search.runs[0].state is SearchRunState.LOST, "the lab vanished with it, so it ran again"
         assert len({job.id for job in jobs}) == len(jobs) == len(search.runs) - len(lost_jobs)
