@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from nightjar_lab.cli.options import (
 )
 from nightjar_lab.init_files import SCRIPT, WORKFLOWS, lab_files, secrets_of
 
+MATRIX = "nightjar_lab.suite.workflow"
 NO_COMMIT = "0" * 40
 """The commit of a dry run, which is never uploaded."""
 
@@ -127,14 +129,9 @@ def _matrix_files(ci: str, package: str, variables: dict[str, Any], command: tup
     """Return the workflow of a matrix. Raises BadSettings, and CommandFailed for a name that does not exist."""
     if ci != "github":
         raise BadSettings(texts.MATRIX_NEEDS_GITHUB.format(ci=ci))
-    # Only --matrix loads the suites' commands, which need Linux or macOS.
-    from nightjar_lab.suite.discovery import NotAvailable
-    from nightjar_lab.suite.workflow import matrix_workflow
-
-    try:
-        return matrix_workflow(command, package, variables, secrets_of(variables))
-    except NotAvailable as error:
-        raise CommandFailed(str(error)) from error
+    # By its name, as `lazy` does: only --matrix needs the suites, which need Linux or macOS.
+    files: dict[str, str] = import_module(MATRIX).matrix_workflow(command, package, variables, secrets_of(variables))
+    return files
 
 
 def _in_shell(command: tuple[str, ...]) -> str:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nightjar_lab.pytest import run_plugin, targets_plugin
@@ -39,13 +40,21 @@ __all__ = [
 ]
 
 
-def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> None:
-    """Load the plugin of backend suites if the command line names them."""
-    if any("suite" in argument for argument in args):
-        from nightjar_lab.suite import pytest_plugin
+SUITE = "nightjar_lab.suite"
+"""The package whose cases are tests where the command line names it."""
 
-        if pytest_plugin.names_suite(args) and not early_config.pluginmanager.is_registered(pytest_plugin):
-            early_config.pluginmanager.register(pytest_plugin, "nightjar-suite")
+
+def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> None:
+    """Load the plugin of backend suites if the command line names their package, their file, or a test in it."""
+    folder = Path(__file__).parents[1] / "suite"
+    file = folder / "cases.py"
+    for argument in args:
+        name = str(argument).partition("::")[0]
+        is_path = name.endswith(("suite", "suite/", file.name)) and Path(name).resolve() in (folder, file)
+        if is_path or name in (SUITE, f"{SUITE}.{file.stem}"):
+            # By its name, so that the kit's other plugins do not depend on the suites.
+            early_config.pluginmanager.import_plugin(f"{SUITE}.pytest_plugin")
+            return
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:

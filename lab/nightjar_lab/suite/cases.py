@@ -18,7 +18,7 @@ from nightjar_lab.suite.matrix import MatrixSelection
 VARIABLES = ("NIGHTJAR_FLOWS", "NIGHTJAR_BACKENDS", "NIGHTJAR_SUITES")
 
 
-class NamedTest(unittest.TestCase):
+class SuiteUnitTest(unittest.TestCase):
     """A test that is shown by a name of its own."""
 
     def __init__(self, name: str) -> None:
@@ -36,7 +36,7 @@ class NamedTest(unittest.TestCase):
         """Return nothing: unittest would show a docstring."""
 
 
-class CaseTest(NamedTest):
+class CaseTest(SuiteUnitTest):
     """A case on a flow."""
 
     def __init__(self, case: LocalCase) -> None:
@@ -53,7 +53,7 @@ class CaseTest(NamedTest):
             self.skipTest(skip_reason(result))
 
 
-class UnavailableTest(NamedTest):
+class UnavailableTest(SuiteUnitTest):
     """A flow or a suite that cannot be loaded here: one test that is skipped with the reason."""
 
     def __init__(self, entry: ListedFlow) -> None:

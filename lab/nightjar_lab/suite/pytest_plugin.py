@@ -25,18 +25,6 @@ from nightjar_lab.suite.stages import stage_traceback
 FOLDER = Path(__file__).parent
 FILE = FOLDER / "cases.py"
 """The file under which pytest shows the cases."""
-PACKAGE = "nightjar_lab.suite"
-
-
-def names_suite(arguments: Iterable[str]) -> bool:
-    """Say whether arguments of pytest name the package, its module of cases, or one of their paths."""
-    for argument in arguments:
-        name = str(argument).partition("::")[0]
-        if name in (PACKAGE, f"{PACKAGE}.{FILE.stem}"):
-            return True
-        if name.endswith(("suite", "suite/", FILE.name)) and Path(name).resolve() in (FOLDER, FILE):
-            return True
-    return False
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

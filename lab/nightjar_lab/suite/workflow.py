@@ -15,6 +15,7 @@ from nightjar_lab.cli.errors import BadSettings
 from nightjar_lab.suite import texts
 from nightjar_lab.suite.listing import ListedFlow, list_flows, list_suites
 from nightjar_lab.suite.matrix import MatrixSelection, select_matrix
+from nightjar_lab.suite.options import failures
 from nightjar_lab.suite.run_command import run
 
 FILE = ".github/workflows/nightjar-suite.yml"
@@ -81,7 +82,7 @@ def matrix_workflow(
     """Return the file of a workflow for a command `nightjar-lab suite run …`, by its name.
 
     `variables` are those of the lab. Raises BadSettings for another command or an option that no job can have, and
-    NotAvailable for a flow, a suite or a backend that does not exist.
+    CommandFailed for a flow, a suite or a backend that does not exist.
     """
     words = [*command] if len(command) > 1 else shlex.split(" ".join(command))
     if words[: len(COMMAND)] != COMMAND:
@@ -107,11 +108,12 @@ def _rows(options: Mapping[str, Any]) -> list[dict[str, str]]:
     def as_available(entries: list[ListedFlow], names: Sequence[str]) -> list[ListedFlow]:
         return [replace(entry, reason="") if entry.name in names else entry for entry in entries]
 
-    matrix = select_matrix(
-        selection,
-        lambda names: as_available(list_flows(names), selection.flows),
-        lambda names: as_available(list_suites(names), selection.suites),
-    )
+    with failures():
+        matrix = select_matrix(
+            selection,
+            lambda names: as_available(list_flows(names), selection.flows),
+            lambda names: as_available(list_suites(names), selection.suites),
+        )
     if not matrix.runs:
         raise BadSettings(texts.NOTHING_AVAILABLE if matrix.unavailable else texts.NO_PAIR)
     return [
