@@ -21,13 +21,13 @@ class LineEdits:
         lines = raw.split(b"\n")
         if any(not 1 <= number <= len(lines) for number in (*self.removed, *(number for number, _ in self.inserted))):
             raise ValueError(self.path)
-        before: dict[int, list[bytes]] = {}
+        insertions: dict[int, list[bytes]] = {}
         for number, text in self.inserted:
-            before.setdefault(number, []).append(text.encode())
+            insertions.setdefault(number, []).append(text.encode())
         removed = set(self.removed)
         edited = list[bytes]()
         for number, line in enumerate(lines, 1):
-            edited += before.get(number, [])
+            edited += insertions.get(number, [])
             if number not in removed:
                 edited.append(line)
         return b"\n".join(edited)

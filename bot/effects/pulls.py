@@ -44,15 +44,15 @@ _ANY_MARKER = Pattern(r"\A<!-- nightjar:pull:[a-z0-9:]* -->\r?\n?")
 class PullBranch:
     """A branch of ours: our newest commits on it, the base of the last one, and the time of its decision.
 
-    `number` is its last pull request, 0 before the first, and `asked` are those who were asked to review it, in lower
-    case.
+    `number` is its last pull request, 0 before the first, and `reviewers` are those whose review of it was
+    requested, in lower case.
     """
 
     shas: tuple[str, ...] = ()
     base_sha: str = ""
     at: str = ""
     number: int = 0
-    asked: tuple[str, ...] = ()
+    reviewers: tuple[str, ...] = ()
 
 
 PULL_BRANCH = Record("pull-of", 1, PullBranch, "the bot's commits on a branch that it proposes", days=None)
@@ -223,13 +223,13 @@ class EnsurePull:
         """Store the number of the branch's pull request, and ask for reviews of it."""
         key = PULL_BRANCH.of(context.repository.id, self.branch)
         stored = await context.records.get(key) or PullBranch()
-        record = stored if stored.number == number else replace(stored, number=number, asked=())
-        if names := [name for name in self.reviewers if name.lower() not in record.asked]:
+        record = stored if stored.number == number else replace(stored, number=number, reviewers=())
+        if names := [name for name in self.reviewers if name.lower() not in record.reviewers]:
             owner = context.repository.full_name.partition("/")[0].lower()
             url_vars = {"repo": context.repository.full_name, "number": str(number)}
             teams = [name for name in names if name.partition("/")[0].lower() == owner and "/" in name]
             await request_reviews(context.github, url_vars, [name for name in names if "/" not in name], teams)
-            record = replace(record, asked=(*record.asked, *(name.lower() for name in names)))
+            record = replace(record, reviewers=(*record.reviewers, *(name.lower() for name in names)))
         if record != stored:
             await context.records.put(key, record)
 

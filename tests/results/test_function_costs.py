@@ -54,7 +54,7 @@ def test_costs_are_averages_over_pull_requests_and_catches_are_what_main_did_not
     assert measured.pulls == 4
     # One of four pull requests ran on hexagon, none on the third target.
     share = 1.0 + 0.25
-    shown: dict[str, object] = {
+    costs: dict[str, object] = {
         str(function): (
             cost.seconds / share,
             cost.pull_seconds / share,
@@ -64,7 +64,7 @@ def test_costs_are_averages_over_pull_requests_and_catches_are_what_main_did_not
         )
         for function, cost in measured.costs.items()
     }
-    assert shown == {
+    assert costs == {
         ADD: (pytest.approx(1, rel=0.04), pytest.approx(1, rel=0.04), [1, 2, 3], [1, 3], 1),
         CONV: (pytest.approx(60, rel=0.04), pytest.approx(60, rel=0.04), [1], [1], 0),
         SLOW: (pytest.approx(600, rel=0.04), 0.0, [], [], 2),

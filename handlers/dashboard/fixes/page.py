@@ -58,8 +58,8 @@ def fixes_page(parts: DashboardParts) -> Page:
         failures = regressions_of(messages, await owners_in_force(parts.records, name, settings))
         repository_id = await repository_id_of(parts.records, name)
         branches = await parts.records.under(FAILURES, repository_id) if repository_id is not None else {}
-        for branch, known in sorted(branches.items()):
-            failures += failures_of_branch(branch, known, since)
+        for branch, branch_failures in sorted(branches.items()):
+            failures += failures_of_branch(branch, branch_failures, since)
         times = fix_times(failures)
         return FixesPage(answer=_answer(times), days=DAYS, rows=[_row(group) for group in times])
 
@@ -96,13 +96,13 @@ def _table(page: FixesPage) -> CsvTable:
 
 def _answer(times: list[FixTimes]) -> Sentence:
     """Say how long half and nearly all of the fixes took, and how many failures last."""
-    whole = next((group for group in times if group.group[0] == ALL), None)
-    if whole is None:
+    total = next((group for group in times if group.group[0] == ALL), None)
+    if total is None:
         return sentence([phrase(texts.NOTHING_FAILED.format(days=DAYS))])
-    failing = phrase(texts.NOT_FIXED.format(failures=counted(whole.failing, "failure")))
-    clauses = [[failing]] if whole.failing else []
-    if whole.median is None or whole.longest is None:
-        return sentence([phrase(texts.FEW_FIXED.format(failures=counted(whole.fixed, "failure"), days=DAYS))], *clauses)
-    halves = {"median": age(whole.median), "longest": age(whole.longest)}
-    fixed = phrase(texts.FIXED_WITHIN.format(failures=counted(whole.fixed, "failure"), days=DAYS, **halves))
+    failing = phrase(texts.NOT_FIXED.format(failures=counted(total.failing, "failure")))
+    clauses = [[failing]] if total.failing else []
+    if total.median is None or total.longest is None:
+        return sentence([phrase(texts.FEW_FIXED.format(failures=counted(total.fixed, "failure"), days=DAYS))], *clauses)
+    halves = {"median": age(total.median), "longest": age(total.longest)}
+    fixed = phrase(texts.FIXED_WITHIN.format(failures=counted(total.fixed, "failure"), days=DAYS, **halves))
     return sentence([fixed], *clauses)

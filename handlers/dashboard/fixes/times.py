@@ -42,11 +42,11 @@ class FixTimes:
     longest: float | None
 
 
-def failures_of_branch(branch: str, known: KnownFailures, since: float) -> list[KnownFailure]:
+def failures_of_branch(branch: str, stored: KnownFailures, since: float) -> list[KnownFailure]:
     """Return the failures of a watched branch that were fixed since a moment, or last."""
     groups = ((ALL, ""), (BRANCH, branch))
-    fixed = [KnownFailure(groups, fix.until - fix.since) for fix in known.fixed if fix.until >= since]
-    return [*fixed, *(KnownFailure(groups, None) for _ in known.failing)]
+    fixed = [KnownFailure(groups, fix.until - fix.since) for fix in stored.fixed if fix.until >= since]
+    return [*fixed, *(KnownFailure(groups, None) for _ in stored.failing)]
 
 
 def regressions_of(messages: Iterable[RegressionMessage], owners_of: OwnersOf) -> list[KnownFailure]:

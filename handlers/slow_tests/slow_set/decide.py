@@ -57,10 +57,10 @@ def choose_slow_set(candidates: Sequence[SlowCandidate], fixed_seconds: float, b
         if seconds + candidate.seconds <= _limit(candidate, budget):
             slow.remove(candidate)
             seconds += candidate.seconds
-    before = fixed_seconds + sum(candidate.seconds for candidate in candidates if not candidate.is_slow)
+    seconds_before = fixed_seconds + sum(candidate.seconds for candidate in candidates if not candidate.is_slow)
     marked = [candidate for candidate in slow if not candidate.is_slow]
     unmarked = [candidate for candidate in candidates if candidate.is_slow and candidate not in slow]
-    return SlowSet(_ordered(marked), _ordered(unmarked), before, seconds)
+    return SlowSet(_ordered(marked), _ordered(unmarked), seconds_before, seconds)
 
 
 def _worth(candidate: SlowCandidate) -> tuple[float, bool, float, str]:

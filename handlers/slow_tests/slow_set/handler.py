@@ -74,11 +74,11 @@ async def propose_slow_set(context: Context) -> Plan:
     with ranked(Rank.SWEEP):
         base = await _read_base(context, measured)
     proposal, edits = await _edited_proposal(context, measured, base, budget)
-    after = texts.time_text(proposal.chosen.seconds_after)
+    time_after = texts.time_text(proposal.chosen.seconds_after)
     if not edits:
-        closed = texts.CLOSED.format(seconds=after, budget=texts.time_text(budget))
-        why = texts.NOTHING_TO_PROPOSE.format(seconds=after, budget=texts.time_text(budget))
-        return Plan((EnsurePull(BRANCH, base.branch, iso_utc(moment), body=closed),), why=why)
+        times = {"seconds": time_after, "budget": texts.time_text(budget)}
+        close = EnsurePull(BRANCH, base.branch, iso_utc(moment), body=texts.CLOSED.format(**times))
+        return Plan((close,), why=texts.NOTHING_TO_PROPOSE.format(**times))
     owners = await owners_in_force(context.records, repository, context.config)
     marked, unmarked = proposal.marked, proposal.unmarked
     names = "\n".join(
@@ -97,10 +97,13 @@ async def propose_slow_set(context: Context) -> Plan:
         edits=edits,
         reviewers=reviewers_of((*marked, *unmarked), owners),
     )
-    why = texts.PROPOSED.format(
-        marked=len(marked), unmarked=len(unmarked), after=after, before=texts.time_text(proposal.chosen.seconds_before)
+    reason = texts.PROPOSED.format(
+        marked=len(marked),
+        unmarked=len(unmarked),
+        after=time_after,
+        before=texts.time_text(proposal.chosen.seconds_before),
     )
-    return Plan((ensure,), why=why)
+    return Plan((ensure,), why=reason)
 
 
 def reviewers_of(functions: Iterable[FunctionName], owners: OwnersOf) -> tuple[str, ...]:
@@ -145,7 +148,12 @@ async def _edited_proposal(
                 sorted(function.name for function in functions if function.path == path)
                 for functions in (proposal.marked, proposal.unmarked)
             )
-            edit = await pool.run(owner, pool.limits.source, edit_functions, path, base.files[path], marked, unmarked)
+            try:
+                edit = await pool.run(
+                    owner, pool.limits.source, edit_functions, path, base.files[path], marked, unmarked
+                )
+            except OverLimit:
+                edit = None
             refused |= {path} if edit is None else set()
             edits += [edit] if edit is not None else []
         if not refused:

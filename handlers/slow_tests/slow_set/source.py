@@ -94,9 +94,9 @@ def _parsed(raw: bytes) -> ast.Module | None:
 def _places(tree: ast.Module, names: Collection[str]) -> dict[str, _Place]:
     """Return the functions with these names, but for those that a file defines twice."""
     is_slow = any(_sets_pytestmark(statement) for statement in tree.body)
-    every = [(name, place) for name, place in _functions(tree.body, "", is_slow_above=is_slow) if name in names]
-    times = Counter(name for name, _ in every)
-    return {name: place for name, place in every if times[name] == 1}
+    places = [(name, place) for name, place in _functions(tree.body, "", is_slow_above=is_slow) if name in names]
+    times = Counter(name for name, _ in places)
+    return {name: place for name, place in places if times[name] == 1}
 
 
 def _functions(body: list[ast.stmt], prefix: str, *, is_slow_above: bool) -> Iterator[tuple[str, _Place]]:
@@ -169,13 +169,12 @@ def _first_line(node: Function) -> int:
 
 def _has_marks(tree: ast.Module, edited: ast.Module, marked: Collection[str], unmarked: Collection[str]) -> bool:
     """Return whether an edited file has the wanted marks, and is otherwise the same program. Changes both trees."""
-    before, after = (_places(module, {*marked, *unmarked}) for module in (tree, edited))
-    if before.keys() != after.keys():
+    places, edited_places = (_places(module, {*marked, *unmarked}) for module in (tree, edited))
+    if places.keys() != edited_places.keys():
         return False
-    wanted = {name: name in marked for name in before}
-    if {name: bool(_marks(place.node)) for name, place in after.items()} != wanted:
+    marks = {name: name in marked for name in places}
+    if {name: bool(_marks(place.node)) for name, place in edited_places.items()} != marks:
         return False
-    for places in (before, after):
-        for place in places.values():
-            place.node.decorator_list = [mark for mark in place.node.decorator_list if not _is_slow(mark)]
+    for place in (*places.values(), *edited_places.values()):
+        place.node.decorator_list = [mark for mark in place.node.decorator_list if not _is_slow(mark)]
     return ast.dump(tree) == ast.dump(edited)

@@ -132,8 +132,8 @@ def _table(title: str, head: str, rows: Sequence[str]) -> str:
     """Return a table under a title, or an empty text if it has no rows."""
     if not rows:
         return ""
-    more = [f"\n{MORE.format(count=len(rows) - MOST_ROWS)}"] if len(rows) > MOST_ROWS else []
-    return "\n".join([title, "", head, *rows[:MOST_ROWS], *more])
+    remainder = [f"\n{MORE.format(count=len(rows) - MOST_ROWS)}"] if len(rows) > MOST_ROWS else []
+    return "\n".join([title, "", head, *rows[:MOST_ROWS], *remainder])
 
 
 def _cell(function: FunctionName) -> str:

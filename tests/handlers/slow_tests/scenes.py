@@ -61,9 +61,9 @@ async def people_revert_a_pull_request(fixtures: SceneFixtures) -> DryFirst:
     return dry
 
 
-def _stored(here: Town) -> None:
+def _stored(place: Town) -> None:
     """Store three nights and three pull requests: one test catches something, and a slow one breaks main."""
-    store = here.bot.services.part(RESULTS).store
+    store = place.bot.services.part(RESULTS).store
     passed = dict.fromkeys(SECONDS, "passed")
     for number, (broken, caught) in enumerate([(False, True), (True, False), (False, True)]):
         moment = MONDAY - 10 * 86_400 + number * HOUR
@@ -76,23 +76,23 @@ def _stored(here: Town) -> None:
             assert store.put(upload.run, upload.columns)
 
 
-async def _monday(here: Town, dry: DryFirst, week: int) -> list[PullRequest]:
+async def _monday(place: Town, dry: DryFirst, week: int) -> list[PullRequest]:
     """Return the pull requests of the bot after the Monday of a week."""
-    repository = Repository(here.repo.id, here.repo.full_name, None)
+    repository = Repository(place.repo.id, place.repo.full_name, None)
     event = TimerEvent("slow-set", f"week {week}", MONDAY + week * WEEK)
-    await announce(here.bot.engine.accept, TIMER_EVENT, repository, event)
-    await dry.quiet(here)
-    return [pull for pull in here.repo.pulls if pull.user.login == BOT]
+    await announce(place.bot.engine.accept, TIMER_EVENT, repository, event)
+    await dry.quiet(place)
+    return [pull for pull in place.repo.pulls if pull.user.login == BOT]
 
 
 async def the_slow_tests_are_proposed(fixtures: SceneFixtures) -> DryFirst:
     """The bot proposes which tests are slow; people merge it, reject another proposal, and one is no longer needed."""
-    async with town(fixtures.database, config=KEYS, files={FILE: TESTS, "README.md": "Tests"}) as here:
-        dry, repo = DryFirst.attached(here.bot), here.repo
-        assert await _monday(here, dry, -1) == [], "nothing is known of pull requests yet"
-        _stored(here)
+    async with town(fixtures.database, config=KEYS, files={FILE: TESTS, "README.md": "Tests"}) as place:
+        dry, repo = DryFirst.attached(place.bot), place.repo
+        assert await _monday(place, dry, -1) == [], "nothing is known of pull requests yet"
+        _stored(place)
 
-        (pull,) = await _monday(here, dry, 0)
+        (pull,) = await _monday(place, dry, 0)
         file = repo.git.commits[pull.head_sha].files[FILE]
         assert file == TESTS.replace(f"    {MARK}", "").replace("@pytest.mark.param", f"{MARK}@pytest.mark.param")
         body = pull.body or ""
@@ -111,13 +111,13 @@ async def the_slow_tests_are_proposed(fixtures: SceneFixtures) -> DryFirst:
 
         # A week later it is the same one, on the newest commit if its files have changed.
         repo.push("main", {FILE: f"# Newer\n{TESTS}"}, by="octocat")
-        assert await _monday(here, dry, 1) == [pull]
+        assert await _monday(place, dry, 1) == [pull]
         assert repo.git.commits[pull.head_sha].files[FILE] == f"# Newer\n{file}"
         assert repo.git.commits[pull.head_sha].parents == (repo.branch("main"),)
 
         # Somebody does the same by hand: there is nothing left to propose.
         repo.push("main", {FILE: file}, by="octocat")
-        assert await _monday(here, dry, 2) == [pull]
+        assert await _monday(place, dry, 2) == [pull]
         # Its runs do not show yet that pull requests run test_broke_main again.
         assert (pull.state, (pull.body or "").partition(".")[0]) == (
             "closed",
@@ -127,10 +127,10 @@ async def the_slow_tests_are_proposed(fixtures: SceneFixtures) -> DryFirst:
 
         # Somebody rejects the next one: it stays closed.
         repo.push("main", {FILE: TESTS}, by="octocat")
-        (_, rejected) = await _monday(here, dry, 3)
+        (_, rejected) = await _monday(place, dry, 3)
         rejected.close("octocat")
-        await dry.quiet(here)
-        assert await _monday(here, dry, 4) == [pull, rejected]
+        await dry.quiet(place)
+        assert await _monday(place, dry, 4) == [pull, rejected]
         assert rejected.state == "closed"
     return dry
 

@@ -132,17 +132,17 @@ def _add_failures(
 ) -> None:
     """Add the failures of a suite on a target since a moment to the costs of its functions."""
     nightly = list(_failing(connection, suite, _points(connection, suite, since, nightly=True)))
-    for (_, before), (_, now) in pairwise(nightly):
-        for function in {functions[ordinal] for ordinal in now - before}:
+    for (_, earlier), (_, failing) in pairwise(nightly):
+        for function in {functions[ordinal] for ordinal in failing - earlier}:
             costs[function].breaks += 1
     moments = [point.committed_at for point, _ in nightly]
     for point, failing in _failing(connection, suite, pull_points):
         position = bisect_left(moments, point.committed_at)
-        known = nightly[position - 1][1] if position else frozenset()
+        nightly_failing = nightly[position - 1][1] if position else frozenset()
         for ordinal in failing:
             cost = costs[functions[ordinal]]
             cost.failed_pulls.add(point.pull_request)
-            if ordinal not in known:
+            if ordinal not in nightly_failing:
                 cost.caught.add(point.pull_request)
 
 

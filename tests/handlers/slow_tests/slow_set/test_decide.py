@@ -63,8 +63,8 @@ def test_the_budget_is_met_with_few_misses_and_the_next_week_changes_nothing() -
         budget = float(generator.randint(100, 2500))
         chosen = choose_slow_set(planted, 50.0, budget)
         slow = {test.test for test in planted if test.is_slow} - {*names(chosen.unmarked)} | {*names(chosen.marked)}
-        left = 50.0 + sum(test.seconds for test in planted if test.test not in slow)
-        assert left == chosen.seconds_after <= budget
+        total = 50.0 + sum(test.seconds for test in planted if test.test not in slow)
+        assert total == chosen.seconds_after <= budget
         # No smaller set that keeps the budget has much fewer misses: the last mark may have been one too many.
         misses = sum(test.misses for test in planted if test.test in slow)
         fewest = min(
@@ -75,5 +75,5 @@ def test_the_budget_is_met_with_few_misses_and_the_next_week_changes_nothing() -
         )
         assert misses <= fewest + max(test.misses for test in planted)
         merged = [SlowCandidate(test.test, test.seconds, test.misses, test.test in slow) for test in planted]
-        again = choose_slow_set(merged, 50.0, budget)
-        assert (again.marked, again.unmarked) == ((), ()), "what was merged stays"
+        next_week = choose_slow_set(merged, 50.0, budget)
+        assert (next_week.marked, next_week.unmarked) == ((), ()), "what was merged stays"

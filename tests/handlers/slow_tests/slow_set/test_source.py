@@ -60,9 +60,9 @@ STATES = {
 }
 
 
-def lines_changed(before: bytes, after: bytes) -> tuple[list[bytes], list[bytes]]:
+def lines_changed(old_raw: bytes, new_raw: bytes) -> tuple[list[bytes], list[bytes]]:
     """Return the lines that were added and removed, each at one place only."""
-    old, new = before.split(b"\n"), after.split(b"\n")
+    old, new = old_raw.split(b"\n"), new_raw.split(b"\n")
     added, removed = list[bytes](), list[bytes]()
     while old or new:
         if old and new and old[0] == new[0]:
