@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from handlers.tracking_branches.records import TrackingMove
 
 
+MOST_LATE_TARGETS = 3
+"""The most late targets of a lab that the first sentence and a row name."""
+
+
 class LabSummary(BaseModel, extra="forbid"):
     """A lab and its nightly runs of the last 30 days: one of each of its targets at each nightly commit."""
 
@@ -47,6 +51,10 @@ class LabSummary(BaseModel, extra="forbid"):
     paused: int = Field(default=0, description="How many of its targets are paused.")
     newest: LabRun | None = Field(description="The last nightly run of any target, however old.")
     stale: bool = Field(description="Whether the last nightly run arrived more than 36 hours ago, or never.")
+    late_targets: dict[str, datetime | None] = Field(
+        default={},
+        description="Targets whose last run came more than 36 hours ago, of a lab that is not stale; null: none yet.",
+    )
     runs: int = Field(
         description="Nightly runs that were expected: those that are complete, and others 36 hours after the commit."
     )
@@ -176,13 +184,15 @@ def all_labs_page(parts: DashboardParts) -> Page:
 
 
 async def _add_pauses(parts: DashboardParts, labs: Sequence[LabSummary]) -> None:
-    """Count the paused targets of each lab."""
+    """Count the paused targets of each lab, which are not late."""
     repositories = list(dict.fromkeys(lab.repository for lab in labs))
-    paused = Counter(
-        (key.repository, key.lab) for key in await paused_in_repositories(parts.records, repositories, parts.moment())
-    )
+    paused_targets = await paused_in_repositories(parts.records, repositories, parts.moment())
+    paused = Counter((key.repository, key.lab) for key in paused_targets)
     for lab in labs:
         lab.paused = paused[lab.repository, lab.lab]
+        for key in paused_targets:
+            if (key.repository, key.lab) == (lab.repository, lab.lab):
+                lab.late_targets.pop(key.target, None)
 
 
 def read_labs(
@@ -200,25 +210,31 @@ def read_labs(
     for repository, labs_of_repository in labs.items():
         nightly = {**nightly_moves(moves.get(repository, ()), moment), **tested[repository]}
         for name, lab in labs_of_repository.items():
-            keys = [TargetKey(repository, name, target) for target in lab.targets]
-            targets = [activity[key] for key in keys if key in activity]
+            targets = {target: activity.get(TargetKey(repository, name, target)) for target in lab.targets}
             summaries.append(_summary(repository, name, lab, targets, nightly, moment))
-    return sorted(summaries, key=lambda lab: (not lab.stale, 1.0 if lab.uptime is None else lab.uptime))
+    return sorted(
+        summaries, key=lambda lab: (not lab.stale, not lab.late_targets, 1.0 if lab.uptime is None else lab.uptime)
+    )
 
 
 def _summary(
     repository: str,
     name: str,
     lab: Lab,
-    targets: Sequence[TargetActivity],
+    activity: Mapping[str, TargetActivity | None],
     nightly: Mapping[str, float],
     moment: float,
 ) -> LabSummary:
+    targets = [target for target in activity.values() if target]
     complete, incomplete, missing = map(
         sum, zip((0, 0, 0), *(_count_runs(target, nightly, moment) for target in targets), strict=True)
     )
     latencies = sorted(latency for target in targets for latency in target.latencies)
     newest = max((target.newest for target in targets if target.newest), key=lambda run: run.received_at, default=None)
+    stale = is_stale(newest.received_at if newest else None, moment)
+    arrivals = {
+        name: target.newest.received_at if target and target.newest else None for name, target in activity.items()
+    }
     runs = complete + incomplete + missing
     return LabSummary(
         repository=repository,
@@ -226,7 +242,12 @@ def _summary(
         contacts=list(lab.contacts),
         targets=len(lab.targets),
         newest=lab_run(newest) if newest else None,
-        stale=is_stale(newest.received_at if newest else None, moment),
+        stale=stale,
+        late_targets={
+            name: None if received_at is None else datetime.fromtimestamp(received_at, UTC)
+            for name, received_at in arrivals.items()
+            if not stale and is_stale(received_at, moment)
+        },
         runs=runs,
         complete=complete,
         incomplete=incomplete,
@@ -261,24 +282,29 @@ def labs_answer(labs: Sequence[LabSummary], moment: float, *, of_page: bool = Fa
     """Say which labs are late at a moment, in seconds since 1970. With `of_page`, there are labs on other pages."""
     if not labs:
         return [AnswerPart(text=texts.NO_LABS)]
-    late = [lab for lab in labs if lab.stale]
+    late = [lab for lab in labs if lab.stale or lab.late_targets]
     if not late:
         return [AnswerPart(text=texts.labs_on_time(len(labs), of_page=of_page))]
     parts = [AnswerPart(text=texts.labs_late(len(late), len(labs), of_page=of_page))]
     for number, lab in enumerate(late[: texts.MOST_NAMED_LABS]):
-        since = age(moment - lab.newest.received_at.timestamp()) if lab.newest else ""
-        parts += [
-            AnswerPart(text=", " if number else " "),
-            AnswerPart(text=lab.lab, href=lab_path(lab.repository, lab.lab)),
-            AnswerPart(text=texts.lab_silence(since)),
-        ]
+        last = lab.newest.received_at if lab.newest else None
+        for place, (target, received_at) in enumerate(
+            list(lab.late_targets.items())[:MOST_LATE_TARGETS] or [("", last)]
+        ):
+            parts += [
+                AnswerPart(text=", " if number or place else " "),
+                AnswerPart(text=f"{lab.lab}/{target}".rstrip("/"), href=lab_path(lab.repository, lab.lab)),
+                AnswerPart(text=texts.lab_silence(age(moment - received_at.timestamp()) if received_at else "")),
+            ]
     return [*parts, AnswerPart(text=".")]
 
 
 def _table(page: LabsPage | AllLabsPage) -> CsvTable:
     newest = ("target", "sha", "run_id", "received_at")
     columns = [
-        column for column in LabSummary.model_fields if column not in ("repository", "lab", "contacts", "newest")
+        column
+        for column in LabSummary.model_fields
+        if column not in ("repository", "lab", "contacts", "newest", "late_targets")
     ]
     rows: Iterable[Sequence[str | float | datetime | None]] = (
         [
@@ -286,8 +312,11 @@ def _table(page: LabsPage | AllLabsPage) -> CsvTable:
             lab.lab,
             " ".join(lab.contacts),
             *(getattr(lab, column) for column in columns),
+            " ".join(lab.late_targets),
             *(getattr(lab.newest, column, None) for column in newest),
         ]
         for lab in page.labs
     )
-    return CsvTable(("repository", "lab", "contacts", *columns, *(f"newest_{column}" for column in newest)), rows)
+    return CsvTable(
+        ("repository", "lab", "contacts", *columns, "late_targets", *(f"newest_{column}" for column in newest)), rows
+    )

@@ -23,7 +23,7 @@ _FLAT = 0.05
 _LARGEST = 1e308
 """Values are cut off here, so that the edges of the chart are finite."""
 _HEAD = Markup(
-    '<svg class="chart" role="img" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+    '<svg class="chart {kind}" role="img" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
     'aria-label="{label}">'
 )
 _BAND = Markup('<rect class="band" x="{x}" y="{y}" width="{width}" height="{height}"/>')
@@ -77,12 +77,16 @@ class SeriesChart:
     marks: Sequence[ChartMark] = ()
     band: tuple[float, float] | None = None
     band_begin: float = 0.0
+    kind: str = "wide"
+    """`narrow` for phones alone, on whose screens the other chart is not shown."""
     width: int = 640
     height: int = 230
 
     def svg(self) -> Markup:
         """Return the chart."""
-        return Markup("").join([_HEAD.format(width=self.width, height=self.height, label=self.label), *self._parts()])
+        return Markup("").join(
+            [_HEAD.format(kind=self.kind, width=self.width, height=self.height, label=self.label), *self._parts()]
+        )
 
     def _parts(self) -> Iterator[Markup]:
         start, right, top, bottom = 62, self.width - 10, 18, self.height - 24

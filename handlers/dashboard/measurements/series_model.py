@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Annotated
@@ -25,6 +26,8 @@ from handlers.dashboard.shared.settings import TARGET_PATTERN
 MeasurementName = Annotated[str, StringConstraints(max_length=MAX_MEASUREMENT_NAME)]
 TABLE_NIGHTS = 100
 """The newest nights that the page lists in a table; its twin has all."""
+PHONE = 330
+"""Pixels of the width of a chart on a phone."""
 NARROW = 480
 """Pixels of the width of a chart that stands beside others."""
 
@@ -151,7 +154,7 @@ class SeriesOnTarget(BaseModel, extra="forbid"):
         return f"{number_text(value)} {self.unit}".rstrip()
 
     def chart(self, measurement: str, summaries: dict[str, CommitSummary], *, narrow: bool) -> Markup:
-        """Draw the series; nothing for fewer than two nights."""
+        """Draw the series, for a wide screen and for a phone; nothing for fewer than two nights."""
         nights = list(reversed(self.nights))
         if len(nights) < 2:
             return Markup("")
@@ -161,7 +164,7 @@ class SeriesOnTarget(BaseModel, extra="forbid"):
         values = [*(move.level_before for move in moves), *([] if self.level is None else [self.level])]
         levels = [ChartLevel(begin, end, value) for (begin, end), value in zip(pairwise(edges), values, strict=False)]
         low, high = self.expected_low, self.expected_high
-        return SeriesChart(
+        drawn = SeriesChart(
             label=self._label(measurement, moves),
             unit=self.unit,
             points=[
@@ -180,7 +183,8 @@ class SeriesOnTarget(BaseModel, extra="forbid"):
             band=None if low is None or high is None else (low, high),
             band_begin=edges[-2],
             width=NARROW if narrow else 760,
-        ).svg()
+        )
+        return drawn.svg() + replace(drawn, kind="narrow", width=PHONE).svg()
 
     def _title(self, night: SeriesNight, summaries: dict[str, CommitSummary]) -> str:
         summary, value = summaries.get(night.sha), self.amount(night.value)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, Field, StringConstraints
 
+from bot.core.page_paths import pull_path
 from bot.effects.checks import CHECK_RUN, WrittenCheckRun
 from bot.github.pull_heads import LARGEST_NUMBER, listed_heads, repository_id_of
+from bot.web.answers import AnswerPart
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard.shared import texts
+from handlers.dashboard.shared.answers import Sentence, name_list, phrase, sentence
 from handlers.dashboard.shared.settings import configured_targets, settings_of
 from handlers.dashboard.shared.wiring import DashboardParts
 from handlers.merge.records import MERGE_REQUEST
@@ -65,6 +69,7 @@ class PullRow(BaseModel, extra="forbid"):
 class PullsPage(BaseModel, extra="forbid"):
     """Pull requests, the highest number first."""
 
+    answer: list[AnswerPart] = Field(default=[], description="How many are open, and for which something is pending.")
     pulls: list[PullRow]
     older: int | None = Field(description="The `before` of the next page; null on the last one.")
 
@@ -99,7 +104,7 @@ def pulls_page(parts: DashboardParts) -> Page:
                     checks=checks.get(head.sha, []),
                 )
             )
-        return PullsPage(pulls=rows, older=older)
+        return PullsPage(answer=pulls_answer(rows, name), pulls=rows, older=older)
 
     return Page(
         path="/r/{owner}/{repo}/pulls",
@@ -111,6 +116,19 @@ def pulls_page(parts: DashboardParts) -> Page:
         load=load,
         table=_table,
         most_csv_rows=MOST_READ,
+    )
+
+
+def pulls_answer(pulls: Sequence[PullRow], repository: str) -> Sentence:
+    """Say how many of the listed pull requests are open, and for which a merge or a device test is pending."""
+    if not pulls:
+        return []
+    open_pulls = sum(pull.state == "open" for pull in pulls)
+    pending = [pull for pull in pulls if pull.merge or pull.device_tests]
+    links = [phrase(f"#{pull.number}", pull_path(repository, pull.number)) for pull in pending]
+    return sentence(
+        [phrase(texts.pulls_open(open_pulls, len(pulls)))],
+        [phrase(texts.PENDING_FOR), *name_list(links, "pull request")] if links else [],
     )
 
 

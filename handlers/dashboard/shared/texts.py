@@ -255,6 +255,15 @@ def labs_late(late: int, total: int, *, of_page: bool = False) -> str:
     return f"{late:,} of {labs} {'is' if late == 1 else 'are'} late:"
 
 
+PENDING_FOR = "a merge or a device test is pending for "
+
+
+def pulls_open(count: int, total: int) -> str:
+    """Say how many of the listed pull requests are open."""
+    pulls = f"{total:,} {'pull request' if total == 1 else 'pull requests'}"
+    return f"{count:,} of the {pulls} listed here {'is' if count == 1 else 'are'} open"
+
+
 def lab_silence(since: str) -> str:
     """Say, after the name of a lab, for how long it has sent no nightly run; empty if it never sent one."""
     return f" has not reported for {since}" if since else " has not reported yet"

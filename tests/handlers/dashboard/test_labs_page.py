@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.handlers.dashboard.site import DashboardSite, dashboard_site
+from tests.handlers.dashboard.site import CONFIG, DashboardSite, dashboard_site
 from tests.results.plans import plans_seen
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -35,6 +35,21 @@ async def test_late_labs_come_first_with_their_uptime_their_latency_and_whom_to_
     assert "@example-lab-ci" in html
     _, _, text = await site.get(f"{API}?format=csv")
     assert [row["lab"] for row in csv.DictReader(io.StringIO(text))] == ["hubot-lab", "example-lab"]
+
+
+async def test_a_lab_with_a_late_target_is_late_as_on_the_first_page(tmp_path: Path) -> None:
+    config = CONFIG.replace("[hexagon-v73, adreno]", "[hexagon-v73, adreno, mali]")
+    async with dashboard_site(tmp_path, config=config) as own:
+        _, page = await own.json(API)
+        late = {lab["lab"]: (lab["stale"], lab["late_targets"]) for lab in page["labs"]}
+        assert late == {"hubot-lab": (True, {}), "example-lab": (False, {"mali": None})}
+        assert "".join(part["text"] for part in page["answer"]) == (
+            "2 of 2 labs are late: hubot-lab has not reported for 3 days, example-lab/mali has not reported yet."
+        )
+        assert "mali is late" in (await own.get(PAGE))[2]
+        assert "example-lab/mali" in (await own.get("/"))[2]
+        _, _, text = await own.get(f"{API}?format=csv")
+        assert [row["late_targets"] for row in csv.DictReader(io.StringIO(text))] == ["", "mali"]
 
 
 async def test_a_repository_without_labs_or_results_says_so(site: DashboardSite) -> None:

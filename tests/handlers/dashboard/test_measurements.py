@@ -65,7 +65,7 @@ async def test_a_series_says_what_moved_by_how_much_and_since_when(measured: Das
     _, _, text = await measured.get(f"{HERE}/series{query}")
     assert "Lower &lt;conv2d&gt; in two steps" in text
     assert f"{sha(SLOWER - 1)}...{sha(SLOWER)}" in text
-    charts = [ElementTree.fromstring(svg) for svg in re.findall(r"<svg class=\"chart\".*?</svg>", text, re.DOTALL)]
+    charts = [ElementTree.fromstring(svg) for svg in re.findall(r"<svg class=\"chart wide\".*?</svg>", text, re.DOTALL)]
     assert [len(chart.findall("circle")) for chart in charts] == [NIGHTS, NIGHTS]
     first = charts[0]
     dots = [float(dot.get("cx", "")) for dot in first.findall("circle")]

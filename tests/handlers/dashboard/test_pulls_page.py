@@ -11,6 +11,7 @@ import pytest_asyncio
 from bot.core.events import Delivery
 from bot.core.payload import Payload
 from bot.github.pull_heads import HEAD, LISTED_PULL, ListedPull, PullHead, list_key, note_head, note_id
+from bot.web.answers import answer_text
 from handlers.dashboard.pull import list_page as pulls
 from tests.handlers.dashboard.site import DashboardSite, dashboard_site
 
@@ -62,8 +63,22 @@ async def test_each_pull_request_is_on_one_page_the_newest_first(many: Dashboard
     _, _, html = await many.get(PAGE)
     assert "#120 Tile &lt;b&gt;120&lt;/b&gt;" in html
     assert f'href="{PAGE}?before={PULLS - pulls.ROWS + 1}">Older pull requests' in html
+    assert "48 of the 50 pull requests listed here are open." in html
     _, _, table = await many.get(f"{API}?format=csv")
     assert len(table.splitlines()) == PULLS + 1
+
+
+async def test_the_first_line_links_what_is_pending() -> None:
+    row = pulls.PullRow(
+        number=7, title="", author="hubot", state="open", sha="a", updated_at="", merge="", device_tests=1, checks=[]
+    )
+    rows = [row, row.model_copy(update={"number": 6, "device_tests": 0}), row.model_copy(update={"number": 5})]
+    stated = pulls.pulls_answer(rows, "octocat/new")
+    assert answer_text(stated) == (
+        "3 of the 3 pull requests listed here are open; a merge or a device test is pending for #7, #5."
+    )
+    assert [part.href for part in stated if part.href] == [f"{PAGE}/7", f"{PAGE}/5"]
+    assert pulls.pulls_answer([], "octocat/new") == []
 
 
 @pytest.mark.parametrize(
