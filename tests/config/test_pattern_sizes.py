@@ -33,7 +33,7 @@ def patterns_of(schema: Any) -> Iterator[str]:
 
 
 def steps_of(pattern: Pattern) -> int:
-    return int(pattern._matched.__self__.ProgramSize())  # type: ignore[attr-defined]
+    return int(pattern._matched.__self__.ProgramSize())
 
 
 def widened(pattern: str) -> str:
