@@ -53,6 +53,8 @@ class SuiteReports:
         for path in (self.csv, self.summary):
             if path is not None:
                 check_writable(path)
+        if self.job_summary is not None:
+            append_report(self.job_summary, "")
 
     def write(
         self, results: Sequence[SuiteResult], *, flow: str, suite: str, missing: int = 0, notices: Iterable[str] = ()

@@ -27,17 +27,19 @@ def run(folder: Path, flow: str, suite: str, *options: str) -> tuple[Counter[str
 @pytest.mark.parametrize(
     ("flow", "outcomes"),
     [
-        ("onnx-reference", {"pass": 13}),
-        ("onnxruntime-cpu", {"pass": 13}),
-        ("onnxruntime-cpu-int8", {"pass": 12, "output mismatch": 1}),
-        ("tvm-llvm", {"pass": 11, "lower failed": 2}),
-        ("tvm-llvm-fp16", {"pass": 10, "lower failed": 2, "output mismatch": 1}),
+        ("onnx-reference", {"pass": 12}),
+        ("onnxruntime-cpu", {"pass": 12}),
+        ("onnxruntime-cpu-int8", {"pass": 11, "output mismatch": 1}),
+        ("onnxruntime-cpu-int8-static", {"pass": 10, "output mismatch": 2}),
+        ("tvm-llvm", {"pass": 10, "lower failed": 2}),
+        ("tvm-llvm-fp16", {"pass": 9, "lower failed": 2, "output mismatch": 1}),
     ],
 )
 def test_the_models_have_the_measured_outcomes_on_each_flow(
     tmp_path: Path, flow: str, outcomes: dict[str, int]
 ) -> None:
-    assert run(tmp_path, flow, "onnx-models")[0] == outcomes
+    # ONNX Runtime's product of 8-bit integers saturates on processors without VNNI, so that case has no fixed outcome.
+    assert run(tmp_path, flow, "onnx-models", "--filter", "^(?!dynamically-quantized)")[0] == outcomes
 
 
 def test_tvm_names_the_operator_that_it_cannot_import(tmp_path: Path) -> None:

@@ -41,13 +41,20 @@ def test_the_packages_of_an_extra_have_exact_versions_except_numpy(extra: str) -
 
 
 @pytest.mark.parametrize(
-    ("flow", "missing"), [("onnxruntime-cpu", "onnxruntime"), ("tvm-llvm", "tvm"), ("executorch-xnnpack", "torch")]
+    ("flow", "missing", "backend"),
+    [
+        ("onnxruntime-cpu-int8-static", "onnxruntime", ""),
+        ("tvm-llvm", "tvm", ""),
+        ("xnnpack_dynamic_int8_per_channel", "torch", "xnnpack"),
+        ("coreml", "torch", "coreml"),
+    ],
 )
-def test_a_flow_with_missing_packages_names_them(flow: str, missing: str) -> None:
+def test_a_flow_with_missing_packages_names_them(flow: str, missing: str, backend: str) -> None:
     try:
         __import__(missing)
     except ImportError:
-        with pytest.raises(NotAvailable, match=f"No module named '{missing}"):
+        with pytest.raises(NotAvailable, match=f"No module named '{missing}") as reason:
             load_flow(flow)
+        assert reason.value.backend == backend
     else:
         pytest.skip(f"{missing} is installed here")
