@@ -75,6 +75,7 @@ PAGES = (
     view_path(REPOSITORY, status="failing", q='"><script>'),
     view_path(REPOSITORY, "compare", target=TARGET, base=sha(1), head=sha(4)),
     view_path(REPOSITORY, "compare", target=TARGET, q=ATTACK, suite=ATTACK),
+    view_path(REPOSITORY, "fixes"),
     view_path(REPOSITORY, "flaky"),
     view_path(REPOSITORY, "flaky", q=ATTACK),
     view_path(REPOSITORY, "slow"),
