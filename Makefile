@@ -116,7 +116,7 @@ plans-of-all: $(VENV)/.ready
 # Explains the statements of the tests that run most of them.
 plans: $(VENV)/.ready
 	@rm -rf $(NIGHTJAR_STATEMENTS)
-	$(PYTEST) --forks 4 $(ARGS) tests/engine tests/results tests/handlers/dashboard tests/handlers/operate $(addprefix tests/handlers/,device_tests regressions results) \
+	$(PYTEST) -n 4 $(ARGS) tests/engine tests/results tests/handlers/dashboard tests/handlers/operate $(addprefix tests/handlers/,device_tests regressions results) \
 	  tests/conversations/test_patterns.py
 	$(BIN)/pytest -n 0 tests/test_plans.py
 
