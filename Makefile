@@ -117,7 +117,7 @@ plans-of-all: $(VENV)/.ready
 plans: $(VENV)/.ready
 	@rm -rf $(NIGHTJAR_STATEMENTS)
 	$(PYTEST) -n 4 $(ARGS) tests/engine tests/results tests/handlers/dashboard tests/handlers/operate $(addprefix tests/handlers/,device_tests regressions results) \
-	  tests/conversations/test_patterns.py
+	  $(addprefix tests/conversations/test_,lab_calls.py lab_webhook.py nightly.py patterns.py)
 	$(BIN)/pytest -n 0 tests/test_plans.py
 
 bench: $(VENV)/.ready
