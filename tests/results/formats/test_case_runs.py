@@ -15,6 +15,7 @@ from nightjar_formats.readers import junit, read_runs
 from nightjar_formats.readers.junit import plain
 from nightjar_formats.readers.junit.case_runs import CaseRun, one_by_one, seconds_of
 from nightjar_formats.readers.junit.document import Part, SuiteElement, cases
+from nightjar_formats.readers.junit.outcomes import place
 from nightjar_formats.refused import Refused
 from nightjar_formats.runs.identity import Resolver
 
@@ -206,3 +207,9 @@ def test_a_test_that_passed_after_it_was_skipped_has_no_reason(earlier: str) -> 
     document = document_of("pytest", [earlier, '<testcase name="a" classname="b"/>'])
     columns = collect(junit.read(BytesIO(document)), Resolver([]).resolve)
     assert (len(columns.tests), columns.reasons) == (1, {})
+
+
+def test_a_file_and_a_line_are_each_read_without_the_other() -> None:
+    attributes: list[dict[str, str]] = [{}, {"file": "a.cpp"}, {"line": "3"}, {"file": "a.cpp", "line": "3"}]
+    assert [place(some) for some in attributes] == [("", None), ("a.cpp", None), ("", 3), ("a.cpp", 3)]
+    assert place({"file": "a.cpp", "line": "3"}, 0) == ("a.cpp", 4)
