@@ -127,7 +127,7 @@ async def _begun(context: Context, request: SearchRequest, moment: float, issue:
         for test in request.tests:
             runs = flakiness.get(test)
             histories[series_name(name, test)] = (runs.failed, runs.runs - runs.failed) if runs else (0, 0)
-    searched = tuple(SearchedCommit(commit.sha, commit.title, commit.author) for commit in commits)
+    searched = tuple(SearchedCommit(commit.sha, commit.title, author=commit.author) for commit in commits)
     return CulpritSearch(request, searched, histories, moment, step=0, issue=issue)
 
 
