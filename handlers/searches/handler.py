@@ -128,7 +128,7 @@ async def _begun(context: Context, request: SearchRequest, moment: float, issue:
         for test in request.tests:
             runs = flakiness.get(test)
             histories[series_name(name, test)] = (runs.failed, runs.runs - runs.failed) if runs else (0, 0)
-    titled = [SearchedCommit(commit.sha, commit.title, commit.author) for commit in commits]
+    titled = [SearchedCommit(commit.sha, commit.title, author=commit.author) for commit in commits]
     searched = await with_paths(context, titled, request.targets)
     return CulpritSearch(request, searched, histories, moment, step=0, issue=issue)
 
