@@ -49,11 +49,12 @@ class Rack:
         url: str = "",
         token: str | None = None,
         folder: str = "agent",
+        target: str = TARGET,
         once: bool = False,
         wrapper: Sequence[str] = (),
         variables: Mapping[str, str] | None = None,
     ) -> Program:
-        """Start an agent whose command is a script; `wrapper` is a command that starts it."""
+        """Start an agent whose command is a script, for a target; `wrapper` is a command that starts it."""
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.folder),
@@ -66,7 +67,7 @@ class Rack:
         }
         arguments = [
             "--target",
-            TARGET,
+            target,
             "--folder",
             str(self.folder / folder),
             "--clone-url",
