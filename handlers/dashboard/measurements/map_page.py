@@ -212,7 +212,7 @@ def read_map(connection: sa.Connection, repository: str, settings: RepositoryCon
     beside = [other for other in suites if other.row == suite.row and other != suite] if query.all_targets else []
     shown = [suite, *beside][:MOST_TARGETS]
     sides = [night for night in (base, head) if night]
-    values_of = {on.target.full_name: _values(connection, on, listed.metrics, sides) for on in shown}
+    values_of = {item.target.full_name: _values(connection, item, listed.metrics, sides) for item in shown}
     rows = _rows(all_names(connection, suite.row), listed.metrics, values_of, base, head)
     present = {column for row in rows for column in row.by_column}
     flows = list(dict.fromkeys(cell.flow for row in rows for cell in row.cells))
