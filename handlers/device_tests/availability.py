@@ -27,13 +27,11 @@ class Availability:
     paused: Mapping[str, TargetPause]
 
     @classmethod
-    async def of(cls, context: Context) -> Availability:
-        """Read which targets are degraded, and which were paused when the delivery arrived."""
+    async def of(cls, context: Context, moment: float | None = None) -> Availability:
+        """Read which targets are degraded, and which are paused at a moment; by default, when the delivery arrived."""
         records, repository_id = context.records, context.repository.id
-        return cls(
-            await degraded_targets(records, repository_id),
-            await paused_targets(records, repository_id, context.delivery.received_at),
-        )
+        moment = context.delivery.received_at if moment is None else moment
+        return cls(await degraded_targets(records, repository_id), await paused_targets(records, repository_id, moment))
 
     def accepting(self, targets: Iterable[RequestTarget]) -> list[RequestTarget]:
         """Return the targets that accept requests now, with their current tiers."""

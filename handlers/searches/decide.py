@@ -27,7 +27,8 @@ MOST_WITHOUT_RESULTS = 6
 """A search ends when so many jobs in a row had no results."""
 MOST_UNKNOWN = 2 * 86_400.0
 """Seconds after which a job that was asked for and is not known counts as lost."""
-_LOST = frozenset({JobEnd.NO_ANSWER, JobEnd.NO_DEVICE, JobEnd.TARGET_REMOVED, JobEnd.OVER_BUDGET, JobEnd.BY_PERSON})
+_OF_COMMIT = frozenset({JobEnd.NONE, JobEnd.LAB_FAILED, JobEnd.TOO_LONG})
+"""Ends that may be the commit's fault. After any other, such as a pause of the target, nothing was tested."""
 _REVERT = 'Revert "'
 
 
@@ -49,7 +50,7 @@ def settled(run: AskedRun, job: DeviceJob | None, moment: float) -> AskedRun:
         return run
     outcome = FewTestsOutcome.load(job.outcome)
     counts = {test: (attempts.failed, attempts.passed) for test, attempts in outcome.head.items() if attempts.attempts}
-    without = SearchRunState.LOST if job.end in _LOST else SearchRunState.NO_RESULTS
+    without = SearchRunState.NO_RESULTS if job.end in _OF_COMMIT else SearchRunState.LOST
     return replace(
         run,
         state=SearchRunState.RESULTS if counts else without,

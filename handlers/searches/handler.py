@@ -23,10 +23,12 @@ from bot.plan.page_links import page_url
 from bot.results.report.texts import counted
 from bot.results.service import RESULTS
 from bot.results.store.history.flakiness import flakiness_of_tests
+from handlers.device_tests.availability import Availability
 from handlers.device_tests.commit_jobs import commit_job, request_commit_job, searches_left
 from handlers.device_tests.effects import FEW_TESTS_ENDED, NoteShownStep
 from handlers.device_tests.model import ShownStep
 from handlers.device_tests.store import JOBS
+from handlers.device_tests.targets import request_targets
 from handlers.regressions.begun import FAILURES_BEGUN
 from handlers.regressions.records import target_issue
 from handlers.results.config import LAB_RESULTS, RENAMES
@@ -197,15 +199,24 @@ async def _with_ended_runs(context: Context, search: CulpritSearch, moment: floa
 
 
 async def _idle_targets(context: Context, search: CulpritSearch, moment: float) -> tuple[list[str], bool]:
-    """Return the targets that may get a job now, and whether none takes jobs any more."""
+    """Return the targets that may get a job now, and whether none takes jobs any more.
+
+    A target that is paused or degraded gets none, but may later.
+    """
     waiting = {run.target for run in search.runs if run.state is SearchRunState.WAITING}
+    targets = request_targets(context.config.of(LAB_RESULTS))
+    able = {target.full_name for target in (await Availability.of(context, moment)).accepting(targets)}
     lefts = {
         name: await searches_left(
             context.part(JOBS), context.config, context.repository.id, _target(context, name), moment
         )
         for name in search.request.targets
     }
-    idle = [name for name, left in lefts.items() if left and name not in waiting]
+    idle = [
+        name
+        for name, left in lefts.items()
+        if left and name not in waiting and _target(context, name).full_name in able
+    ]
     return idle, all(left is None for left in lefts.values())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,12 @@ async def test_a_search_over_its_budget_continues_the_next_day(tmp_path: Path, a
             await range_town.sweep()
             assert await range_town.work(lambda *_: False, HEXAGON) == []
             days += 1
+            if days == 2:
+                # A paused target is asked nothing until its day, though there is budget.
+                day = datetime.fromtimestamp(devices.place.time(), UTC).date() + timedelta(days=2)
+                await devices.says(devices.pull(), "octocat", f"@ci lab pause {HEXAGON} until {day}")
+                await range_town.sweep(days=1)
+                assert await range_town.work(lambda *_: False, HEXAGON) == []
             await range_town.sweep(days=1)
             jobs = await range_town.work(lambda commit, _: commit >= 2, HEXAGON)
         assert days >= 2
