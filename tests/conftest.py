@@ -33,7 +33,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 watch()
 
-# By default, structlog draws each traceback with Rich, where that is installed: it took a quarter of all CPU time of
+# By default, structlog draws each traceback with Rich, where that is installed: it took a tenth of the CPU time of
 # the tests, which log thousands of failures. This renderer also comes back with `structlog.reset_defaults`.
 structlog.dev.ConsoleRenderer.get_active().exception_formatter = structlog.dev.plain_traceback
 

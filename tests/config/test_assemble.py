@@ -6,7 +6,7 @@ import pytest
 
 from bot.config import Config, ConfigError, read_config_text
 from bot.config.assemble import config_with
-from bot.config.docs import features_table, keys_table
+from bot.config.docs import feature_pages, features_table, keys_table
 from bot.config.keys import Keys
 from bot.config.repository_keys import ConfigKey
 from bot.config.schema import schema_text
@@ -49,8 +49,10 @@ def test_a_key_is_unknown_to_a_model_without_it() -> None:
 
 
 def test_a_declared_key_is_in_the_schema_and_in_the_tables() -> None:
-    assert "| `repositories.OWNER/NAME.greeting.text` |" in keys_table(WITH)
-    assert "| `greeting` | A greeting. | `text` | off |" in features_table(WITH)
+    assert "| [`repositories.OWNER/NAME.greeting`](configuration/greeting.md) |" in keys_table(WITH)
+    (page,) = (text for path, text in feature_pages(WITH).items() if path.name == "greeting.md")
+    assert "| `greeting.text` |" in page
+    assert "| [`greeting`](configuration/greeting.md) | A greeting. | `text` | off |" in features_table(WITH)
     assert json.loads(schema_text(WITH))["$defs"]["Greeting"]["properties"]["text"]["default"] == "hello"
 
 
