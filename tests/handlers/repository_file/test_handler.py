@@ -251,6 +251,10 @@ class Counting(Records):
         self.read[str(key)] += 1
         return await super().get(key)
 
+    async def fetch(self, *keys: Any) -> Any:
+        self.read.update(map(str, keys))
+        return await super().fetch(*keys)
+
 
 async def test_a_delivery_reads_the_record_once_and_each_plan_and_effect_of_it_once(world: World) -> None:
     push(world, "slow_tests: true\n")
