@@ -46,7 +46,9 @@ class Front:
             if fault == "busy":
                 await reader.readuntil(b"\r\n\r\n")
                 writer.write(BUSY)
-                await writer.drain()
+                # As a server does: with unread data, the end of the connection could overtake the answer.
+                while await reader.read(1 << 16):
+                    pass
                 return
             back = asyncio.create_task(_copy(bot_reader, writer))
             while chunk := await reader.read(1 << 16):

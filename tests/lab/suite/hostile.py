@@ -50,9 +50,15 @@ def act(deed: str) -> None:
     if deed == "forks":
         # The copy continues as if it were the worker.
         os.fork()
-    if deed == "orphans" and not os.fork():
-        # It keeps the connection and the output open, and does not end by itself.
-        act("announces")
+    if deed == "orphans":
+        # The worker must not end, and its processes with it, before this one is known.
+        known, announced = os.pipe()
+        if not os.fork():
+            # It keeps the connection and the output open, and does not end by itself.
+            Path(ANNOUNCED).write_text(str(os.getpid()))
+            os.write(announced, b"1")
+            time.sleep(1000)
+        os.read(known, 1)
     if deed == "announces":
         Path(ANNOUNCED).write_text(str(os.getpid()))
         time.sleep(1000)

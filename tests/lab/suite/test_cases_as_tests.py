@@ -89,7 +89,7 @@ def test_a_crash_ends_only_its_worker_of_xdist(tmp_path: Path) -> None:
 
 def test_a_name_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     output = cases(tmp_path, "--flow", "qnn-v1")
-    assert "there is no Flow named qnn-v1; available: coreml" in output
+    assert "there is no flow named qnn-v1; available: coreml" in output
     assert "1 error" in output
 
 

@@ -64,7 +64,7 @@ def test_each_selected_flow_has_the_selected_suites_whose_models_it_takes() -> N
     assert selected("tvm-llvm", suites="torch-ops") == (set(), set())
     with pytest.raises(NotAvailable, match="no flow that can be loaded has a backend qnn; there are: coreml, tvm, xnn"):
         selected(backends="qnn")
-    with pytest.raises(UnknownEntryPoint, match="there is no Flow named tvm; available: coreml"):
+    with pytest.raises(UnknownEntryPoint, match="there is no flow named tvm; available: coreml"):
         selected("tvm")
 
 
@@ -136,6 +136,6 @@ def test_a_matrix_is_a_workflow_with_a_job_for_each_run(tmp_path: Path, monkeypa
         ("--matrix needs a command such as", [*words, "--", "pytest", "tests"]),
         ("--report cannot be in the command", [*words, "--", *command, "--report", "a.csv"]),
         ("of GitHub Actions only, not of gitlab", [*words, "--ci", "gitlab", "--", *command]),
-        ("no Flow named none", [*words, "--", *command[:3], "--flow", "none"]),
+        ("no flow named none", [*words, "--", *command[:3], "--flow", "none"]),
     ):
         assert refusal in CliRunner().invoke(kit, refused).stderr

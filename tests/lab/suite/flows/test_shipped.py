@@ -53,7 +53,7 @@ def test_a_flow_with_missing_packages_names_them(flow: str, missing: str, backen
     try:
         __import__(missing)
     except ImportError:
-        with pytest.raises(NotAvailable, match=f"No module named '{missing}") as reason:
+        with pytest.raises(NotAvailable, match=f"it needs the Python module {missing}") as reason:
             load_flow(flow)
         assert reason.value.backend == backend
     else:
