@@ -38,7 +38,7 @@ def parse_repository_file(
         own = own_model.model_validate({} if root.content is None else root.plain())
     except ValidationError as error:
         faults += faults_of(error, root, own_model)
-    faults += _too_long(root, file)
+    faults += _too_long_lists(root, file)
     if config is not None:
         faults += _switched_off(root, file, config)
     if faults:
@@ -56,12 +56,12 @@ def read_repository_file(path: str | Path, model: type[RepositoryConfig]) -> Key
     return parse_repository_file(read_file(path, MOST_BYTES), model, str(path))
 
 
-def _too_long(value: Value, file: str) -> Iterator[ConfigFault]:
+def _too_long_lists(value: Value, file: str) -> Iterator[ConfigFault]:
     """Yield an error for each list with more than MOST_ITEMS items."""
     match value.content:
         case dict() as entries:
             for entry in entries.values():
-                yield from _too_long(entry.value, file)
+                yield from _too_long_lists(entry.value, file)
         case tuple() as items if len(items) > MOST_ITEMS:
             yield ConfigFault(file, value.line, value.column, value.path, LIST_TOO_LONG.format(limit=MOST_ITEMS))
 

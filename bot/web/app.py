@@ -167,6 +167,7 @@ def create_metrics_app(parts: Parts, connections: Connections) -> web.Applicatio
 
 
 def _application(operations: Sequence[Operation], connections: Connections) -> web.Application:
+    """Return an application with these operations. Like all of ours, it limits connections and has our error pages."""
     app = web.Application(middlewares=[connections.middleware(), answer_problems])
     app[STOPPING] = asyncio.Event()
     app[CONNECTIONS] = connections

@@ -155,6 +155,11 @@ class Decisions:
     async def _read_pull(
         self, repository: str, number: int, sha: str, recorded: RecordedPull | None, config: RepositoryConfig | None
     ) -> PullFacts:
+        """Return what is known of a pull request: from what webhooks recorded if that is enough, else from GitHub.
+
+        If GitHub gives no answer, its changes are unknown. But if nothing was recorded, GitHub's error is raised for a
+        pull request that does not exist, and for a caller that names no commit.
+        """
         depends_on_pull = config is not None and (
             config.of(SKIP_CI_KEY) is not None or config.of(REBUILD_DOCKER) is not None
         )

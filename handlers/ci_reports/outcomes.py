@@ -27,7 +27,7 @@ class SuiteOutcomes:
         """Return whether a test was skipped, by itself or with the whole of its file."""
         if test in self.seen:
             return self.seen[test].status is Status.SKIPPED
-        return any(place in self.seen and self.seen[place].status is Status.SKIPPED for place in places(test))
+        return any(file in self.seen and self.seen[file].status is Status.SKIPPED for file in file_ids(test))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +64,16 @@ class HeadAndBase:
     runs_per_day: float = 0.0
 
 
-def places(test: str) -> Iterator[str]:
-    """Yield the file at the start of a test's ID; for a dotted one, also its parents, as it may contain class names.
+def file_ids(test: str) -> Iterator[str]:
+    """Yield the IDs under which the file of a test may have been reported: a file that is skipped has one of its own.
 
-    A file that is skipped as a whole is reported under its own ID only.
+    The file is what a test's ID begins with. If that is dotted, as in `pkg.test_ops.TestAdd::test_one`, it may end with
+    classes, so its parents follow.
     """
-    place, separator, _ = test.partition("::")
+    file, separator, _ = test.partition("::")
     if not separator:
         return
-    yield place
-    while "/" not in place and "." in place:
-        place = place.rpartition(".")[0]
-        yield place
+    yield file
+    while "/" not in file and "." in file:
+        file = file.rpartition(".")[0]
+        yield file

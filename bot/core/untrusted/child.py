@@ -88,16 +88,17 @@ def _answer(job: socket.socket) -> None:
 
 
 def _outcome(function: object, arguments: Sequence[object]) -> tuple[bytes, bytes]:
+    """Call a function; return how it ended, as a tag of `wire`, and what the server gets of that, pickled."""
     try:
         result = function(*arguments)  # type: ignore[operator]  # the server sends functions
         return wire.RESULT, pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
     except Exception as error:  # the server decides how to handle it
         if _is_out_of_memory(error):
             return wire.OUT_OF_MEMORY, b""
-        kind = type(error)
+        error_class = type(error)
         # The server makes the error again from its text alone, so its constructor must take nothing else.
-        if kind.__module__.startswith(wire.OURS) and kind.__init__ is Exception.__init__:
-            return wire.RAISED, pickle.dumps((kind, str(error)))
+        if error_class.__module__.startswith(wire.OURS) and error_class.__init__ is Exception.__init__:
+            return wire.RAISED, pickle.dumps((error_class, str(error)))
         return wire.FAULT, pickle.dumps("".join(traceback.format_exception(error)))
 
 

@@ -9,18 +9,18 @@ from markupsafe import Markup
 SECONDS = 300
 """Seconds that caches may keep a badge: as long as `DashboardParts.moment` stays the same."""
 LONGEST_LABEL, LONGEST_MESSAGE = 60, 30
-CHARACTER, PADDING = 6.6, 10.0
-"""Pixels of a character of the font, about, and beside each text; `textLength` fits the text to its place."""
+CHARACTER, PADDING, CORNER = 6.6, 10.0, 3.0
+"""Pixels of a character, about, beside each text, and of a corner; `textLength` fits the text to its place."""
 # No `xml:space`, no style and no script: a page that embeds a badge gets shapes and text alone.
 _BADGE = Markup(
     '<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="20" role="img" '
     'aria-label="{label}: {message}">'
     "<title>{label}: {message}</title>"
     '<rect width="{width:.0f}" height="20" rx="3" fill="{color}"/>'
-    '<path d="M3 0h{left:.0f}v20H3a3 3 0 0 1-3-3V3a3 3 0 0 1 3-3z" fill="#3f4643"/>'
+    '<path d="M3 0h{label_edge:.0f}v20H3a3 3 0 0 1-3-3V3a3 3 0 0 1 3-3z" fill="#3f4643"/>'
     '<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">'
-    '<text x="{padding:.0f}" y="14" textLength="{label_length:.0f}">{label}</text>'
-    '<text x="{message_at:.0f}" y="14" textLength="{message_length:.0f}">{message}</text>'
+    '<text x="{label_x:.0f}" y="14" textLength="{label_length:.0f}">{label}</text>'
+    '<text x="{message_x:.0f}" y="14" textLength="{message_length:.0f}">{message}</text>'
     "</g></svg>\n"
 )
 
@@ -34,20 +34,20 @@ class BadgeColor(StrEnum):
 
 
 def svg_badge(label: str, message: str, color: BadgeColor) -> str:
-    """Return a badge as SVG."""
+    """Return a badge as SVG: two boxes with texts, which are cut where they are too long, and escaped."""
     label, message = _clipped(label, LONGEST_LABEL), _clipped(message, LONGEST_MESSAGE)
-    label_length, message_length = (len(text) * CHARACTER for text in (label, message))
-    label_width = label_length + 2 * PADDING
+    label_pixels, message_pixels = (len(text) * CHARACTER for text in (label, message))
+    label_width = label_pixels + 2 * PADDING
     return _BADGE.format(
         label=label,
         message=message,
         color=color.value,
-        width=label_width + message_length + 2 * PADDING,
-        left=label_width - 3,
-        padding=PADDING,
-        label_length=label_length,
-        message_at=label_width + PADDING,
-        message_length=message_length,
+        width=label_width + message_pixels + 2 * PADDING,
+        label_edge=label_width - CORNER,
+        label_x=PADDING,
+        label_length=label_pixels,
+        message_x=label_width + PADDING,
+        message_length=message_pixels,
     )
 
 

@@ -69,9 +69,10 @@ class MovedGroup:
         return f"moved:{self.name}"
 
     def accepts(self, changes: Sequence[MovedSeries]) -> bool:
-        """Return whether the changes of a new group belong to this one.
+        """Return whether the changes of a new group, at least one and all at one commit, belong to this one.
 
-        They do if they came with the same commit, on one of its targets, or if the same series moved on one of them.
+        They do if they came with this group's commit, and either on one of its targets, or with the same series that
+        moved on one of its targets: all of them or a part, or more.
         """
         if changes[0].since != self.since:
             return False

@@ -287,14 +287,14 @@ class _Reader:
             column = error.offset + 1 + (self._passed_over[1] if error.lineno == self._passed_over[0] else 0)
             raise NotXml(text.format(line=error.lineno, column=column, reason=reason)) from None
 
-    def _ignore(self, text: bytes, already_counted: int = 0) -> None:
+    def _ignore(self, raw: bytes, counted_bytes: int = 0) -> None:
         """Ignore text after the document, unless another document begins there.
 
-        The line ends in the first `already_counted` bytes are counted already.
+        The line ends in the first `counted_bytes` bytes are counted already.
         """
-        if second := SECOND_DOCUMENT.search(text):
-            raise NotXml(texts.XML_SECOND.format(line=self._after + text.count(b"\n", already_counted, second.start())))
-        self._after += text.count(b"\n", already_counted)
+        if match := SECOND_DOCUMENT.search(raw):
+            raise NotXml(texts.XML_SECOND.format(line=self._after + raw.count(b"\n", counted_bytes, match.start())))
+        self._after += raw.count(b"\n", counted_bytes)
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self._depth = depth = self._depth + 1

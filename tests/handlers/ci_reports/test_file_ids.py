@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handlers.ci_reports.outcomes import places
+from handlers.ci_reports.outcomes import file_ids
 
 
 @pytest.mark.parametrize(
@@ -18,4 +18,4 @@ from handlers.ci_reports.outcomes import places
     ],
 )
 def test_the_places_of_a_test(test: str, expected: list[str]) -> None:
-    assert list(places(test)) == expected
+    assert list(file_ids(test)) == expected
