@@ -26,6 +26,7 @@ NUMBER = struct.Struct("!i")
 LARGEST_QUEUE = 65_536
 """Bytes that a pipe holds: https://man7.org/linux/man-pages/man7/pipe.7.html."""
 DIED = "the process that ran this test ended with status {status}"
+NOT_ALL = "a process of the tests died, so not all tests ran"
 FOR_PEOPLE = ("terminalreporter", "junitxml", "lfplugin", "nfplugin", "stepwiseplugin")
 """Plugins of the first process alone."""
 
@@ -127,8 +128,12 @@ def _queued(groups: list[list[pytest.Item]], queue: int) -> Iterator[pytest.Item
 
 
 def _report(session: pytest.Session, running: dict[Connection, int]) -> None:
-    """Report what forked processes send until all have ended; one that dies fails the test that it ran last."""
+    """Report what forked processes send until all have ended; one that dies fails the test that it ran last.
+
+    Then the tests that it had taken did not run, so the session ends with a status of its own.
+    """
     hook = session.config.hook
+    has_died = False
     newest: dict[Connection, tuple[str, Any]] = dict.fromkeys(running, ("tests", ("", None, "")))
     with selectors.DefaultSelector() as ready:
         for connection in running:
@@ -142,6 +147,7 @@ def _report(session: pytest.Session, running: dict[Connection, int]) -> None:
                     ready.unregister(sender)
                     sender.close()
                     if status := os.waitstatus_to_exitcode(os.waitpid(running.pop(sender), 0)[1]):
+                        has_died = True
                         text = DIED.format(status=status)
                         report = pytest.TestReport(*newest[sender], {}, "failed", text, "call")
                         hook.pytest_runtest_logreport(report=report)
@@ -152,3 +158,5 @@ def _report(session: pytest.Session, running: dict[Connection, int]) -> None:
                 else:
                     report = hook.pytest_report_from_serializable(config=session.config, data=data)
                     hook.pytest_runtest_logreport(report=report)
+    if has_died:
+        pytest.exit(NOT_ALL, returncode=pytest.ExitCode.INTERRUPTED)

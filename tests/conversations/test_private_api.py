@@ -173,7 +173,8 @@ async def test_strangers_can_use_a_small_share_of_the_quota_and_programs_with_a_
     config = f"http: {{anonymous_percent: 2}}\n{CONFIG}"
     async with start_town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as town:
         town.github.rate_limits.limit = 500
-        assert (await fetch(town, path_of()))[0] == 404
+        status, headers, problem = await fetch(town, path_of())
+        assert status == 404, (dict(headers), problem)
         created = await create_token(tmp_path, "octocat/compiler")
         town.github.requests.clear()
         paths = [path_of(route=f"pulls/{number}/decision") for number in range(1_000, 1_020)]
