@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from bot.core.errors import TryAgain, UserError
 from bot.core.line_edits import LineEdits
@@ -68,8 +67,6 @@ class EnsurePull:
     changes nothing.
     """
 
-    permissions: ClassVar[WritePermissions] = frozenset({CONTENTS, MEMBERS, PULL_REQUESTS})
-
     branch: str
     base: str
     at: str
@@ -84,6 +81,12 @@ class EnsurePull:
     edits: tuple[LineEdits, ...] = ()
     reviewers: tuple[str, ...] = ()
     """People, and teams as `org/team`. Each is asked once to review a pull request; whom GitHub refuses is left out."""
+
+    @property
+    def permissions(self) -> WritePermissions:
+        """Those of the commit and the pull request; only to ask a team for its review, the App must see teams."""
+        has_teams = any("/" in name for name in self.reviewers)
+        return frozenset({CONTENTS, PULL_REQUESTS} | ({MEMBERS} if has_teams else set()))
 
     @property
     def effect_key(self) -> str:

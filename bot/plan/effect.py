@@ -88,8 +88,13 @@ class Effect(Protocol):
     Effects are frozen dataclasses of plain JSON values, so that a plan can be stored, shown and replayed.
     """
 
-    permissions: ClassVar[WritePermissions]
-    """The permissions that it writes to GitHub with, `NO_PERMISSIONS` for none: its client has these and no others."""
+    @property
+    def permissions(self) -> WritePermissions:
+        """The permissions that it writes to GitHub with, `NO_PERMISSIONS` for none: its client has these and no others.
+
+        Most kinds of effects always need the same ones, and declare them as a class variable.
+        """
+        ...
 
     @property
     def effect_key(self) -> str:

@@ -7,16 +7,26 @@ from typing import TYPE_CHECKING, Any, LiteralString
 from bot.app.features import ALL_FEATURES
 from bot.engine.jobs.definitions import repository_of
 from bot.engine.jobs.notes import APPLIED, Note
+from bot.github.access import NO_PERMISSIONS
 from bot.github.addresses import stored_page
 
 if TYPE_CHECKING:
     from bot.engine.sql.transactions import Connector
+    from bot.plan.effect import Effect
     from sandbox import GitHubSandbox
     from sandbox.model.repository import Repository
 
 ELSEWHERE = frozenset({"StartLabWorkflow"})
 """Effects on another repository, whose pages the story does not link."""
-WRITERS = {kind.__name__ for feature in ALL_FEATURES for kind in feature.effects if kind.permissions} - ELSEWHERE
+
+
+def writes(kind: type[Effect]) -> bool:
+    """Return whether effects of a kind may write to GitHub: they declare permissions, or a property has them."""
+    declared: object = kind.permissions
+    return declared != NO_PERMISSIONS
+
+
+WRITERS = {kind.__name__ for feature in ALL_FEATURES for kind in feature.effects if writes(kind)} - ELSEWHERE
 EFFECTS: LiteralString = """
 SELECT job.args, note.outcome, note.text AS note
   FROM procrastinate_jobs AS job JOIN nightjar_notes AS note ON note.job_id = job.id

@@ -238,6 +238,12 @@ async def test_the_cost_is_fixed(world: World) -> None:
     assert counts == [2, 8, 3, 9, 4]
 
 
+def test_only_a_request_to_a_team_needs_to_see_members(world: World) -> None:
+    effect = ensured(world)
+    assert effect.permissions == replace(effect, reviewers=("hubot",)).permissions == {"contents", "pull_requests"}
+    assert replace(effect, reviewers=("hubot", "octocat/team")).permissions == {*effect.permissions, "members"}
+
+
 async def test_lines_of_several_files_are_edited_and_each_owner_is_asked_once(world: World) -> None:
     world.repository.push("main", {"a.py": "one\r\ntwo\r\n", "b.py": "one\n", "c.py": "c"}, by="octocat")
     edits = (LineEdits("a.py", ((2, "new\r"),), (1,)), LineEdits("b.py", ((2, "last"),)))
