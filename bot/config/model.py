@@ -113,8 +113,11 @@ class RepositoryConfig(Keys):
     @property
     def timers(self) -> dict[str, Schedule]:
         """Return the schedules of the repository's timers by their names."""
-        schedules = {key.timer: section.schedule for key, section in self._enabled if key.timer}
-        return {name: schedule for name, schedule in schedules.items() if schedule is not None}
+        return {
+            key.timer: schedule
+            for key, section in self._enabled
+            if key.timer and (schedule := section.schedule) is not None
+        }
 
     @property
     def own_contexts(self) -> frozenset[str]:

@@ -7,7 +7,12 @@ from datetime import UTC, datetime
 
 def iso_utc(seconds: float) -> str:
     """Return seconds since 1970 as `2026-11-20T05:10:00Z`."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime_of(seconds).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def datetime_of(seconds: float) -> datetime:
+    """Return seconds since 1970 as a moment in UTC."""
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def iso_utc_or_none(seconds: float | None) -> str | None:

@@ -23,6 +23,11 @@ class CsvTable:
     columns: Sequence[str]
     rows: Iterable[Sequence[Cell]]
 
+    @classmethod
+    def of(cls, columns: Sequence[str], items: Iterable[object]) -> CsvTable:
+        """Return the table of items with attributes that are named as the columns."""
+        return cls(columns, ([getattr(item, column) for column in columns] for item in items))
+
 
 def csv_bytes(table: CsvTable) -> bytes:
     """Write a table as CSV in UTF-8, its first line with the names of the columns."""

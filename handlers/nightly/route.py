@@ -72,4 +72,4 @@ def operation(read: tracking.ReadBranch) -> Operation:
 def moves_table(branch: NightlyBranch) -> CsvTable:
     """Return the last moves of the branch as a table."""
     columns = tuple(BranchMove.model_fields)
-    return CsvTable(columns, ([getattr(move, column) for column in columns] for move in branch.moves))
+    return CsvTable.of(columns, branch.moves)

@@ -194,7 +194,7 @@ def _row(parts: OperateParts, record: DeliveryRecord) -> OperateDelivery:
 
 def _table(page: OperatePage) -> CsvTable:
     columns = tuple(OperateDelivery.model_fields)
-    return CsvTable(columns, ([getattr(delivery, column) for column in columns] for delivery in page.deliveries))
+    return CsvTable.of(columns, page.deliveries)
 
 
 def _steps(parts: OperateParts, record: DeliveryRecord) -> Iterator[OperateStep]:

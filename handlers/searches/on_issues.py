@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from nightjar_formats.model import TargetKey
@@ -51,7 +52,9 @@ async def failures_of_issue(
     members = await _members(context, issue)
     if not members:
         raise NoFailure(texts.NO_REGRESSION)
-    targets = [target.full_name for target in named_targets(results, [name]).targets]
+    # In a thread: some hundred targets are compared.
+    named = await asyncio.to_thread(named_targets, results, [name])
+    targets = [target.full_name for target in named.targets]
     if not targets:
         raise NoFailure(texts.NO_REQUESTS.format(target=code(name)))
     choices = [choice for target in targets for choice in chosen_members(members, target, test)]

@@ -7,9 +7,10 @@ the same transaction, with the same ID. A delivery that no handler accepts has a
 from __future__ import annotations
 
 import sqlite3
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, LiteralString, TypeVar
+
+from cachetools import LRUCache
 
 from bot.core.events import Delivery
 from bot.core.payload import Payload
@@ -212,13 +213,12 @@ class RecentDeliveries:
     """
 
     def __init__(self) -> None:
-        self._recent: OrderedDict[int, Delivery] = OrderedDict()
+        self._recent: LRUCache[int, Delivery] = LRUCache(MOST_RECENT)
 
     async def read(self, connector: Connector, delivery_id: int) -> Delivery | None:
-        """Return a delivery; None if it was removed."""
-        if delivery_id in self._recent:
-            self._recent.move_to_end(delivery_id)
-            return self._recent[delivery_id]
+        """Return a delivery; None if it was removed, and is not remembered. No ID is ever used again."""
+        if (recent := self._recent.get(delivery_id)) is not None:
+            return recent
         rows: Sequence[dict[str, Any]] = await connector.execute_query_all_async(READ, id=delivery_id)
         if not rows:
             return None
@@ -226,8 +226,6 @@ class RecentDeliveries:
         delivery = Delivery(row["guid"], row["event"], Payload(unpacked(row["body"])), row["received_at"])
         if len(row["body"]) <= LARGEST_RECENT:
             self._recent[delivery_id] = delivery
-            if len(self._recent) > MOST_RECENT:
-                self._recent.popitem(last=False)
         return delivery
 
 

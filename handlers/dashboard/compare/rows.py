@@ -220,9 +220,9 @@ def compare_table(page: ComparePage) -> CsvTable:
     """Return the tests of a page, or the numbers, as a table for CSV."""
     if page.table == "numbers":
         names = list(ComparedNumber.model_fields)
-        return CsvTable(names, ([getattr(number, name) for name in names] for number in page.numbers))
+        return CsvTable.of(names, page.numbers)
     columns = ("status", "suite", "test", "before", "now", "message", "renamed_from")
-    return CsvTable(columns, ([getattr(test, column) for column in columns] for test in page.tests))
+    return CsvTable.of(columns, page.tests)
 
 
 def _in_order(counts: Mapping[ChangeClass, int]) -> dict[ChangeClass, int]:

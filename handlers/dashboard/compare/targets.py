@@ -178,4 +178,4 @@ def targets_steps(page: TargetsPage, repository: str) -> list[Sentence]:
 
 def _table(page: TargetsPage) -> CsvTable:
     columns = ("status", "suite", "test")
-    return CsvTable(columns, ([getattr(test, column) for column in columns] for test in page.tests))
+    return CsvTable.of(columns, page.tests)

@@ -91,7 +91,7 @@ def _row(times: FixTimes) -> FixTimeRow:
 
 def _table(page: FixesPage) -> CsvTable:
     columns = tuple(FixTimeRow.model_fields)
-    return CsvTable(columns, ([getattr(row, column) for column in columns] for row in page.rows))
+    return CsvTable.of(columns, page.rows)
 
 
 def _answer(times: list[FixTimes]) -> Sentence:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
@@ -12,6 +12,7 @@ from nightjar_formats.model import TargetKey
 from pydantic import BaseModel, Field
 
 from bot.core.page_paths import lab_path
+from bot.core.utc import datetime_of
 from bot.results.compare.target_health import STALE_SECONDS, is_stale
 from bot.results.store.lists.lab_reports import activity_of_labs
 from bot.results.store.tables.revisions import revisions_of
@@ -244,7 +245,7 @@ def _summary(
         newest=lab_run(newest) if newest else None,
         stale=stale,
         late_targets={
-            name: None if received_at is None else datetime.fromtimestamp(received_at, UTC)
+            name: None if received_at is None else datetime_of(received_at)
             for name, received_at in arrivals.items()
             if not stale and is_stale(received_at, moment)
         },

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import BaseModel, Field
 
 from bot.core.page_paths import history_path
+from bot.core.utc import datetime_of
 from bot.results.store.lists.flaky_tests import MOST_TESTS, flaky_tests
 from bot.results.store.tables.commits import summaries_of
 from bot.web.csv_tables import CsvTable
@@ -17,7 +18,6 @@ from handlers.dashboard.lists.shared_filters import (
     DAY,
     ListQuery,
     TestsOfRepository,
-    moment_of,
     page_count,
     store_query,
 )
@@ -122,7 +122,7 @@ def _read(
 
 def _row(test: FlakyTest) -> FlakyTestRow:
     proofs = [
-        FlakyProof(sha=proof.sha, committed_at=moment_of(proof.committed_at), run_id=proof.run_id, runs=proof.runs)
+        FlakyProof(sha=proof.sha, committed_at=datetime_of(proof.committed_at), run_id=proof.run_id, runs=proof.runs)
         for proof in test.proofs
     ]
     return FlakyTestRow(

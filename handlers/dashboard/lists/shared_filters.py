@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, Field, StringConstraints
@@ -67,8 +66,3 @@ def store_query(request: PageRequest, name: str, settings: RepositoryConfig, tar
 def page_count(total: int) -> int:
     """Return the number of pages of a list: 1 at least, as an empty list has a page too."""
     return max(1, -(-total // ROWS))
-
-
-def moment_of(seconds: float) -> datetime:
-    """Convert seconds since 1970."""
-    return datetime.fromtimestamp(seconds, UTC)

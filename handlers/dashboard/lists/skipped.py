@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, Field
 
 from bot.core.page_paths import view_path
+from bot.core.utc import datetime_of
 from bot.results.store.lists.skipped_tests import skipped_tests
 from bot.results.store.tables.commits import summaries_of
 from bot.web.csv_tables import Cell, CsvTable
@@ -17,7 +18,6 @@ from handlers.dashboard.lists.shared_filters import (
     DAY,
     ListQuery,
     TestsOfRepository,
-    moment_of,
     page_count,
     store_query,
 )
@@ -134,7 +134,7 @@ def _skip_on_target(skip: SkippedOn) -> SkippedHere:
     return SkippedHere(
         target=skip.target.full_name,
         since=skip.since,
-        since_at=moment_of(skip.since_at),
+        since_at=datetime_of(skip.since_at),
         at_least=skip.at_least,
         reason=skip.why[:SHOWN_REASON],
     )

@@ -142,9 +142,9 @@ def measurements_page(parts: DashboardParts) -> Page:
 def _table(page: MeasurementsPage) -> CsvTable:
     if page.table == "moved":
         names = [name for name in MovedRow.model_fields if name != "recent"]
-        return CsvTable(names, ([getattr(move, name) for name in names] for move in page.moved))
+        return CsvTable.of(names, page.moved)
     columns = ("test", "measurement", "value", "unit", "better", "sha", "committed_at")
-    return CsvTable(columns, ([getattr(row, column) for column in columns] for row in page.rows))
+    return CsvTable.of(columns, page.rows)
 
 
 def read_measurements(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import pairwise
 from typing import Annotated
 
@@ -13,6 +13,7 @@ from nightjar_formats.measurements import Better
 from nightjar_formats.text_enum import TextEnum
 from pydantic import BaseModel, Field, StringConstraints
 
+from bot.core.utc import datetime_of
 from bot.results.measurements.moved import MovedSeries
 from bot.results.measurements.texts import number_text
 from bot.results.state import CommitSummary
@@ -88,10 +89,10 @@ class SeriesMove(BaseModel, extra="forbid"):
         """Return the fields for a stored change."""
         return {
             "since": move.since,
-            "since_at": datetime.fromtimestamp(move.since_at, UTC),
+            "since_at": datetime_of(move.since_at),
             "good": move.good,
             "confirmed_in": move.confirmed_in,
-            "confirmed_at": datetime.fromtimestamp(move.confirmed_at, UTC),
+            "confirmed_at": datetime_of(move.confirmed_at),
             "level_before": move.before,
             "level_after": move.after,
             "low": move.low,

@@ -233,4 +233,4 @@ def _labs(parts: DashboardParts, repositories: Sequence[str], text: str) -> Iter
 
 def _table(page: SearchPage) -> CsvTable:
     columns = tuple(SearchHit.model_fields)
-    return CsvTable(columns, ([getattr(hit, column) for column in columns] for hit in page.hits))
+    return CsvTable.of(columns, page.hits)

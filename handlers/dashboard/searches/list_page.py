@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from pydantic import BaseModel, Field
 
+from bot.core.utc import datetime_of
 from bot.github.pull_heads import repository_id_of
 from bot.results.ingest.commit_summaries import commit_summary
 from bot.web.answers import AnswerPart
@@ -108,8 +109,8 @@ def _row(summary: SearchSummary) -> SearchRow:
         commits=summary.commits,
         runs=summary.runs,
         device_seconds=summary.seconds,
-        began_at=datetime.fromtimestamp(summary.began_at, UTC),
-        ended_at=datetime.fromtimestamp(summary.ended_at, UTC) if summary.ended_at else None,
+        began_at=datetime_of(summary.began_at),
+        ended_at=datetime_of(summary.ended_at) if summary.ended_at else None,
         outcome=summary.outcome,
         probability=summary.probability,
         sha=summary.sha,
@@ -133,4 +134,4 @@ def _answer(rows: Sequence[SearchRow]) -> list[AnswerPart]:
 
 def _table(page: SearchesPage) -> CsvTable:
     columns = ("id", "suite", "test", "tests", "commits", "runs", "device_seconds", "began_at", "outcome", "sha")
-    return CsvTable(columns, ([getattr(row, column) for column in columns] for row in page.searches))
+    return CsvTable.of(columns, page.searches)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from nightjar_formats.model import TargetKey
 
 from bot.core.patterns import Pattern
 from bot.core.urls import linkable
+from bot.core.utc import datetime_of
 from bot.effects.issues import ISSUE
 from bot.github.pull_heads import repository_id_of
 from bot.results.ingest.commit_summaries import commit_summary
@@ -107,8 +107,8 @@ def _page_of(search: CulpritSearch, progress: SearchProgress) -> CulpritPage:
         targets=list(request.targets),
         good=request.good,
         bad=request.bad,
-        began_at=_moment(search.began_at),
-        ended_at=_moment(search.ended_at) if answer else None,
+        began_at=datetime_of(search.began_at),
+        ended_at=datetime_of(search.ended_at) if answer else None,
         outcome=answer.outcome if answer else "",
         probability=answer.probability if answer else 0.0,
         first=answer.first if answer else 0,
@@ -137,8 +137,8 @@ def _run(search: CulpritSearch, run: AskedRun) -> CulpritRun:
         failed=sum(failed for failed, _ in run.counts.values()),
         passed=sum(passed for _, passed in run.counts.values()),
         seconds=run.seconds,
-        asked_at=_moment(run.asked_at),
-        ended_at=_moment(run.ended_at) if run.ended_at else None,
+        asked_at=datetime_of(run.asked_at),
+        ended_at=datetime_of(run.ended_at) if run.ended_at else None,
         log_url=linkable(run.log_url),
     )
 
@@ -165,9 +165,5 @@ async def _target(
         is_leased = job is not None and job.state is DeviceJobState.LEASED
         state = "leased" if is_leased else "idle" if job else "requested"
         words, position = texts.TARGET_STATES[state].format(number=run.number), run.commit
-        since = _moment(job.leased_at if job and is_leased else run.asked_at)
+        since = datetime_of(job.leased_at if job and is_leased else run.asked_at)
     return CulpritTarget(target=name, state=state, words=words, since=since, left_today=left, position=position)
-
-
-def _moment(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)

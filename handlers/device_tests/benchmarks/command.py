@@ -8,11 +8,7 @@ from bot.github.commits.refs import merge_base
 from bot.github.text.markdown import code
 from handlers.device_tests.benchmarks import texts
 from handlers.device_tests.benchmarks.model import BENCHMARK, BadOptions, benchmark_words
-from handlers.device_tests.commands import (
-    KEY,
-    head_request,
-    takes_requests,
-)
+from handlers.device_tests.commands import KEY, head_request, takes_requests
 from handlers.device_tests.model import FewTests, cut_tests
 from handlers.device_tests.one_target import NoTarget, answer_for, one_target
 from handlers.device_tests.requesting import answer_request

@@ -18,11 +18,7 @@ from bot.github.commits.refs import merge_base
 from bot.github.text.markdown import code
 from bot.results.service import RESULTS
 from bot.results.store.history.timelines import has_test, suites_of_target
-from handlers.device_tests.commands import (
-    KEY,
-    head_request,
-    takes_requests,
-)
+from handlers.device_tests.commands import KEY, head_request, takes_requests
 from handlers.device_tests.model import MOST_REPEATS, DeviceJob, FewTests
 from handlers.device_tests.one_target import NoTarget, answer_for, one_target
 from handlers.device_tests.reproduce import texts

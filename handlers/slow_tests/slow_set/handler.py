@@ -154,8 +154,10 @@ async def _edited_proposal(
                 )
             except OverLimit:
                 edit = None
-            refused |= {path} if edit is None else set()
-            edits += [edit] if edit is not None else []
+            if edit is None:
+                refused.add(path)
+            else:
+                edits.append(edit)
         if not refused:
             return proposal, tuple(edits)
         sources = {

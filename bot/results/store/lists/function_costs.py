@@ -13,12 +13,10 @@ from dataclasses import dataclass, field
 from itertools import islice, pairwise
 
 import sqlalchemy as sa
-from nightjar_formats.columns import CODES, STATUS_BITS, STATUS_BYTES
-from nightjar_formats.model import Status
 
 from bot.results.store.lists.slow_tests import GOOD_RUNS, duration_columns, mean_seconds
 from bot.results.store.tables import schema
-from bot.results.store.tables.cells import IS_FAILURE, both_marked, marked_places
+from bot.results.store.tables.cells import IS_FAILURE, RAN, both_marked, marked_places
 from bot.results.store.tables.names import all_names
 from bot.results.store.tables.points import (
     SuiteOnTarget,
@@ -36,8 +34,6 @@ AT_ONCE = 25
 USUAL_RUNS = 3
 """A pull request runs a test if each of the newest runs for pull requests did, at most so many."""
 PYTHON = ".py"
-
-_RAN = bytes(0 < byte < STATUS_BYTES and byte & STATUS_BITS != CODES[Status.SKIPPED] for byte in range(256))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +167,7 @@ def _failing(
 
 def _usually_ran(connection: sa.Connection, suite: SuiteOnTarget, points: Sequence[_Point]) -> bytes:
     """Return a column with 1 for each test that the newest runs for pull requests ran, all of them."""
-    columns = [column.translate(_RAN) for _, column in _columns(connection, suite, points[-USUAL_RUNS:])]
+    columns = [column.translate(RAN) for _, column in _columns(connection, suite, points[-USUAL_RUNS:])]
     ran = columns[0] if columns else b""
     for column in columns[1:]:
         ran = both_marked(ran, column)

@@ -17,6 +17,7 @@ from bot.results.compare.lasting import Segment
 from bot.results.store.history.windows import TestsInWindow, outcomes, window_histories
 from bot.results.store.lists.listed_tests import ListedTests
 from bot.results.store.tables import runs, schema
+from bot.results.store.tables.cells import RAN
 from bot.results.store.tables.names import SuiteRow, all_names
 from bot.results.store.tables.points import (
     LinkedPoint,
@@ -32,8 +33,7 @@ from bot.results.store.tables.points import (
 _SKIPPED_CODE = CODES[Status.SKIPPED]
 _SKIPPED = bytes(byte < STATUS_BYTES and byte & STATUS_BITS == _SKIPPED_CODE for byte in range(256))
 _PRESENT = bytes(0 < byte < STATUS_BYTES for byte in range(256))
-_RAN = bytes(present and not skipped for present, skipped in zip(_PRESENT, _SKIPPED, strict=True))
-_RAN_BYTES = [byte for byte in range(STATUS_BYTES) if _RAN[byte]]
+_RAN_BYTES = [byte for byte in range(STATUS_BYTES) if RAN[byte]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def _marked(column: bytes) -> list[int]:
 def _idle(connection: sa.Connection, suite_runs: Sequence[_Newest], since: float) -> list[int]:
     """Return the tests that are in a newest run, were there before a moment, and did not run in any run since."""
     present = _union(run.column.translate(_PRESENT) for run in suite_runs)
-    ran = _union(run.column.translate(_RAN) for run in suite_runs if run.point.committed_at >= since)
+    ran = _union(run.column.translate(RAN) for run in suite_runs if run.point.committed_at >= since)
     candidates = {ordinal for ordinal in _marked(present) if not at(ran, ordinal)}
     if not candidates:
         return []
@@ -223,7 +223,7 @@ def _idle_test(test: _NamedTest, suite_runs: Sequence[_Newest], since: float) ->
     silent = tuple(
         run.suite.target
         for run in suite_runs
-        if at(run.column.translate(_RAN), test.ordinal) and run.point.committed_at < since
+        if at(run.column.translate(RAN), test.ordinal) and run.point.committed_at < since
     )
     return IdleTest(test.suite, test.name, skipped, silent)
 
@@ -261,7 +261,7 @@ def _with_history(
             for ordinal, target in _since(run, windows[series], skipped_ordinals[series], histories.get(series, {})):
                 skipped_on[row, ordinal].append(replace(target, why=reasons[series].get(ordinal, "")))
             for ordinal in ordinals:
-                if _RAN[at(run.column, ordinal)]:
+                if RAN[at(run.column, ordinal)]:
                     runs_on[row, ordinal].append(run.suite.target)
     return [
         SkippedTest(

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from heapq import nsmallest
 
 import sqlalchemy as sa
-from nightjar_formats.columns import CODES, STATUS_BITS, STATUS_BYTES, duration
-from nightjar_formats.model import Status
+from nightjar_formats.columns import duration
 
 from bot.results.compare.flaky import WINDOW, flakiness_of
 from bot.results.store.history.windows import TestsInWindow, window_histories
 from bot.results.store.lists.listed_tests import ListedTests
 from bot.results.store.tables import runs, schema
 from bot.results.store.tables.blobs import raw
+from bot.results.store.tables.cells import RAN
 from bot.results.store.tables.names import all_names
 from bot.results.store.tables.points import (
     LinkedPoint,
@@ -39,9 +39,7 @@ CUT_OFFS = tuple(range(10, 101, 10))
 """In seconds."""
 MOST_TESTS = 1_000
 
-_RAN = bytes(
-    0xFF if 0 < byte < STATUS_BYTES and byte & STATUS_BITS != CODES[Status.SKIPPED] else 0 for byte in range(256)
-)
+_RAN = bytes(0xFF * ran for ran in RAN)
 """Translates a status column into 0xFF for tests that ran, and 0 for others."""
 _TIMED = bytes(0xFF if byte else 0 for byte in range(256))
 """Translates a duration column into 0xFF for tests with a duration, and 0 for others."""

@@ -70,6 +70,8 @@ def _is(codes: Iterable[int]) -> bytes:
 
 _GOOD, _BAD, _SKIPPED = _is(GOOD_CODES), _is(BAD_CODES), _is([CODES[Status.SKIPPED]])
 _PRESENT = bytes(byte % STATUS_BYTES > 0 for byte in range(256))
+RAN = bytes(0 < byte < STATUS_BYTES and byte & STATUS_BITS != CODES[Status.SKIPPED] for byte in range(256))
+"""Translates a status column into 1 for each test that ran, and 0 for others."""
 _FIELDS = range(len(fields(CellCounts)))
 IS_FLAKY = bytes(byte < STATUS_BYTES and bool(byte & FLAKY) for byte in range(256))
 KNOWN = 7
