@@ -1,8 +1,8 @@
 """Compare real kernels with themselves, and with more of the same work, as `@ci benchmark` compares base and head.
 
 Each comparison runs until its interval is 2 % to each side. A slowdown is work: of 100 calls, 102, 105 or 110. The
-kernels are those of ONNX Runtime if `make suite-demo`'s environment is installed (`make .venv-suite/.ready`), else of
-NumPy.
+kernels are those of ONNX Runtime and Apache TVM if `make suite-demo`'s environment is installed
+(`make .venv-suite/.ready`), else of NumPy.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Kernels:
 def kernels() -> Iterator[Kernels]:
     """Start the process, and end it."""
     python = str(SUITE / "bin" / "python") if (SUITE / ".ready").exists() else sys.executable
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "TVM_NUM_THREADS": "1"}
     arguments = [python, str(ROOT / "benchmarks" / "pair_kernels.py")]
     with subprocess.Popen(
         arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
