@@ -2,11 +2,13 @@
 
 `python -m benchmarks.search_calibration [--repositories 50] [--commits 300] [--json]` makes repositories of many
 commits, each with one that breaks a test, some that cannot be imported, and a test that may fail before as well. It
-searches each of them on two devices in turn. After each run it notes the likeliest commit and its probability.
+searches each of them on two devices in turn. After each run it notes the likeliest commit and its probability. Progress
+goes to the standard error.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -99,6 +101,8 @@ def status_of_pytest(repository: BrokenRepository, commit: int, device: str, fol
         subprocess.run(["tar", "-x"], cwd=checkout, check=True, input=archive.stdout)
         process = os.fork()
         if process == 0:
+            # pytest collects garbage twice at its end. All objects of this process are older than its session.
+            gc.freeze()
             os.environ.update(
                 HOME=str(folder), NIGHTJAR_TARGET=device, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", PYTHONPATH=checkout
             )
@@ -136,8 +140,11 @@ def main(repositories: int, commits: int, quick: bool, as_json: bool) -> None:
     for number in range(repositories):
         with tempfile.TemporaryDirectory() as folder:
             searches.append(searched_repository(Path(folder), number, commits))
+        newest = searches[-1]
+        progress = (number + 1, repositories, newest.runs, newest.name or "none", newest.culprit)
+        click.echo("{} of {}: {} runs, named {}, planted {}".format(*progress), err=True)
         if as_json:
-            click.echo(json.dumps(asdict(searches[-1])))
+            click.echo(json.dumps(asdict(newest)))
     if as_json:
         return
     click.echo(table(HEADER, rows([statement for search in searches for statement in search.statements])))

@@ -1,4 +1,4 @@
-"""What a few tests did in a job's run: how often each passed and failed at each commit, and how it failed.
+"""What a few tests did in a job's run: how often each passed and failed at each commit, how, and what it measured.
 
 This is stored with the job, never with the results of the commit: docs/decisions/runs-of-a-few-tests.md.
 """
@@ -26,16 +26,30 @@ class FailureKind:
 
 
 @dataclass(frozen=True, slots=True)
+class MedianValue:
+    """The median of what the attempts of a test measured under a name, in a unit."""
+
+    name: str
+    unit: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
 class TestAttempts:
     """What a test did in all of its attempts at one commit; an attempt that was skipped says nothing.
 
-    `kinds` are the most frequent kinds of failure, at most `MOST_KINDS`.
+    `kinds` are the most frequent kinds of failure, at most `MOST_KINDS`; `medians` are what the attempts measured.
     """
 
     passed: int = 0
     failed: int = 0
     skipped: int = 0
     kinds: tuple[FailureKind, ...] = ()
+    medians: tuple[MedianValue, ...] = ()
+
+    def median(self, name: str, unit: str) -> float | None:
+        """Return the median of a measurement; None if no attempt measured it in this unit."""
+        return next((median.value for median in self.medians if (median.name, median.unit) == (name, unit)), None)
 
     @property
     def attempts(self) -> int:
@@ -90,13 +104,15 @@ def most_frequent(kinds: Sequence[FailureKind]) -> tuple[FailureKind, ...]:
 def _attempts(stored: Mapping[str, Mapping[str, object]]) -> dict[str, TestAttempts]:
     result = {}
     for test, values in stored.items():
-        kinds = values["kinds"]
+        kinds, medians = values["kinds"], values.get("medians", [])
         assert isinstance(kinds, list), "as `dump` wrote it"
+        assert isinstance(medians, list), "as `dump` wrote it"
         result[test] = TestAttempts(
             int(str(values["passed"])),
             int(str(values["failed"])),
             int(str(values["skipped"])),
             tuple(FailureKind(**kind) for kind in kinds),
+            tuple(MedianValue(**median) for median in medians),
         )
     return result
 
@@ -114,5 +130,6 @@ def _joined(one: Mapping[str, TestAttempts], other: Mapping[str, TestAttempts]) 
             earlier.failed + attempts.failed,
             earlier.skipped + attempts.skipped,
             most_frequent(list(counts.values())),
+            earlier.medians or attempts.medians,
         )
     return joined

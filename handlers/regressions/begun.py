@@ -1,4 +1,4 @@
-"""Announce which failures began, for the search for their cause (`find` of `regressions`)."""
+"""Announce which failures began, and what moved, for the search for the cause (`find` of `regressions`)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from nightjar_formats.model import TargetKey
 
 from bot.engine.internal import InternalEvent
 from bot.plan.effect import Applied, StoreContext, StoredEffect
+from bot.results.measurements.moved import MovedSeries
 from bot.results.store.failures.failures import Failure
 from handlers.regressions import texts
 from handlers.regressions.decide import EvaluatedTarget, group_failures
@@ -21,10 +22,14 @@ MOST_TESTS = 10
 
 @dataclass(frozen=True, slots=True)
 class FailuresBegun:
-    """Failures of `members` began together, and the issue of the key `issue` is about them."""
+    """Failures of `members` began together, and the issue of the key `issue` is about them.
+
+    With a `measurement`, what the only test of all members measures under this name got worse instead.
+    """
 
     issue: str
     members: tuple[GroupMember, ...]
+    measurement: str = ""
 
 
 def _guid(repository: int, begun: FailuresBegun) -> str:
@@ -63,6 +68,19 @@ def begun_on_target(target: EvaluatedTarget, began: Iterable[Failure]) -> tuple[
 def begun_in_group(group: RegressionGroup) -> AnnounceBegun:
     """Return the effect that announces the failures of several targets."""
     return _announcement(group_issue(group.name), group.members)
+
+
+def begun_move(issue: str, changes: Sequence[MovedSeries]) -> AnnounceBegun:
+    """Return the effect that announces one series that moved on some targets."""
+    return AnnounceBegun(FailuresBegun(issue, tuple(map(member_of, changes)), changes[0].name))
+
+
+def member_of(change: MovedSeries) -> GroupMember:
+    """Return a change of a measurement as the member of a group."""
+    target = change.target
+    return GroupMember(
+        target.lab, target.target, change.suite, change.since, change.since_at, change.good, 0.0, (change.test,)
+    )
 
 
 def members_of(about: TargetKey, failures: Iterable[Failure]) -> list[GroupMember]:

@@ -62,8 +62,9 @@ class Regressions(Keys):
     find: bool = Field(
         default=False,
         description=(
-            "Whether the bot searches for the change with which the tests began to fail: it runs them at commits of "
-            "the range on idle devices, within the budget of `searches`, and writes the answer into the issue."
+            "Whether the bot searches for the change with which tests began to fail, or measurements got worse: it "
+            "runs the tests at commits of the range on idle devices, within the budget of `searches`, and writes the "
+            "answer into the issue."
         ),
         examples=[True],
     )
@@ -71,8 +72,8 @@ class Regressions(Keys):
     comment: bool = Field(
         default=False,
         description=(
-            "Whether the bot also comments on the pull request with which the tests began to fail, once `find` or a "
-            "person's search names it."
+            "Whether the bot also comments on the pull request with which it began, once `find` or a person's search "
+            "names it."
         ),
         examples=[True],
     )

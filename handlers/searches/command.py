@@ -1,10 +1,13 @@
 """Commands on an issue about a regression.
 
-`@ci find culprit [TEST] on TARGET` searches for the commit that it began with. `@ci reproduce [TEST] on TARGET` runs it
-at the nightly commit where it began, and at the last good one.
+`@ci find culprit [TEST] on TARGET` searches for the commit that it began with. On an issue about measurements that got
+worse, `@ci find culprit [[MEASUREMENT of] TEST] on TARGET` does. `@ci reproduce [TEST] on TARGET` runs a test at the
+nightly commit where it began to fail, and at the last good one.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from bot.commands.dialogue import WRITERS, CommandAnswer, CommandFunction, CommandRequest
 from bot.commands.grammar import Arguments, Command, CommandRegistry, CommandSpec
@@ -18,12 +21,11 @@ from handlers.device_tests.reproduce.command import REPRODUCE
 from handlers.searches import texts
 from handlers.searches.decide import MOST_RUNS
 from handlers.searches.effects import SearchEvent, StartSearch
-from handlers.searches.on_issues import NoFailure, failures_of_issue, reproduce_on_issue
+from handlers.searches.on_issues import NoFailure, SearchedNames, failures_of_issue, reproduce_on_issue
 from handlers.searches.records import CULPRIT_SEARCH
 from handlers.searches.requests import request_of
 
 NAME = "find-culprit"
-_ON = "on"
 
 FIND_CULPRIT = CommandSpec(
     name="find culprit",
@@ -32,7 +34,7 @@ FIND_CULPRIT = CommandSpec(
     feature=KEY,
     allowed=("write",),
     fixed=True,
-    arguments=Arguments(names="TEST on TARGET | on TARGET"),
+    arguments=Arguments(names="TEST on TARGET | on TARGET | MEASUREMENT of TEST on TARGET"),
     offered=takes_requests,
 )
 REGISTRY = CommandRegistry([FIND_CULPRIT, REPRODUCE])
@@ -50,22 +52,34 @@ async def answer_on_issue(context: Context) -> Plan:
         return _refused(comment, texts.NOT_ALLOWED)
     if command.spec is REPRODUCE:
         return await _reproduced(context, comment, command)
-    names = command.names
-    if len(names) not in (2, 3) or names[-2].casefold() != _ON:
+    names = searched_names(command.names)
+    if names is None:
         usage = code(f"{command.mention} {FIND_CULPRIT.example}")
         return _refused(comment, texts.USAGE.format(command=usage))
-    return await _requested(context, comment, names[-1], names[0] if len(names) == 3 else "")
+    return await _requested(context, comment, names)
 
 
-async def _requested(context: Context, comment: UserComment, name: str, test: str) -> Plan:
-    """Start the search for a test on a target; an empty `test` means the only failure there."""
+def searched_names(words: Sequence[str]) -> SearchedNames | None:
+    """Return what the words after the command mean; None if they are no such command."""
+    match [word if number % 2 == 0 else word.casefold() for number, word in enumerate(reversed(words))]:
+        case [target, "on"]:
+            return SearchedNames(target)
+        case [target, "on", test]:
+            return SearchedNames(target, test)
+        case [target, "on", test, "of", measurement]:
+            return SearchedNames(target, test, measurement)
+    return None
+
+
+async def _requested(context: Context, comment: UserComment, names: SearchedNames) -> Plan:
+    """Start the search that the names mean; without a test, for the only failure on the target."""
     try:
-        issue, members = await failures_of_issue(context, comment, name, test)
+        issue, members, measurement = await failures_of_issue(context, comment, names)
     except NoFailure as problem:
         return _refused(comment, str(problem))
-    request = request_of(members)
+    request = request_of(members, measurement)
     if request is None:
-        return _refused(comment, texts.NO_FAILURE.format(target=code(name)))
+        return _refused(comment, texts.NO_FAILURE.format(target=code(names.target)))
     search = await context.records.get(CULPRIT_SEARCH.of(context.repository.id, request.id))
     text = texts.search_sentence(search, MOST_RUNS) if search else texts.requested(request)
     effects = answer_to(comment, text, done=True)

@@ -30,6 +30,8 @@ MOST_UNKNOWN = 2 * 86_400.0
 _OF_COMMIT = frozenset({JobEnd.NONE, JobEnd.LAB_FAILED, JobEnd.TOO_LONG})
 """Ends that may be the commit's fault. After any other, such as a pause of the target, nothing was tested."""
 _REVERT = 'Revert "'
+_MEASURED_REPEATS = 3
+"""A run measures so often. The median counts once, because what one run measures has much in common."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +43,11 @@ class SearchProgress:
     new_runs: Sequence[AskedRun] = ()
 
 
-def settled(run: AskedRun, job: DeviceJob | None, moment: float) -> AskedRun:
-    """Return a run with what its job says; late results replace "no results". `moment` is in seconds since 1970."""
+def settled(search: CulpritSearch, run: AskedRun, job: DeviceJob | None, moment: float) -> AskedRun:
+    """Return a run of a search with what its job says; late results replace "no results".
+
+    `moment` is in seconds since 1970.
+    """
     if job is None:
         is_lost = run.state is SearchRunState.WAITING and moment - run.asked_at > MOST_UNKNOWN
         return replace(run, state=SearchRunState.LOST, ended_at=moment) if is_lost else run
@@ -50,6 +55,11 @@ def settled(run: AskedRun, job: DeviceJob | None, moment: float) -> AskedRun:
         return run
     outcome = FewTestsOutcome.load(job.outcome)
     counts = {test: (attempts.failed, attempts.passed) for test, attempts in outcome.head.items() if attempts.attempts}
+    levels, value = search.levels.get(run.target), None
+    if levels is not None:
+        test = search.request.tests[0]
+        value = outcome.of(test).median(search.request.measurement, levels.unit)
+        counts = {} if value is None else {test: levels.count_new([value])}
     without = SearchRunState.NO_RESULTS if job.end in _OF_COMMIT else SearchRunState.LOST
     return replace(
         run,
@@ -58,6 +68,7 @@ def settled(run: AskedRun, job: DeviceJob | None, moment: float) -> AskedRun:
         counts=counts,
         seconds=outcome.seconds,
         log_url=job.log_url,
+        value=value,
     )
 
 
@@ -80,7 +91,9 @@ def advance(search: CulpritSearch, idle: Sequence[str], *, is_stopped: bool, mom
             number,
             question.commit,
             question.target,
-            repeats_of(step.posterior, of_range.series_of[question.target]),
+            _MEASURED_REPEATS
+            if search.request.measurement
+            else repeats_of(step.posterior, of_range.series_of[question.target]),
             moment,
         )
         for number, question in enumerate(step.questions, first)

@@ -112,7 +112,7 @@ class StoreSearch(StoredEffect):
         context.changes.write(open_key.name, StoredValue.of(open_key, is_open) if is_open else None)
         summary = SearchSummary.of(search)
         context.changes.put(SEARCH_SUMMARY.of(context.repository.id, summary.place), summary)
-        if search.step == FIRST_STEP:
+        if search.step == FIRST_STEP and not search.request.measurement:
             for target, test in product(search.request.targets, search.request.tests):
                 test_key = searched_test_key(context.repository.id, target, search.request.suite, test)
                 context.changes.put(test_key, SearchedTest(summary.place))

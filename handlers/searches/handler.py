@@ -20,9 +20,10 @@ from bot.github.commits.refs import first_parents
 from bot.plan.effect import Effect
 from bot.plan.handler import Context, Plan, Router
 from bot.plan.page_links import page_url
-from bot.results.report.texts import counted
+from bot.results.measurements.levels import MeasuredLevels
 from bot.results.service import RESULTS
 from bot.results.store.history.flakiness import flakiness_of_tests
+from bot.results.store.measurements.levels import SeriesName, levels_before
 from handlers.device_tests.availability import Availability
 from handlers.device_tests.commit_jobs import commit_job, request_commit_job, searches_left
 from handlers.device_tests.effects import FEW_TESTS_ENDED, NoteShownStep
@@ -83,7 +84,7 @@ async def continue_search(context: Context) -> Plan:
 async def search_begun_failures(context: Context) -> Plan:
     """Start the search for failures that are reported, if several commits may be the cause."""
     begun = FAILURES_BEGUN.read(context.delivery.payload)
-    request = request_of(begun.members)
+    request = request_of(begun.members, begun.measurement)
     if request is None:
         return Plan(why=texts.NO_GOOD_COMMIT)
     commits = await first_parents(context.github, context.repository.full_name, request.bad, at_least=2)
@@ -120,19 +121,40 @@ async def _begun(context: Context, request: SearchRequest, moment: float, issue:
     if request.good not in shas[1 : MOST_COMMITS + 1]:
         raise NoRange(texts.NO_RANGE.format(good=request.good, bad=request.bad, most=MOST_COMMITS))
     commits = request_commits[: shas.index(request.good)][::-1]
-    histories = dict[str, tuple[int, int]]()
+    titled = [SearchedCommit(commit.sha, commit.title, author=commit.author) for commit in commits]
+    searched = await with_paths(context, titled, request.targets)
+    search = CulpritSearch(request, searched, {}, moment, step=0, issue=issue)
+    return await (_with_levels if request.measurement else _with_histories)(context, search)
+
+
+async def _with_histories(context: Context, search: CulpritSearch) -> CulpritSearch:
+    """Return a new search with how often each test failed and passed before the range."""
+    request, histories = search.request, dict[str, tuple[int, int]]()
     results, aliases = context.part(RESULTS), context.config.of(RENAMES).aliases
     passed = dict.fromkeys(request.tests, SeenTest(Status.PASSED))
     for name in request.targets:
-        lab, _, target_name = name.partition("/")
-        target = results.canonical(TargetKey(context.repository.full_name, lab, target_name))
+        target = _target(context, name)
         flakiness = await results.read(flakiness_of_tests, target, request.suite, request.good, passed, aliases)
         for test in request.tests:
             runs = flakiness.get(test)
             histories[series_name(name, test)] = (runs.failed, runs.runs - runs.failed) if runs else (0, 0)
-    titled = [SearchedCommit(commit.sha, commit.title, author=commit.author) for commit in commits]
-    searched = await with_paths(context, titled, request.targets)
-    return CulpritSearch(request, searched, histories, moment, step=0, issue=issue)
+    return replace(search, histories=histories)
+
+
+async def _with_levels(context: Context, search: CulpritSearch) -> CulpritSearch:
+    """Return a new search for a measurement with its levels, and how the nights before crossed their middle.
+
+    Raises `NoRange` if it has no change at the end of the range.
+    """
+    request, levels, histories = search.request, dict[str, MeasuredLevels](), dict[str, tuple[int, int]]()
+    results, aliases, test = context.part(RESULTS), context.config.of(RENAMES).aliases, request.tests[0]
+    series = SeriesName(request.suite, test, request.measurement)
+    for name in request.targets:
+        before = await results.read(levels_before, _target(context, name), series, request.bad, aliases)
+        if before is None:
+            raise NoRange(texts.NO_CHANGE.format(name=request.measurement, target=name, bad=request.bad[: texts.SHORT]))
+        levels[name], histories[series_name(name, test)] = before.levels, (before.crossed, before.others)
+    return replace(search, levels=levels, histories=histories)
 
 
 async def _continued(
@@ -160,7 +182,7 @@ async def _continued(
             new_search.sha_of(run.commit),
             request.tests,
             run.repeat,
-            texts.REASON.format(id=search_id, tests=counted(len(request.tests), "test")),
+            texts.reason(search_id, request),
             key=new_search.purpose(run.number),
             suites=(request.suite,),
             moment=moment,
@@ -193,7 +215,7 @@ async def _with_ended_runs(context: Context, search: CulpritSearch, moment: floa
             continue
         lab = run.target.partition("/")[0]
         job = await commit_job(store, context.repository.id, lab, search.purpose(run.number))
-        runs.append(settled(run, job, moment))
+        runs.append(settled(search, run, job, moment))
     changed = tuple(runs) != search.runs
     return replace(search, runs=tuple(runs), answer=None if changed else search.answer)
 

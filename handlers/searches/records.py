@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 
 from bot.engine.records import Key, Record
+from bot.results.measurements.levels import MeasuredLevels
 
 SEARCH_PURPOSE = "search:"
 """How the purposes of a search's jobs begin: `search:ID:NUMBER`."""
@@ -19,7 +20,8 @@ DAYS = 365.0
 class SearchRequest:
     """Tests of a suite that began to fail together on some targets (LAB/TARGET).
 
-    They passed at the commit `good` and fail at `bad`, a later one of the same branch.
+    They passed at the commit `good` and fail at `bad`, a later one of the same branch. With a `measurement`, the level
+    of what the only test measures under this name changed instead: at `good`, it was as before.
     """
 
     suite: str
@@ -27,11 +29,15 @@ class SearchRequest:
     targets: tuple[str, ...]
     good: str
     bad: str
+    measurement: str = ""
 
     @property
     def id(self) -> str:
         """The ID of the search: the same request is searched once."""
-        return hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()[:12]
+        fields = asdict(self)
+        if not self.measurement:
+            del fields["measurement"]  # IDs of searches for failures are older than those for measurements
+        return hashlib.sha256(json.dumps(fields).encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +69,9 @@ class SearchRunState(StrEnum):
 class AskedRun:
     """A run that the search asked for: its number, the position of the commit in the range, and the target.
 
-    `counts` says how often each test failed and passed. Moments are seconds since 1970; `seconds` is device time.
+    `counts` says how often each test failed and passed. In a search for a measurement, the whole run counts once: as
+    failed if `value`, the median that it measured, is closer to the new level. Moments are seconds since 1970;
+    `seconds` is device time.
     """
 
     number: int
@@ -76,6 +84,7 @@ class AskedRun:
     counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     seconds: float = 0.0
     log_url: str = ""
+    value: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +107,8 @@ class CulpritSearch:
     """A search: `commits` are those of the range, oldest first; position 1 is the first of them.
 
     `histories` has the failures and passes of each test on each target before the range, by `series_name`. `step`
-    counts the changes.
+    counts the changes. `levels` are those of the measurement on each target, if one is searched; then `histories` count
+    nights that were closer to the new level as failures.
     """
 
     request: SearchRequest
@@ -113,6 +123,7 @@ class CulpritSearch:
     """The key of the issue that shows it; empty for none."""
     commented: int = 0
     """The pull request that has a comment about it, 0 for none."""
+    levels: Mapping[str, MeasuredLevels] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
@@ -151,13 +162,16 @@ class OpenSearch:
     id: str
 
 
-CULPRIT_SEARCH = Record("culprit-search", 1, CulpritSearch, "a search for the commit that broke tests", days=DAYS)
+# Version 1 has no measurement, and would take a search for one for a search for failures.
+CULPRIT_SEARCH = Record("culprit-search", 2, CulpritSearch, "a search for the commit that broke tests", days=DAYS)
 OPEN_SEARCH = Record("open-search", 1, OpenSearch, "a search for the commit that broke tests has no answer", days=DAYS)
 
 
 @dataclass(frozen=True, slots=True)
 class SearchSummary:
-    """A search as lists show it. `test` is the first of its tests; `commits` counts those of the range.
+    """A search as lists show it. `test` is the first of its tests, `measurement` what it measures, if that is searched.
+
+    `commits` counts those of the range.
 
     Without an answer, `outcome` is empty. `sha`, `title` and `pull` are those of the culprit. Moments are seconds since
     1970.
@@ -180,6 +194,7 @@ class SearchSummary:
     sha: str = ""
     title: str = ""
     pull: int = 0
+    measurement: str = ""
 
     @classmethod
     def of(cls, search: CulpritSearch) -> SearchSummary:
@@ -204,6 +219,7 @@ class SearchSummary:
             culprit.sha if culprit else "",
             culprit.title if culprit else "",
             answer.pull if answer else 0,
+            request.measurement,
         )
 
     @property

@@ -11,13 +11,16 @@ from handlers.searches.records import SearchRequest
 MOST_TESTS = 10
 
 
-def request_of(members: Sequence[GroupMember]) -> SearchRequest | None:
-    """Return the request for failures that one commit may have caused; None if the tests never passed."""
+def request_of(members: Sequence[GroupMember], measurement: str = "") -> SearchRequest | None:
+    """Return the request for failures that one commit may have caused; None if the tests never passed.
+
+    With the name of a measurement, it is for what the only test of all members measures.
+    """
     good, bad = newest_good(members)[1], oldest_since(members)[1]
     if not good:
         return None
     targets = tuple(sorted({member.full_name for member in members}))
-    return SearchRequest(members[0].suite, shared_tests(members)[:MOST_TESTS], targets, good, bad)
+    return SearchRequest(members[0].suite, shared_tests(members)[:MOST_TESTS], targets, good, bad, measurement)
 
 
 def chosen_members(members: Sequence[GroupMember], target: str, test: str) -> list[list[GroupMember]]:

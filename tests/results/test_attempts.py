@@ -7,8 +7,8 @@ import io
 import pytest
 from nightjar_formats.refused import Refused
 
-from bot.results.few_tests import FewTestsOutcome
-from bot.results.ingest.attempts import MOST_ATTEMPTS, read_attempts
+from bot.results.few_tests import FewTestsOutcome, MedianValue, TestAttempts
+from bot.results.ingest.attempts import MOST_ATTEMPTS, MOST_MEDIANS, read_attempts
 from bot.results.ingest.parse import parse_run
 
 FILE, TEST = "tests/test_ops.py", "tests/test_ops.py::test_add"
@@ -24,6 +24,49 @@ def test_a_report_with_thousands_of_attempts_counts_as_many_as_a_job_may_ask_for
         assert (attempts.attempts, attempts.failed) == (MOST_ATTEMPTS, MOST_ATTEMPTS / 2)
         assert sum(kind.count for kind in attempts.kinds) == attempts.failed
     assert FewTestsOutcome.load(outcome.dump()) == outcome
+
+
+def case_xml(test: str, *measured: tuple[str, str], failure: str = "") -> str:
+    """Return a test case with what it measured: names and texts of measurements."""
+    properties = "".join(f'<property name="measurement.{name}" value="{text}"/>' for name, text in measured)
+    return (
+        f'<testcase classname="tests.test_ops" name="{test}"><properties>{properties}</properties>{failure}</testcase>'
+    )
+
+
+def test_attempts_have_the_median_of_what_they_measured_even_if_they_failed() -> None:
+    failed = '<failure message="too slow"/>'
+    cases = [
+        case_xml("test_add", ("latency", "412 ms lower"), ("size", "7 B")),
+        case_xml("test_add", ("latency", "900 ms lower"), failure=failed),
+        case_xml("test_add", ("latency", "414 ms lower")),
+        case_xml("test_add", ("latency", "0.4 s lower")),
+    ]
+    report = io.BytesIO(f"<testsuite>{''.join(cases)}</testsuite>".encode())
+    outcome = read_attempts([report], [("head.1.1.t.xml", None)], frozenset({FILE}), [TEST], 60.0)
+    attempts = outcome.of(TEST)
+    assert (attempts.attempts, attempts.failed) == (4, 1)
+    assert attempts.medians == (
+        MedianValue("latency", "ms", 414.0),
+        MedianValue("size", "B", 7.0),
+        MedianValue("latency", "s", 0.4),
+    )
+    assert (attempts.median("latency", "s"), attempts.median("latency", "h")) == (0.4, None)
+    assert FewTestsOutcome.load(outcome.dump()) == outcome
+
+
+def test_the_medians_of_a_run_are_limited() -> None:
+    names = [f"test_{number}" for number in range(100)]
+    measured = [(f"m{number}", "1") for number in range(60)]
+    report = io.BytesIO(f"<testsuite>{''.join(case_xml(name, *measured) for name in names)}</testsuite>".encode())
+    tests = [f"{FILE}::{name}" for name in names]
+    outcome = read_attempts([report], [("head.1.1.t.xml", None)], frozenset({FILE}), tests, 60.0)
+    assert sum(len(attempts.medians) for attempts in outcome.head.values()) == MOST_MEDIANS
+
+
+def test_an_outcome_that_was_stored_without_medians_is_read() -> None:
+    stored = '{"head": {"a": {"passed": 1, "failed": 2, "skipped": 0, "kinds": []}}, "base": {}, "seconds": 1.0}'
+    assert FewTestsOutcome.load(stored).of("a") == TestAttempts(1, 2)
 
 
 @pytest.mark.parametrize("content", [b"<testsuite", b"no report"])

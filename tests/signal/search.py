@@ -1,7 +1,8 @@
 """`python -m tests.signal.search --seeds 0-199`: how often searches for a culprit are right, and their numbers of runs.
 
 Each seed is one search of every kind: a range of commits with planted culprits, a test with known failure rates before
-and after them, and labs that answer. With `--write`, update the table in docs/signal.md.
+and after them or a measurement with known noise (`measured_noise`), and labs that answer. With `--write`, update the
+table in docs/signal.md.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -22,6 +24,9 @@ from bot.results.culprit.priors import CommitTraits, prior_of
 from bot.results.culprit.questions import Question
 from bot.results.culprit.rates import LEAST_ODDS_RATIO, LEAST_RISE, FailureCounts
 from bot.results.culprit.search import CERTAIN, SearchOutcome, SearchRange, SearchVerdict, search_step
+from bot.results.measurements.changes import LEVEL_NIGHTS, analysis_of
+from bot.results.measurements.levels import MeasuredLevels
+from tests.signal.measured_noise import DEVIATION, NOISES, QUANTISED
 
 PAGE = Path(__file__).parents[2] / "docs" / "signal.md"
 BLOCK = "searches"
@@ -48,10 +53,40 @@ HISTORY = (60, 200)
 TARGETS = ("phone", "board")
 ONE = TARGETS[:1]
 REPEATS = 3
+NIGHTS, NEW_NIGHTS = 120, 15
+"""Nights of a measurement before a change and after it."""
+NORMAL = "normal"
+OTHER_NOISES = tuple(sorted(NOISES.keys() - {NORMAL, QUANTISED}))
 NONE = "-"
 
 Rates = tuple[float, float]
 """The failure rates of a test before and after a change."""
+
+
+class MeasuringDevice:
+    """A device whose nightly values, with a kind of noise, changed their level, and that goes on to measure.
+
+    Each run has the noise of a night, though a job takes the median of three: what one run measures has much in common.
+    """
+
+    def __init__(self, rng: Random, changed: float, noise: str) -> None:
+        self.is_normal = noise == NORMAL
+        self._changed = changed
+        change, nights = None, list[float]()
+        while change is None:  # without a report, there is nothing to search
+            self._noise = NOISES[noise](rng)
+            offsets = islice(self._noise, NIGHTS + NEW_NIGHTS)
+            nights = [math.exp(offset) * (changed if night >= NIGHTS else 1) for night, offset in enumerate(offsets)]
+            reports = (
+                change for change in analysis_of(nights).changes if change.confirmed >= NIGHTS and change.is_rise
+            )
+            change = next(reports, None)
+        self._levels = MeasuredLevels(change.before, change.after)
+        self.history = FailureCounts(*self._levels.count_new(nights[: change.begin][-LEVEL_NIGHTS:]))
+
+    def is_new_level_measured(self, *, is_changed: bool) -> bool:
+        """Measure a commit before the change or after it, and return whether the value is closer to the new level."""
+        return self._levels.is_new(math.exp(next(self._noise, 0.0)) * (self._changed if is_changed else 1))
 
 
 @dataclass
@@ -60,7 +95,7 @@ class PlantedCase:
 
     `rates` has, for each series, the rate up to each culprit and after the last one. `level_rate` is the rate at every
     commit, if no commit is the cause. `broken` is the run from which on a lab fails every test; `not_built` are commits
-    without results.
+    without results. With a `device`, what it measures decides whether a run counts as failed, at about the `rates`.
     """
 
     commits: int
@@ -76,6 +111,7 @@ class PlantedCase:
     broken: int | None = None
     not_built: frozenset[int] = frozenset()
     histories: dict[str, FailureCounts] = field(default_factory=dict)
+    device: MeasuringDevice | None = None
 
     @property
     def is_within_reach(self) -> bool:
@@ -95,12 +131,20 @@ class PlantedCase:
             return True
         level = sum(culprit <= commit for culprit in self.culprits)
         rate = self.rates[series][level] if self.level_rate is None else self.level_rate
+        if self.device is not None:
+            return self.device.is_new_level_measured(is_changed=rate == self.rates[series][-1])
         return self.rng.random() < rate
 
     @property
     def series_of(self) -> dict[str, list[str]]:
         """Return the series of each target."""
         return {target: [name for name in self.rates if name.startswith(target)] for target in self.targets}
+
+    @property
+    def has_bound(self) -> bool:
+        """Whether the information bound is known: for one device, one test and one culprit."""
+        is_normal = self.device is None or self.device.is_normal
+        return len(self.rates) == len(self.culprits) == self.idle == 1 and self.level_rate is None and is_normal
 
     @property
     def bound(self) -> float:
@@ -322,6 +366,21 @@ def _random(rng: Random) -> PlantedCase:
     return _case(rng, (rng.choice(BEFORE[:-1]), 1.0), level_rate=0.5)
 
 
+def _measured(changed: float, *noises: str) -> Callable[[Random], PlantedCase]:
+    def case(rng: Random) -> PlantedCase:
+        # Half of the change is so many standard deviations of normal noise.
+        crossed = math.erfc(math.log(changed) / 2 / DEVIATION / math.sqrt(2)) / 2
+        return _case(rng, (crossed, 1 - crossed), device=MeasuringDevice(rng, changed, rng.choice(noises)))
+
+    return case
+
+
+def _device_slower(rng: Random) -> PlantedCase:
+    case = _measured(1.05, NORMAL)(rng)
+    case.level_rate = case.rates["phone"][1]
+    return case
+
+
 KINDS: Mapping[str, Callable[[Random], PlantedCase]] = {
     "fails always, failed never before": _steady,
     "fails always, was flaky before": _noisy_before,
@@ -340,6 +399,10 @@ KINDS: Mapping[str, Callable[[Random], PlantedCase]] = {
     "the lab changed, fails in 5 or 10 %": _rarely_new,
     "the failure does not repeat": _recovered,
     "the lab answers at random": _random,
+    "measured, +5 %": _measured(1.05, NORMAL),
+    "measured, +10 %": _measured(1.1, NORMAL),
+    "measured, +10 %, other noise": _measured(1.1, *OTHER_NOISES),
+    "measured, +5 %, the device changed": _device_slower,
 }
 
 
@@ -352,7 +415,7 @@ def searched(case: PlantedCase) -> tuple[SearchVerdict, int]:
     for series, rates in case.rates.items():
         size = case.rng.choice(HISTORY)
         failures = sum(case.rng.random() < rates[0] for _ in range(size))
-        case.histories[series] = FailureCounts(failures, size - failures)
+        case.histories[series] = case.device.history if case.device else FailureCounts(failures, size - failures)
     of_range = SearchRange(case.prior, case.histories, case.series_of)
     idle = [case.targets[device % len(case.targets)] for device in range(case.idle)]
     runs, unknown, spent = list[SearchRun](), set[int](), 0
@@ -413,7 +476,7 @@ def measured(kind: str, seeds: Iterable[int], *, compared: bool = True) -> KindS
         if is_recognized:
             score.search.untold -= 1
             score.search.not_commit += 1
-        if name is not None and len(case.rates) == len(case.culprits) == case.idle == 1 and case.level_rate is None:
+        if name is not None and case.has_bound:
             score.search.ratios.append(spent / case.bound)
         if compared:
             score.bisect.count(*bisected(case, 1), case)

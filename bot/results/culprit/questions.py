@@ -16,7 +16,7 @@ _PARTS = 8
 """A segment is tested at the borders of so many parts of equal probability."""
 _LEAST_PROBABILITY = 0.01
 """A segment with less is not tested inside."""
-_CAUSE = 4.0
+_CAUSE = 8.0
 """How often it counts in addition to learn whether a commit is the cause at all.
 
 Else rare failures of a changed lab use up the budget all over the range."""

@@ -12,7 +12,7 @@ from bot.results.culprit.rates import FailureCounts
 
 CERTAIN = 0.99
 """The probability at which a search names a commit, or says that no commit is the cause."""
-LIKELY = 0.9
+LIKELY = 0.8
 """The probability at which a search that ends without a name says that no commit is the cause, instead of a range."""
 LEAST_RUNS = 2
 """A name rests on so many failed runs at the culprit, and on as many runs without a failure at the commit before."""

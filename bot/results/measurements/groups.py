@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -41,6 +42,23 @@ def grouped(changes: Iterable[MovedSeries]) -> list[list[MovedSeries]]:
         groups.setdefault(key, []).extend(of_one)
     in_order = [sorted(group, key=_order) for group in groups.values()]
     return sorted(in_order, key=lambda group: (group[0].since, _order(group[0])))
+
+
+def clearest_change(changes: Iterable[MovedSeries]) -> MovedSeries:
+    """Return the change, of one at least, that is largest beside the width of the interval of its new level."""
+    return max(changes, key=_clearness)
+
+
+def _clearness(change: MovedSeries) -> float:
+    width = change.high - change.low
+    return abs(change.after - change.before) / width if width > 0 else math.inf
+
+
+def moved_likewise(change: MovedSeries, changes: Iterable[MovedSeries]) -> list[MovedSeries]:
+    """Return a change, and those of the same series on other targets between the same commits."""
+    series = SeriesOfTargets.of(change), change.good, change.since
+    others = (other for other in changes if other.target != change.target)
+    return [change, *(other for other in others if (SeriesOfTargets.of(other), other.good, other.since) == series)]
 
 
 def targets_of(changes: Iterable[MovedSeries]) -> Sequence[TargetKey]:

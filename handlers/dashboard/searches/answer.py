@@ -40,9 +40,11 @@ def culprit_answer(page: CulpritPage, github: str) -> Sentence:
                 [phrase(rests)],
             )
         case SearchOutcome.ENVIRONMENT:
-            return sentence([phrase(texts.CHANGED_LAB.format(**names))], [phrase(texts.FAILS_BEFORE.format(**names))])
+            before = texts.NEW_LEVEL_BEFORE if page.measurement else texts.FAILS_BEFORE
+            return sentence([phrase(texts.CHANGED_LAB.format(**names))], [phrase(before.format(**names))])
         case SearchOutcome.NOT_REPEATED:
-            return sentence([phrase(texts.DOES_NOT_REPEAT.format(**names))])
+            text = texts.AS_BEFORE if page.measurement else texts.DOES_NOT_REPEAT
+            return sentence([phrase(text.format(**names))])
         case SearchOutcome.RANGE | SearchOutcome.BUDGET as outcome:
             text = texts.ONE_OF if outcome is SearchOutcome.RANGE else texts.OUT_OF_RUNS
             first, last = _link(page, page.first, github), _link(page, page.last, github)
@@ -87,10 +89,11 @@ def culprit_steps(page: CulpritPage, repository: str, github: str, mention: str)
         culprit = page.commits[page.first - 1]
         pull = culprit.pull_request
         address = f"{github}/{pull_on_github(pull)}" if pull else _address(culprit, github)
-        command = f'{mention} reproduce "{page.tests[0]}" on {page.targets[0]}'
+        name, text = ("benchmark", texts.MEASURE) if page.measurement else ("reproduce", texts.REPRODUCE)
+        command = f'{mention} {name} "{page.tests[0]}" on {page.targets[0]}'
         steps.append([phrase(answer_texts.MAINTAINER), phrase(texts.READ_CHANGE, address)])
-        reproduce = texts.REPRODUCE.format(command=answer_texts.shortened(command))
-        steps.append([phrase(answer_texts.CONTRIBUTOR), phrase(reproduce)])
+        repeat = text.format(command=answer_texts.shortened(command))
+        steps.append([phrase(answer_texts.CONTRIBUTOR), phrase(repeat)])
     elif page.outcome == SearchOutcome.ENVIRONMENT.value:
         target = page.targets[0]
         href = lab_path(repository, target.partition("/")[0])

@@ -39,6 +39,7 @@ class SearchRow(BaseModel, extra="forbid"):
     suite: str
     test: str = Field(description="The first of its tests.")
     tests: int = Field(description="How many tests began to fail together.")
+    measurement: str = Field(description="What changed of what the test measures; empty in a search for failures.")
     targets: list[str]
     good: str = Field(description="The commit at which the tests passed.")
     bad: str = Field(description="The commit at which they fail.")
@@ -103,6 +104,7 @@ def _row(summary: SearchSummary) -> SearchRow:
         suite=summary.suite,
         test=summary.test,
         tests=summary.tests,
+        measurement=summary.measurement,
         targets=list(summary.targets),
         good=summary.good,
         bad=summary.bad,
@@ -133,5 +135,5 @@ def _answer(rows: Sequence[SearchRow]) -> list[AnswerPart]:
 
 
 def _table(page: SearchesPage) -> CsvTable:
-    columns = ("id", "suite", "test", "tests", "commits", "runs", "device_seconds", "began_at", "outcome", "sha")
-    return CsvTable.of(columns, page.searches)
+    names = ("id", "suite", "test", "tests", "commits", "runs", "device_seconds", "began_at", "outcome", "sha")
+    return CsvTable.of((*names, "measurement"), page.searches)

@@ -31,7 +31,7 @@ class CulpritCommit(BaseModel, extra="forbid"):
 
 
 class CulpritRun(BaseModel, extra="forbid"):
-    """A run that the search asked for."""
+    """A run that the search asked for. In a search for a measurement, it counts once: as failed at the new level."""
 
     number: int
     position: int = Field(description="The commit; 0 is the one before the range, at which the tests passed.")
@@ -45,6 +45,8 @@ class CulpritRun(BaseModel, extra="forbid"):
     asked_at: datetime
     ended_at: datetime | None
     log_url: str = Field(description="Empty if there is none.")
+    value: float | None = Field(default=None, description="The median that it measured, if a measurement is searched.")
+    value_words: str = Field(default="", description="The value with its unit.")
 
     @property
     def kind(self) -> str:
@@ -56,6 +58,8 @@ class CulpritRun(BaseModel, extra="forbid"):
     @property
     def words(self) -> str:
         """Return the outcome in words."""
+        if self.value_words:
+            return texts.MEASURED[bool(self.failed)].format(value=self.value_words)
         if self.failed + self.passed:
             return texts.FAILED_OF.format(failed=self.failed, count=self.failed + self.passed)
         return texts.RUN_STATES[self.state]
@@ -72,6 +76,16 @@ class CulpritTarget(BaseModel, extra="forbid"):
     position: int | None = Field(description="The commit of its run, or else of its next one; null for none.")
 
 
+class CulpritLevels(BaseModel, extra="forbid"):
+    """The levels of a measurement before and after its change on a target."""
+
+    target: str = Field(description="LAB/TARGET.")
+    before: float
+    after: float
+    unit: str
+    words: str = Field(description="Both levels in words.")
+
+
 class CulpritPage(BaseModel, extra="forbid"):
     """A search for the commit that tests began to fail with."""
 
@@ -80,6 +94,10 @@ class CulpritPage(BaseModel, extra="forbid"):
     id: str
     suite: str
     tests: list[str]
+    measurement: str = Field(
+        default="", description="What changed of what the only test measures; empty in a search for failures."
+    )
+    levels: list[CulpritLevels] = Field(default=[], description="Those of the measurement, by target.")
     targets: list[str]
     good: str = Field(description="The commit before the range, at which the tests passed.")
     bad: str = Field(description="The last commit of the range, at which they fail.")
@@ -126,7 +144,8 @@ class CulpritPage(BaseModel, extra="forbid"):
             )
             for commit in self.commits
         ]
-        causes = ((texts.LAB_CHANGED, self.environment), (texts.NO_REPEAT, self.not_repeated))
+        no_repeat = texts.NO_CHANGE if self.measurement else texts.NO_REPEAT
+        causes = ((texts.LAB_CHANGED, self.environment), (no_repeat, self.not_repeated))
         others = [
             RangeBar(share, texts.BAR.format(commit=words, probability=texts.percent(share)), CAUSES)
             for words, share in causes

@@ -17,7 +17,7 @@ from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.searches import texts
 from handlers.dashboard.searches.answer import culprit_answer, culprit_steps
-from handlers.dashboard.searches.model import CulpritCommit, CulpritPage, CulpritRun, CulpritTarget
+from handlers.dashboard.searches.model import CulpritCommit, CulpritLevels, CulpritPage, CulpritRun, CulpritTarget
 from handlers.dashboard.shared.settings import settings_of
 from handlers.dashboard.shared.wiring import DashboardParts
 from handlers.device_tests.commit_jobs import commit_job, searches_left
@@ -104,6 +104,17 @@ def _page_of(search: CulpritSearch, progress: SearchProgress) -> CulpritPage:
         id=search.id,
         suite=request.suite,
         tests=list(request.tests),
+        measurement=request.measurement,
+        levels=[
+            CulpritLevels(
+                target=target,
+                before=levels.before,
+                after=levels.after,
+                unit=levels.unit,
+                words=texts.LEVELS.format(before=levels.text(levels.before), after=levels.text(levels.after)),
+            )
+            for target, levels in search.levels.items()
+        ],
         targets=list(request.targets),
         good=request.good,
         bad=request.bad,
@@ -140,6 +151,8 @@ def _run(search: CulpritSearch, run: AskedRun) -> CulpritRun:
         asked_at=datetime_of(run.asked_at),
         ended_at=datetime_of(run.ended_at) if run.ended_at else None,
         log_url=linkable(run.log_url),
+        value=run.value,
+        value_words=search.levels[run.target].text(run.value) if run.value is not None else "",
     )
 
 

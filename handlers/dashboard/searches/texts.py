@@ -19,7 +19,7 @@ OUTCOMES = {
     "": "searching",
     "culprit": "began with",
     "environment": "no commit: the device, the lab or its environment changed",
-    "not repeated": "cannot tell: the failure does not repeat",
+    "not repeated": "cannot tell: it does not repeat",
     "range": "cannot tell which commit",
     "budget": "cannot tell: out of runs",
 }
@@ -37,6 +37,8 @@ SEVERAL_TARGETS = "this rests on {targets}"
 CHANGED_LAB = "No commit is the cause ({probability}): the device, the lab or its environment changed"
 FAILS_BEFORE = "the tests fail at {good} too, where they passed before"
 DOES_NOT_REPEAT = "Cannot tell: the tests do not fail at {bad} any more ({probability})"
+NEW_LEVEL_BEFORE = "the new level is measured at {good} too, where it was as before"
+AS_BEFORE = "Cannot tell: the new level is not measured at {bad} any more ({probability})"
 ONE_OF = "Cannot tell which commit: it is one of {count} ({probability}), from "
 OUT_OF_RUNS = (
     "Cannot tell: the search ended after {runs}. If a commit is the cause, it is one of {count} ({probability}), from "
@@ -47,6 +49,7 @@ UP_TO = " to "
 
 READ_CHANGE = "read the change"
 REPRODUCE = "to run the test on the device, comment {command} on a pull request"
+MEASURE = "to measure it on the device, comment {command} on a pull request"
 ASK_LAB = "what changed on {target}?"
 READ_ISSUE = "the issue about the failure"
 READ_RANGE = "read the commits that are left"
@@ -62,6 +65,9 @@ NOT_A_COMMIT = "not a commit"
 LAB_CHANGED = "The device, the lab or its environment changed"
 NO_REPEAT = "The failure does not repeat"
 FAILED_OF = "failed {failed} of {count}"
+MEASURED = ("{value}, as before", "{value}, new level")
+LEVELS = "{before} -> {after}"
+NO_CHANGE = "The change does not repeat"
 RUN_STATES = {
     "waiting": "waits for a device",
     "no results": "no results",

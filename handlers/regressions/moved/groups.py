@@ -14,6 +14,9 @@ from bot.results.measurements.moved import MovedSeries
 NEAR = 14 * 86400.0
 """In seconds: if a late run moves the commit since which a series has its level no further, it is the same change."""
 
+MOVED_ISSUE = "moved:"
+"""How the keys of issues about measurements begin."""
+
 IsLasting = Callable[[MovedSeries], bool]
 """Says whether a change still alarms people: it is worse, has not ended, and its test is not quarantined."""
 
@@ -66,7 +69,7 @@ class MovedGroup:
     @property
     def key(self) -> str:
         """The key of the group's issue."""
-        return f"moved:{self.name}"
+        return f"{MOVED_ISSUE}{self.name}"
 
     def accepts(self, changes: Sequence[MovedSeries]) -> bool:
         """Return whether the changes of a new group, at least one and all at one commit, belong to this one.

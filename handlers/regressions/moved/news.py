@@ -12,10 +12,12 @@ from bot.effects.remember import StoreRecord
 from bot.news.effects import IssueState, message_effects
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
+from bot.results.measurements.groups import clearest_change, moved_likewise
 from bot.results.service import RESULTS
 from bot.results.store.tables import ancestry
 from handlers.regressions import texts
 from handlers.regressions.audiences import Audience, audiences_of
+from handlers.regressions.begun import begun_move
 from handlers.regressions.config import REGRESSIONS as REGRESSIONS_KEY
 from handlers.regressions.details import details_of
 from handlers.regressions.moved.groups import MOVED_GROUP, GroupUpdate
@@ -42,7 +44,10 @@ async def post_moves(context: Context) -> Plan:
     repository = service.canonical_name(context.repository.full_name)
     page = await service.read(_page_of, repository, commits)
     posts = MovedPosts(
-        context.repository.id, audiences_of(regressions), MovedText((), (), page, await details_of(context))
+        context.repository.id,
+        audiences_of(regressions),
+        MovedText((), (), page, await details_of(context)),
+        finds_cause=regressions.find,
     )
     effects = [effect for update in updates for effect in posts.of(update)]
     return Plan(tuple(effects), why=texts.MOVES_POSTED.format(commits=", ".join(sha[:SHORT] for sha in commits)))
@@ -56,17 +61,24 @@ def _page_of(connection: sa.Connection, repository: str, commits: Sequence[str])
 
 @dataclass(frozen=True, slots=True)
 class MovedPosts:
-    """Plans the posts about groups; `text` has what the texts of all groups share."""
+    """Plans the posts about groups; `text` has what the texts of all groups share.
+
+    `finds_cause`: the cause of new groups is searched.
+    """
 
     repository_id: int
     audiences: Sequence[Audience]
     text: MovedText
+    finds_cause: bool = False
 
     def of(self, update: GroupUpdate) -> Iterator[Effect]:
-        """Yield the effects that bring all places up to date, and the one that stores the group."""
+        """Yield the effects that bring all places up to date, the one that stores the group, and one for its search."""
         for audience in self.audiences:
             yield from self._for_audience(audience, update)
         group = update.group
+        lasting = sorted_changes(change for change in update.changes.values() if change.id in group.lasting)
+        if self.finds_cause and update.old is None and lasting:
+            yield begun_move(group.key, moved_likewise(clearest_change(lasting), lasting))
         yield StoreRecord.of(MOVED_GROUP.of(self.repository_id, group.name), group if group.lasting else None)
 
     def _for_audience(self, audience: Audience, update: GroupUpdate) -> Iterator[Effect]:

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 from nightjar_formats.measurements import Better, Measurement
 
+from bot.results.measurements.levels import MeasuredLevels
 from bot.results.measurements.moved import MovedSeries, MoveState
 from bot.results.measurements.unexpected import NumbersOfPull
 from bot.results.settings.measurements import ChangeLimits, MeasurementSettings
+from bot.results.store.measurements.levels import LevelsBefore, SeriesName, levels_before
 from bot.results.store.measurements.moved import moved_by_id, moved_series
 from bot.results.store.measurements.pull_numbers import numbers_of_pull
 from bot.results.store.measurements.search import GONE, find_moves, store_moves
@@ -125,6 +127,26 @@ def test_what_moved_is_stored_and_read_on_both_databases(store: ResultsStore) ->
         assert store.read(moved_by_id, [first.id]) == {first.id: first}
 
     assert whole_tables_read(work)[1] == []
+
+
+def test_the_levels_around_a_change_come_with_the_nights_since_the_one_before(store: ResultsStore) -> None:
+    """Nights of an older level, and those of another unit, say nothing about the noise of the level before a change."""
+    for number in range(1, NIGHTS + 1):
+        value = 300.0 if number < 30 else 407.0 if number == 35 else 400.0 + number % 3 if number < 50 else 412.0
+        size = Measurement("size", value, "B" if number != 40 else "bytes", Better.LOWER)
+        upload = Upload(number, {"test_a": "passed"}, measured={"test_a": (size,)})
+        store.put(upload.run, upload.columns)
+    searched(store, ChangeLimits([{"size": MeasurementSettings(least="2.5%")}]))
+    first, second = reversed(moved(store))
+    assert (first.since, second.since) == (sha(30), sha(50))
+    series = SeriesName(SUITE, "test_a", "size")
+    before = LevelsBefore(MeasuredLevels(second.before, second.after, "B"), 1, 18)
+    assert store.read(levels_before, ABOUT, series, second.since) == before
+    for other in (series._replace(name="latency"), series._replace(test="test_b"), series._replace(suite="other")):
+        assert store.read(levels_before, ABOUT, other, second.since) is None
+    assert store.read(levels_before, ABOUT, series, sha(31)) is None
+    assert store.read(levels_before, replace(ABOUT, target="mali"), series, second.since) is None
+    assert whole_tables_read(lambda: store.read(levels_before, ABOUT, series, second.since))[1] == []
 
 
 def test_a_change_ends_when_its_test_measures_nothing_more(renaming: ResultsStore) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -9,7 +10,8 @@ from nightjar_formats.measurements import Better
 from nightjar_formats.model import TargetKey
 from nightjar_formats.pairs import LEAST_BLOCKS, ratio_of
 
-from bot.results.measurements.groups import grouped, targets_of
+from bot.results.measurements.groups import clearest_change, grouped, moved_likewise, targets_of
+from bot.results.measurements.levels import MeasuredLevels
 from bot.results.measurements.moved import MovedSeries
 
 
@@ -61,3 +63,39 @@ def test_changes_of_one_commit_are_one_group_on_a_target_and_on_several_if_they_
     assert not groups[1][0].is_worse
     assert change("rpi", "snr", "aaa", 80.0, Better.HIGHER).is_worse
     assert not change("rpi", "snr", "aaa", 80.0, Better.NONE).is_worse
+
+
+def test_a_search_is_for_the_change_that_is_largest_beside_its_noise_on_all_targets_with_its_range() -> None:
+    matmul, conv = change("rpi", "matmul", "aaa", 120.0), change("rpi", "conv", "aaa", 130.0)
+    noisy = replace(conv, test="add", after=200.0, low=100.0, high=300.0)
+    exact = replace(conv, name="nodes", after=101.0, low=101.0, high=101.0)
+    assert clearest_change([matmul, conv, noisy]) == conv
+    assert clearest_change([matmul, conv, exact]) == exact
+    likewise = change("orin", "conv", "aaa", 115.0)
+    others = [
+        replace(likewise, good="older"),
+        replace(likewise, test="matmul"),
+        replace(likewise, after=80.0),
+        replace(likewise, since="bbb"),
+        replace(conv, name="throughput"),
+    ]
+    assert moved_likewise(conv, [matmul, conv, likewise, *others]) == [conv, likewise]
+
+
+@pytest.mark.parametrize(
+    ("levels", "value", "is_new"),
+    [
+        (MeasuredLevels(100, 400), 201, True),
+        (MeasuredLevels(100, 400), 199, False),
+        (MeasuredLevels(400, 100), 199, True),
+        (MeasuredLevels(12, 11), 11, True),
+        (MeasuredLevels(0, 10), 5, False),
+        (MeasuredLevels(0, 10), 5.1, True),
+        (MeasuredLevels(-10, 10), -1, False),
+        (MeasuredLevels(100, 400), -5, False),
+        (MeasuredLevels(-1.7e308, 1.7e308), 1.6e308, True),
+    ],
+)
+def test_a_value_is_at_the_level_to_which_it_is_closer(levels: MeasuredLevels, value: float, is_new: bool) -> None:
+    assert levels.is_new(value) is is_new
+    assert levels.count_new([value, levels.before]) == (int(is_new), 2 - is_new)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bot.effects.issues import EnsureIssue
 from bot.effects.remember import StoreRecord
 from bot.news.effects import PostMessage
 from handlers.regressions import texts
 from handlers.regressions.audiences import Audience
+from handlers.regressions.begun import AnnounceBegun
 from handlers.regressions.config import Subscription
 from handlers.regressions.moved.groups import GroupUpdate
 from handlers.regressions.moved.news import MovedPosts
@@ -17,16 +20,18 @@ SUBSCRIBED = Audience(("slack",), (Subscription(to=("slack",), paths=("conv",)),
 POSTS = MovedPosts(7, (Audience(("issue", "discord")), SUBSCRIBED), MovedText((), ()))
 
 
-def posted(update: GroupUpdate) -> list[str]:
+def posted(update: GroupUpdate, posts: MovedPosts = POSTS) -> list[str]:
     """Return the places of the posts, and what happens to the issue and the record."""
     kinds = list[str]()
-    for effect in POSTS.of(update):
+    for effect in posts.of(update):
         if isinstance(effect, PostMessage):
             kinds.append(effect.place)
         elif isinstance(effect, EnsureIssue):
             kinds.append(f"{'update' if effect.body else 'close'} issue{' with a comment' * bool(effect.news)}")
         elif isinstance(effect, StoreRecord):
             kinds.append("store" if effect.stored else "remove")
+        elif isinstance(effect, AnnounceBegun):
+            kinds.append("search")
     return kinds
 
 
@@ -40,3 +45,17 @@ def test_places_get_their_part_of_a_group_once_and_its_end() -> None:
     assert posted(withdrawn) == ["close issue", "remove"]
     issue = next(effect for effect in POSTS.of(withdrawn) if isinstance(effect, EnsureIssue))
     assert issue.closing == texts.MOVED_WITHDRAWN
+
+
+def test_a_new_group_is_searched_once_for_its_clearest_series() -> None:
+    posts = replace(POSTS, finds_cause=True)
+    relu, conv = change("adreno", "relu"), change("adreno", "conv", low=439.0, high=441.0)
+    (update,) = updated([], [conv, change("mali", "conv"), relu])
+    (searched,) = [effect.begun for effect in posts.of(update) if isinstance(effect, AnnounceBegun)]
+    assert (searched.issue, searched.measurement) == (update.group.key, "latency")
+    assert [(member.full_name, member.tests) for member in searched.members] == [
+        ("example-lab/adreno", ("conv",)),
+        ("example-lab/mali", ("conv",)),
+    ]
+    (joined,) = updated([update.group], [conv, change("mali", "conv"), relu, change("mali", "relu")])
+    assert "search" not in posted(joined, posts)
