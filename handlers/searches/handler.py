@@ -23,12 +23,10 @@ from bot.plan.page_links import page_url
 from bot.results.report.texts import counted
 from bot.results.service import RESULTS
 from bot.results.store.history.flakiness import flakiness_of_tests
-from handlers.device_tests.availability import Availability
-from handlers.device_tests.commit_jobs import commit_job, request_commit_job, searches_left
+from handlers.device_tests.commit_jobs import commit_job, request_commit_job
 from handlers.device_tests.effects import FEW_TESTS_ENDED, NoteShownStep
 from handlers.device_tests.model import ShownStep
 from handlers.device_tests.store import JOBS
-from handlers.device_tests.targets import request_targets
 from handlers.regressions.begun import FAILURES_BEGUN
 from handlers.regressions.records import target_issue
 from handlers.results.config import LAB_RESULTS, RENAMES
@@ -48,6 +46,8 @@ from handlers.searches.records import (
     series_name,
 )
 from handlers.searches.requests import request_of
+from handlers.searches.revert.begin import revert_checks
+from handlers.searches.targets import idle_targets, named_target
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
@@ -150,13 +150,13 @@ async def _continued(
     moment = max([moment, *(run.ended_at for run in updated.runs)])
     if updated.answer is not None and updated == search:
         return Plan(effects, why=texts.ENDED.format(id=search_id))
-    idle, is_stopped = await _idle_targets(context, updated, moment)
+    idle, is_stopped = await idle_targets(context, updated.request.targets, updated.runs, moment)
     # A search over thousands of commits takes some milliseconds a step.
     progress = await asyncio.to_thread(advance, updated, idle, is_stopped=is_stopped, moment=moment)
     new_search, request = progress.search, search.request
     jobs = tuple(
         request_commit_job(
-            _target(context, run.target),
+            named_target(context, run.target),
             new_search.sha_of(run.commit),
             request.tests,
             run.repeat,
@@ -171,17 +171,18 @@ async def _continued(
     if new_search.answer is not None:
         new_search = await with_pull(context, new_search)
         new_search, comments = culprit_comments(context, new_search)
+    reverts = await revert_checks(context, search, new_search, moment)
     stored = StoreSearch.of(context.repository.id, new_search)
     url = page_url(context, search_path(context.repository.full_name, search_id))
     text = texts.issue_section(new_search, progress.posterior, MOST_RUNS, url)
     section = EnsureIssueSection(new_search.issue, section_name(search_id), text)
     if new_search.answer is not None:
-        return Plan((*effects, stored, section, *comments), why=texts.ENDED.format(id=search_id))
+        return Plan((*effects, stored, *reverts, section, *comments), why=texts.ENDED.format(id=search_id))
     if not jobs and updated == search and search.step:
         return Plan((*effects, section), why=texts.WAITS.format(id=search_id))
     why = texts.ASKS if jobs else texts.WAITS
     why = why.format(id=search_id, runs=len(jobs), count=len(search.runs))
-    return Plan((*effects, stored, *jobs, section), why=why)
+    return Plan((*effects, stored, *reverts, *jobs, section), why=why)
 
 
 async def _with_ended_runs(context: Context, search: CulpritSearch, moment: float) -> CulpritSearch:
@@ -196,30 +197,3 @@ async def _with_ended_runs(context: Context, search: CulpritSearch, moment: floa
         runs.append(settled(run, job, moment))
     changed = tuple(runs) != search.runs
     return replace(search, runs=tuple(runs), answer=None if changed else search.answer)
-
-
-async def _idle_targets(context: Context, search: CulpritSearch, moment: float) -> tuple[list[str], bool]:
-    """Return the targets that may get a job now, and whether none takes jobs any more.
-
-    A target that is paused or degraded gets none, but may later.
-    """
-    waiting = {run.target for run in search.runs if run.state is SearchRunState.WAITING}
-    targets = request_targets(context.config.of(LAB_RESULTS))
-    able = {target.full_name for target in (await Availability.of(context, moment)).accepting(targets)}
-    lefts = {
-        name: await searches_left(
-            context.part(JOBS), context.config, context.repository.id, _target(context, name), moment
-        )
-        for name in search.request.targets
-    }
-    idle = [
-        name
-        for name, left in lefts.items()
-        if left and name not in waiting and _target(context, name).full_name in able
-    ]
-    return idle, all(left is None for left in lefts.values())
-
-
-def _target(context: Context, name: str) -> TargetKey:
-    lab, _, target = name.partition("/")
-    return context.part(RESULTS).canonical(TargetKey(context.repository.full_name, lab, target))

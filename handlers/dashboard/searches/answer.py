@@ -12,6 +12,7 @@ from bot.web.page_filters import counted
 from handlers.dashboard.searches import texts
 from handlers.dashboard.shared import answer_texts
 from handlers.dashboard.shared.answers import Sentence, phrase, sentence
+from handlers.searches.revert.records import RevertStage
 
 if TYPE_CHECKING:
     from handlers.dashboard.searches.model import CulpritCommit, CulpritPage
@@ -89,6 +90,9 @@ def culprit_steps(page: CulpritPage, repository: str, github: str, mention: str)
         address = f"{github}/{pull_on_github(pull)}" if pull else _address(culprit, github)
         command = f'{mention} reproduce "{page.tests[0]}" on {page.targets[0]}'
         steps.append([phrase(answer_texts.MAINTAINER), phrase(texts.READ_CHANGE, address)])
+        if page.revert is not None and page.revert.stage == RevertStage.OPENED.value and page.revert.pull_request:
+            draft = f"{github}/{pull_on_github(page.revert.pull_request)}"
+            steps.append([phrase(answer_texts.MAINTAINER), phrase(texts.READ_DRAFT, draft)])
         reproduce = texts.REPRODUCE.format(command=answer_texts.shortened(command))
         steps.append([phrase(answer_texts.CONTRIBUTOR), phrase(reproduce)])
     elif page.outcome == SearchOutcome.ENVIRONMENT.value:

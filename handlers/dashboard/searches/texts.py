@@ -46,6 +46,7 @@ UP_TO = " to "
 # -- next steps --
 
 READ_CHANGE = "read the change"
+READ_DRAFT = "review the draft that reverts it"
 REPRODUCE = "to run the test on the device, comment {command} on a pull request"
 ASK_LAB = "what changed on {target}?"
 READ_ISSUE = "the issue about the failure"
