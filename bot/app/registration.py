@@ -65,8 +65,9 @@ NEEDS = (
         "Contents",
         "write",
         "merge, and move the nightly branch, the last good branch and the branches of `docker_update`, of `mute` "
-        "and of reverts; nothing else is written. Reads pushes, commits of branches, branch protection and names of files, and the "
-        "content of `.github/nightjar.yaml`, pull request templates, and the lists of required tests and images only",
+        "and of reverts; nothing else is written. Reads pushes, commits of branches, branch protection and names of "
+        "files, and the content of `.github/nightjar.yaml`, pull request templates, and the lists of required tests "
+        "and images only",
     ),
     Permission(
         "members", "Members, of the organization", "read", "`cc @octo-org/hexagon`; optional if you don't use teams"
