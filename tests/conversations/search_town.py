@@ -44,6 +44,7 @@ class SearchTown:
         """Let a test begin to fail within some commits, and let two nightly runs report that.
 
         The commit at the position `pull`, counted from 1, is a merged pull request; that at `docs` changes only docs.
+        By another `method` than a squash, it has two commits.
         """
         place = self.devices.place
         self.shas = [place.nightly_run()]
@@ -52,6 +53,8 @@ class SearchTown:
             place.town.github.clock.advance(seconds=20)
             if number == pull:
                 self.pull = place.town.repo.open_pull_request("hubot", "Fuse", base="nightly")
+                if method != "squash":
+                    self.pull.push({"fuse.cc": "1"})
                 self.shas.append(self.pull.merge("octocat", method))
                 continue
             change = {"docs/ops.md" if number == docs else "ops.cc": str(number)}
@@ -125,10 +128,11 @@ class SearchTown:
             job = claimed.job
             jobs.append(job)
             for time in ("", "again"):
-                await self.end(job, failed=fails(self._position(job.sha), job.target), time=time)
+                await self.end(job, failed=fails(self.position(job.sha), job.target), time=time)
         return jobs
 
-    def _position(self, sha: str) -> int:
+    def position(self, sha: str) -> int:
+        """Return the position of a commit in the range."""
         return self.shas.index(sha) if sha in self.shas else OTHER
 
     async def sweep(self, days: int = 0) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from handlers.searches.revert.records import CULPRIT_REVERT, OPEN_REVERT, CulpritRevert, RevertStage
 from sandbox import PullRequest
+from sandbox.git import changes
 from tests.bucket import World
 from tests.conversations.devices import HEXAGON, device_town
 from tests.conversations.lab import LAB
@@ -167,3 +172,41 @@ async def test_a_change_that_cannot_be_reverted_has_no_draft(database_url: str, 
         assert (await revert_of(place)).stage is RevertStage.CONFLICT
         assert "cannot be reverted upon" in (place.issue.body or "")
         assert (drafts(place), heads(place)) == ([], [])
+
+
+async def test_a_change_that_somebody_has_undone_has_no_draft(database_url: str, aws_world: World) -> None:
+    async with revert_town(database_url, aws_world) as place:
+        await place.regression(6, HEXAGON, pull=CULPRIT)
+        changed = {change.path: None for change in place.pull.files}
+        place.devices.place.town.repo.push("nightly", changed, by="octocat", message="Undo it by hand")
+        jobs = await place.work(lambda commit, _: commit >= CULPRIT, HEXAGON)
+        assert OTHER not in [place.position(job.sha) for job in jobs]
+        assert f"No draft: `nightly` no longer has the change of #{place.pull.number}" in (place.issue.body or "")
+        assert (drafts(place), heads(place)) == ([], [])
+
+
+async def test_the_issue_says_what_github_refuses(database_url: str, aws_world: World) -> None:
+    async with revert_town(database_url, aws_world) as place:
+        await place.regression(6, HEXAGON, pull=CULPRIT)
+        github = place.devices.place.town.github
+        github.faults.add("POST", re.compile("/merges$"), status=403, times=None)
+        await place.work(lambda commit, _: commit >= CULPRIT, HEXAGON)
+        assert "No draft: GitHub " in (place.issue.body or "")
+        assert (drafts(place), heads(place)) == ([], [])
+
+
+@pytest.mark.parametrize("method", ["merge", "rebase"])
+async def test_all_commits_of_a_pull_request_are_reverted(tmp_path: Path, aws_world: World, method: str) -> None:
+    async with revert_town(f"sqlite:///{tmp_path}/nightjar.db", aws_world) as place:
+        await place.regression(6, HEXAGON, pull=CULPRIT, method=method)
+        jobs = await place.work(lambda commit, _: commit >= CULPRIT, HEXAGON)
+        commits = place.devices.place.town.repo.git.commits
+        head = commits[jobs[-1].sha]
+        tip = commits[head.parents[0]]
+        assert place.position(head.sha) == OTHER
+        assert {change.path for change in changes(head.files, tip.files)} == {
+            change.path for change in place.pull.files
+        }
+        assert len(place.pull.commits) == 2
+        (draft,) = drafts(place)
+        assert draft.state == "open"

@@ -22,7 +22,7 @@ from handlers.device_tests.queue import TargetLimits
 from handlers.device_tests.store import JobStore
 from handlers.searches.effects import SEARCH_EVENT, SearchEvent
 from handlers.searches.records import CULPRIT_SEARCH, CulpritSearch, SearchRequest
-from handlers.searches.revert.records import CULPRIT_REVERT, REVERTED_HEAD, RevertStage
+from handlers.searches.revert.records import CULPRIT_REVERT, REVERTED_HEAD, CulpritRevert, RevertStage
 from sandbox import Fault, PullRequest
 from sandbox import Repository as SandboxRepository
 from sandbox.faults import When
@@ -44,6 +44,7 @@ class Searching(Conversation):
 
     shas: list[str]
     jobs: list[DeviceJob]
+    lease: str
 
     async def hold(self) -> None:
         """Merge pull requests, request the search, and do its jobs until it has its answer."""
@@ -90,7 +91,9 @@ class Searching(Conversation):
             if await self.has_ended(engine):
                 return True
             claimed = await store.claim(self.lab, [TARGET], lambda _: limits, is_able=True)
-            jobs.extend([claimed.job] if claimed else [])
+            if claimed is not None:
+                jobs.append(claimed.job)
+                self.lease = claimed.lease
             return claimed is not None
 
         await until(is_next, deadline=PATIENCE, pause=POLL_INTERVAL)
@@ -99,10 +102,15 @@ class Searching(Conversation):
     async def end(self, engine: Engine, job: DeviceJob) -> None:
         """Let the results of a job arrive."""
         failed = job.sha in self.shas[CULPRIT:]
-        attempts = TestAttempts(0, job.few_tests.repeat) if failed else TestAttempts(job.few_tests.repeat)
+        await self.arrive(
+            engine, job, TestAttempts(0, job.few_tests.repeat) if failed else TestAttempts(job.few_tests.repeat)
+        )
+
+    async def arrive(self, engine: Engine, job: DeviceJob, attempts: TestAttempts) -> None:
+        """Let results arrive, again also if the job had none."""
         outcome = FewTestsOutcome({TEST: attempts})
         done = await JobStore(engine.database.connector).complete_few_tests(self.lab, job.id, SUITE, outcome)
-        await announce_step(engine.accept, done)
+        await announce_step(engine.accept, done, "late" if job.id == self.jobs[0].id else "")
 
 
 WRITES = 11
@@ -146,6 +154,26 @@ class Drafting(Searching):
         return [ref for ref in self.repository.refs if "nightjar/revert-" in ref]
 
 
+class Withdrawing(Drafting):
+    """A search whose first job fails in the lab; its late results contradict the answer, so the draft is closed."""
+
+    async def hold(self) -> None:
+        """Open the draft, let the late results arrive, and do the jobs of the search that they open again."""
+        await super().hold()
+        async with self.place.beside() as engine:
+            await self.arrive(engine, self.jobs[0], TestAttempts(400))
+            await self.until(lambda: "I named this change" in self.pull.comments_by(BOT)[0].body)
+            await self.until(lambda: all("The search no longer names" in (draft.body or "") for draft in self.drafts))
+
+    async def end(self, engine: Engine, job: DeviceJob) -> None:
+        """Let the lab fail with the first job, and the results of all others arrive."""
+        if job.id != self.jobs[0].id:
+            await super().end(engine, job)
+            return
+        failed = await JobStore(engine.database.connector).fail(self.lab, job.id, self.lease, "no power")
+        await announce_step(engine.accept, failed)
+
+
 @dataclass(frozen=True)
 class Mutation:
     """The `number`-th request to GraphQL (from 0), before or after it takes effect: only one conversation may run."""
@@ -162,6 +190,7 @@ class Mutation:
         return f"{self.conversation.__name__}: {self.side} the request {self.number + 1} to GraphQL"
 
 
+ONE_PULL = "/repos/{owner}/{repo}/pulls/{pull_number}"
 GIT = "/repos/{owner}/{repo}/git"
 REVERT_WRITES = (
     ("POST", f"{GIT}/commits"),
@@ -207,7 +236,32 @@ async def test_a_kill_around_the_mutation_that_opens_a_draft_opens_no_second_one
     await _drafts_survive(tmp_path, f"sqlite:///{tmp_path}/nightjar.db", aws_world, points)
 
 
+async def test_a_kill_around_the_close_of_a_draft_closes_it_once(
+    tmp_path: Path, postgres_url: str, aws_world: World
+) -> None:
+    make_tables(postgres_url)
+    with held_rows(postgres_url) as rows:
+        withdrawn = StoredPoint(Withdrawing, rows, "UPDATE", CULPRIT_REVERT.prefix, REVERT_STEPS - 1, "before")
+        points: list[list[Boundary]] = [[withdrawn]]
+        sides: tuple[When, ...] = ("before", "after")
+        points += [[Point(Withdrawing, "github", "PATCH", ONE_PULL, 0, side)] for side in sides]
+        url = without_time_limit(postgres_url)
+        for revert, draft in await _drafts_after(tmp_path, url, aws_world, points):
+            assert (revert.stage, revert.step) == (RevertStage.WITHDRAWN, REVERT_STEPS + 1)
+            assert draft.state == "closed"
+            assert (draft.body or "").count("**Closed.** ") == 1
+
+
 async def _drafts_survive(folder: Path, database: str, bucket: World, points: list[list[Boundary]]) -> None:
+    for revert, draft in await _drafts_after(folder, database, bucket, points):
+        assert (revert.stage, revert.step) == (RevertStage.OPENED, REVERT_STEPS)
+        assert (draft.state, draft.draft) == ("open", True)
+
+
+async def _drafts_after(
+    folder: Path, database: str, bucket: World, points: list[list[Boundary]]
+) -> list[tuple[CulpritRevert, PullRequest]]:
+    """Kill the bot at points; return what is stored of each revert, and its only draft."""
     async with open_place(folder, database, bucket=bucket) as place:
         crash = Crash(place, points)
         conversations = [item for item in crash.side_by_side.conversations.values() if isinstance(item, Drafting)]
@@ -215,16 +269,17 @@ async def _drafts_survive(folder: Path, database: str, bucket: World, points: li
         await place.start()
         await crash.kill_at_every_point()
         await crash.side_by_side.end()
+        result = list[tuple[CulpritRevert, PullRequest]]()
         async with place.beside() as engine:
             for conversation in conversations:
-                revert = await engine.records.get(
-                    CULPRIT_REVERT.of(conversation.repository.id, conversation.request.id)
-                )
+                key = CULPRIT_REVERT.of(conversation.repository.id, conversation.request.id)
+                revert = await engine.records.get(key)
                 assert revert is not None
                 (draft,) = conversation.drafts
-                assert (draft.state, draft.draft, draft.number) == ("open", True, revert.number)
-                assert (revert.stage, revert.step) == (RevertStage.OPENED, REVERT_STEPS)
+                assert draft.number == revert.number
                 assert [job.sha for job in conversation.jobs].count(revert.head) == 1, "no run is asked for twice"
+                result.append((revert, draft))
+        return result
 
 
 def configure(place: Place, conversations: Sequence[Searching], **regressions: str) -> None:

@@ -103,8 +103,11 @@ async def check_revert(context: Context) -> Plan:
     pull = reverted_pull(search)
     if revert is not None and revert.pull != pull and revert.stage is not RevertStage.WITHDRAWN:
         return _withdrawn(context, search, revert, event)
+    # Withdrawn when the search began again: now there is its answer.
+    is_corrected = revert is not None and revert.pull != pull and search.answer is not None
+    corrections = _corrections(search, revert) if revert is not None and is_corrected else ()
     if not pull or not regressions.revert:
-        return not_named
+        return replace(not_named, effects=corrections)
     if revert is None or revert.pull != pull:
         revert = CulpritRevert(search.id, pull, step=revert.step if revert else 0)
     elif revert.stage is RevertStage.WITHDRAWN and revert.is_own:
@@ -115,7 +118,8 @@ async def check_revert(context: Context) -> Plan:
         revert = CulpritRevert(search.id, pull, step=revert.step)
     if revert.stage not in _MAY_CHANGE:
         return Plan(why=_why(revert))
-    return await _continued(context, search, revert, event.at)
+    plan = await _continued(context, search, revert, event.at)
+    return replace(plan, effects=(*corrections, *plan.effects))
 
 
 async def _continued(context: Context, search: CulpritSearch, revert: CulpritRevert, moment: float) -> Plan:
@@ -242,14 +246,17 @@ def _ended(context: Context, search: CulpritSearch, revert: CulpritRevert, *effe
 def _withdrawn(context: Context, search: CulpritSearch, revert: CulpritRevert, event: RevertEvent) -> Plan:
     """Close the draft of a pull request that the search names no more; then look at the one that it names now."""
     withdrawn = replace(revert, stage=RevertStage.WITHDRAWN)
-    correction = list[Effect]()
-    if revert.is_own:
-        answer = search_sentence(search, MOST_RUNS)
-        text = texts.SEARCHES_AGAIN if search.answer is None else texts.CORRECTED
-        correction.append(CorrectDraft(revert.number, text.format(pull=revert.pull, answer=answer)))
+    effects: tuple[Effect, ...] = _corrections(search, revert)
     if pull := reverted_pull(search):
-        correction.append(CheckRevert(replace(event, pull=pull, asked=f"{event.asked}:next")))
-    return _ended(context, search, withdrawn, *correction)
+        effects = (*effects, CheckRevert(replace(event, pull=pull, asked=f"{event.asked}:next")))
+    return _ended(context, search, withdrawn, *effects)
+
+
+def _corrections(search: CulpritSearch, revert: CulpritRevert) -> tuple[CorrectDraft, ...]:
+    """Return the effect that closes our draft, and says why: what its search says now."""
+    text = texts.SEARCHES_AGAIN if search.answer is None else texts.CORRECTED
+    reason = text.format(pull=revert.pull, answer=search_sentence(search, MOST_RUNS))
+    return (CorrectDraft(revert.number, reason),) if revert.is_own else ()
 
 
 async def _with_results(context: Context, revert: CulpritRevert, moment: float) -> tuple[AskedRun, ...]:
