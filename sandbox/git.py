@@ -59,13 +59,24 @@ class GitStore:
         """Trees that were made without a commit."""
 
     def commit(
-        self, parents: Iterable[str], files: Mapping[str, str], message: str, author: User, date: datetime
+        self,
+        parents: Iterable[str],
+        files: Mapping[str, str],
+        message: str,
+        author: User,
+        date: datetime,
+        *,
+        is_dated: bool = False,
     ) -> Commit:
-        """Store a commit and return it; its SHA-1 depends on everything in it, as git's does."""
+        """Store a commit and return it; its SHA-1 depends on everything in it, as git's does.
+
+        If it `is_dated` by whoever makes it, the same commit has the same SHA; otherwise each one has its own, as if
+        the clock had moved on.
+        """
         parents = tuple(parents)
         tree = tree_sha(files)
         lines = [f"tree {tree}", *(f"parent {p}" for p in parents), f"author {author.login} {iso(date)}", message]
-        nonce = f"\n\nsandbox {len(self.commits)}"
+        nonce = "" if is_dated else f"\n\nsandbox {len(self.commits)}"
         sha = hashlib.sha1(("\n".join(lines) + nonce).encode()).hexdigest()  # noqa: S324 # git's own hash
         self.commits[sha] = Commit(sha, parents, dict(files), message, author, date, tree)
         return self.commits[sha]
@@ -98,6 +109,20 @@ class GitStore:
         """Return the newest common ancestor, or None for unrelated histories."""
         other_ancestors = {commit.sha for commit in self.ancestry(other_sha)}
         return next((commit for commit in self.ancestry(sha) if commit.sha in other_ancestors), None)
+
+    def merged_files(self, base: str, head: str) -> dict[str, str] | None:
+        """Return the files of a merge of `head` into `base`; None if both changed a file since their merge base."""
+        start, tip, other = self.merge_base(base, head), self.commits[base].files, self.commits[head].files
+        before = start.files if start else {}
+        files = dict(tip)
+        for change in changes(before, other):
+            mine, theirs = tip.get(change.path), other.get(change.path)
+            if mine not in (before.get(change.path), theirs):
+                return None
+            files.pop(change.path, None)
+            if theirs is not None:
+                files[change.path] = theirs
+        return files
 
     def between(self, base: str, head: str) -> list[Commit]:
         """Return the commits reachable from `head` and not from `base`, oldest first."""

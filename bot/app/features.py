@@ -22,6 +22,7 @@ from bot.effects.pulls import PULL_BRANCH, EnsurePull
 from bot.effects.reactions import React, RemoveReaction
 from bot.effects.refs import MoveBranch
 from bot.effects.remember import StoreRecord
+from bot.effects.reverts import OPENED_REVERT, OpenRevert
 from bot.effects.section_handlers import section_router
 from bot.effects.section_state import SECTION, SECTION_EVENT, SECTION_TEXT
 from bot.effects.sections import MarkOutOfDate, RequestSection, ShowSection, SubmitSection
@@ -84,6 +85,7 @@ BOT = Feature(
         StartJenkinsBuild,
         MarkOutOfDate,
         MoveBranch,
+        OpenRevert,
         PostMessage,
         PostNews,
         PutCheckRun,
@@ -113,6 +115,7 @@ BOT = Feature(
         PATTERN_CHANGES,
         MISSING,
         NEWS_STATE,
+        OPENED_REVERT,
         PULL_BRANCH,
         SECTION,
         SESSION,

@@ -36,7 +36,7 @@ NEEDS = (
         "Pull requests",
         "write",
         "read pull requests and reviews, request reviews, use the merge queue, open the pull requests of "
-        "`docker_update` and `mute`",
+        "`docker_update` and `mute`, and reverts",
     ),
     Permission(
         "issues",
@@ -64,9 +64,10 @@ NEEDS = (
         "contents",
         "Contents",
         "write",
-        "merge, and move the nightly branch, the last good branch and the branches of `docker_update` and `mute`; "
-        "nothing else is written. Reads pushes, commits of branches, branch protection and names of files, and the "
-        "content of `.github/nightjar.yaml`, pull request templates, and the lists of required tests and images only",
+        "merge, and move the nightly branch, the last good branch and the branches of `docker_update`, of `mute` "
+        "and of reverts; nothing else is written. Reads pushes, commits of branches, branch protection and names of "
+        "files, and the content of `.github/nightjar.yaml`, pull request templates, and the lists of required tests "
+        "and images only",
     ),
     Permission(
         "members", "Members, of the organization", "read", "`cc @octo-org/hexagon`; optional if you don't use teams"

@@ -87,3 +87,13 @@ SECTION_REMOVED = "removed section {section}"
 SECTIONS_MARKED = "marked as out of date or current again: {sections}"
 NO_SECTION_TO_MARK = "no section had to be marked"
 HEAD_HAS_MOVED = "the head of #{number} moved"
+
+REVERT_OPENED = "opened #{number}"
+REVERT_EXISTS = "#{number} reverts it already"
+NOT_REVERTED_BY_GITHUB = (
+    "GitHub can't revert #{number}: {message}\nIf it is not reverted yet, revert it by hand: {command} on a new branch "
+    "of {base}. A merge commit needs `-m 1`."
+)
+REVERTS = "Reverts {reference}"
+REVERT_TITLE = "Revert {title}"
+LONGEST_REVERT_TITLE = 240

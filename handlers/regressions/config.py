@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 from pydantic_core import PydanticCustomError
 
@@ -76,6 +78,16 @@ class Regressions(Keys):
             "names it."
         ),
         examples=[True],
+    )
+
+    revert: Literal["draft"] | None = Field(
+        default=None,
+        description=(
+            "With `draft`, the bot opens a draft that reverts the pull request with which the tests began to fail: "
+            "only if a search names it with a probability of at least 99 %, and the tests pass on a device without it. "
+            "It needs write access to contents and pull requests, and never merges the draft."
+        ),
+        examples=["draft"],
     )
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter
@@ -10,7 +11,7 @@ from bot.core.parts import PartKey
 
 if TYPE_CHECKING:
     from bot.feature import Services
-    from handlers.searches.records import CulpritSearch
+    from handlers.searches.records import AskedRun
 
 
 class DeviceTime:
@@ -28,10 +29,10 @@ class DeviceTime:
         """Add the metric to a registry."""
         registry.register(self._counter)
 
-    def add(self, repository: str, old: CulpritSearch | None, search: CulpritSearch) -> None:
-        """Count the time of a search that it did not have before."""
-        counted = _seconds(old)
-        for target, seconds in _seconds(search).items():
+    def add(self, repository: str, old_runs: Iterable[AskedRun], runs: Iterable[AskedRun]) -> None:
+        """Count the time of runs that the same runs did not have before."""
+        counted = _seconds(old_runs)
+        for target, seconds in _seconds(runs).items():
             lab, _, name = target.partition("/")
             self._counter.labels(repository, lab, name).inc(max(0.0, seconds - counted.get(target, 0.0)))
 
@@ -49,9 +50,9 @@ class DeviceTimeMetrics:
         """Do nothing: what this process has counted stays true."""
 
 
-def _seconds(search: CulpritSearch | None) -> dict[str, float]:
+def _seconds(runs: Iterable[AskedRun]) -> dict[str, float]:
     totals = dict[str, float]()
-    for run in search.runs if search is not None else ():
+    for run in runs:
         totals[run.target] = totals.get(run.target, 0.0) + run.seconds
     return totals
 

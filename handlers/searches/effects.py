@@ -105,7 +105,8 @@ class StoreSearch(StoredEffect):
 
         old = await context.changes.get(key)
         await context.changes.change(key, changed)
-        count = partial(context.part(DEVICE_TIME).add, context.repository.full_name, old, search)
+        runs = old.runs if old is not None else ()
+        count = partial(context.part(DEVICE_TIME).add, context.repository.full_name, runs, search.runs)
         context.changes.after_commit.append(count)
         is_open = OpenSearch(context.repository.full_name, self.id) if search.answer is None else None
         open_key = OPEN_SEARCH.of(context.repository.id, self.id)

@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nightjar_formats.model import SeenTest, Status, TargetKey
+from nightjar_formats.model import SeenTest, Status
 
 from bot.core.errors import UserError
 from bot.core.page_paths import search_path
@@ -24,12 +24,10 @@ from bot.results.measurements.levels import MeasuredLevels
 from bot.results.service import RESULTS
 from bot.results.store.history.flakiness import flakiness_of_tests
 from bot.results.store.measurements.levels import SeriesName, levels_before
-from handlers.device_tests.availability import Availability
-from handlers.device_tests.commit_jobs import commit_job, request_commit_job, searches_left
+from handlers.device_tests.commit_jobs import commit_job, request_commit_job
 from handlers.device_tests.effects import FEW_TESTS_ENDED, NoteShownStep
 from handlers.device_tests.model import ShownStep
 from handlers.device_tests.store import JOBS
-from handlers.device_tests.targets import request_targets
 from handlers.regressions.begun import FAILURES_BEGUN
 from handlers.regressions.records import target_issue
 from handlers.results.config import LAB_RESULTS, RENAMES
@@ -49,6 +47,8 @@ from handlers.searches.records import (
     series_name,
 )
 from handlers.searches.requests import request_of
+from handlers.searches.revert.begin import revert_checks
+from handlers.searches.targets import idle_targets, named_target
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
@@ -133,7 +133,7 @@ async def _with_histories(context: Context, search: CulpritSearch) -> CulpritSea
     results, aliases = context.part(RESULTS), context.config.of(RENAMES).aliases
     passed = dict.fromkeys(request.tests, SeenTest(Status.PASSED))
     for name in request.targets:
-        target = _target(context, name)
+        target = named_target(context, name)
         flakiness = await results.read(flakiness_of_tests, target, request.suite, request.good, passed, aliases)
         for test in request.tests:
             runs = flakiness.get(test)
@@ -150,7 +150,7 @@ async def _with_levels(context: Context, search: CulpritSearch) -> CulpritSearch
     results, aliases, test = context.part(RESULTS), context.config.of(RENAMES).aliases, request.tests[0]
     series = SeriesName(request.suite, test, request.measurement)
     for name in request.targets:
-        before = await results.read(levels_before, _target(context, name), series, request.bad, aliases)
+        before = await results.read(levels_before, named_target(context, name), series, request.bad, aliases)
         if before is None:
             raise NoRange(texts.NO_CHANGE.format(name=request.measurement, target=name, bad=request.bad[: texts.SHORT]))
         levels[name], histories[series_name(name, test)] = before.levels, (before.crossed, before.others)
@@ -172,13 +172,13 @@ async def _continued(
     moment = max([moment, *(run.ended_at for run in updated.runs)])
     if updated.answer is not None and updated == search:
         return Plan(effects, why=texts.ENDED.format(id=search_id))
-    idle, is_stopped = await _idle_targets(context, updated, moment)
+    idle, is_stopped = await idle_targets(context, updated.request.targets, updated.runs, moment)
     # A search over thousands of commits takes some milliseconds a step.
     progress = await asyncio.to_thread(advance, updated, idle, is_stopped=is_stopped, moment=moment)
     new_search, request = progress.search, search.request
     jobs = tuple(
         request_commit_job(
-            _target(context, run.target),
+            named_target(context, run.target),
             new_search.sha_of(run.commit),
             request.tests,
             run.repeat,
@@ -193,17 +193,18 @@ async def _continued(
     if new_search.answer is not None:
         new_search = await with_pull(context, new_search)
         new_search, comments = culprit_comments(context, new_search)
+    reverts = await revert_checks(context, search, new_search, moment)
     stored = StoreSearch.of(context.repository.id, new_search)
     url = page_url(context, search_path(context.repository.full_name, search_id))
     text = texts.issue_section(new_search, progress.posterior, MOST_RUNS, url)
     section = EnsureIssueSection(new_search.issue, section_name(search_id), text)
     if new_search.answer is not None:
-        return Plan((*effects, stored, section, *comments), why=texts.ENDED.format(id=search_id))
+        return Plan((*effects, stored, *reverts, section, *comments), why=texts.ENDED.format(id=search_id))
     if not jobs and updated == search and search.step:
         return Plan((*effects, section), why=texts.WAITS.format(id=search_id))
     why = texts.ASKS if jobs else texts.WAITS
     why = why.format(id=search_id, runs=len(jobs), count=len(search.runs))
-    return Plan((*effects, stored, *jobs, section), why=why)
+    return Plan((*effects, stored, *reverts, *jobs, section), why=why)
 
 
 async def _with_ended_runs(context: Context, search: CulpritSearch, moment: float) -> CulpritSearch:
@@ -218,30 +219,3 @@ async def _with_ended_runs(context: Context, search: CulpritSearch, moment: floa
         runs.append(settled(search, run, job, moment))
     changed = tuple(runs) != search.runs
     return replace(search, runs=tuple(runs), answer=None if changed else search.answer)
-
-
-async def _idle_targets(context: Context, search: CulpritSearch, moment: float) -> tuple[list[str], bool]:
-    """Return the targets that may get a job now, and whether none takes jobs any more.
-
-    A target that is paused or degraded gets none, but may later.
-    """
-    waiting = {run.target for run in search.runs if run.state is SearchRunState.WAITING}
-    targets = request_targets(context.config.of(LAB_RESULTS))
-    able = {target.full_name for target in (await Availability.of(context, moment)).accepting(targets)}
-    lefts = {
-        name: await searches_left(
-            context.part(JOBS), context.config, context.repository.id, _target(context, name), moment
-        )
-        for name in search.request.targets
-    }
-    idle = [
-        name
-        for name, left in lefts.items()
-        if left and name not in waiting and _target(context, name).full_name in able
-    ]
-    return idle, all(left is None for left in lefts.values())
-
-
-def _target(context: Context, name: str) -> TargetKey:
-    lab, _, target = name.partition("/")
-    return context.part(RESULTS).canonical(TargetKey(context.repository.full_name, lab, target))

@@ -1,4 +1,4 @@
-"""Let searches without an answer look for jobs again: once an hour, because budgets and idle devices come back."""
+"""Let searches without an answer, and reverts that wait, look for jobs once an hour: budgets and devices come back."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from bot.engine.sweeps import hours_between
 from handlers.searches import texts
 from handlers.searches.effects import SEARCH_EVENT, SearchEvent
 from handlers.searches.records import OPEN_SEARCH
+from handlers.searches.revert.records import OPEN_REVERT, REVERT_EVENT, RevertEvent
 
 if TYPE_CHECKING:
     from bot.feature import Services
@@ -19,20 +20,25 @@ TICK = "7 * * * *"
 
 
 class SearchSweep:
-    """Continues all searches that have no answer."""
+    """Continues all searches that have no answer, and the tests of reverts."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
 
     async def has_work(self) -> bool:
-        """Return whether any search has no answer."""
-        return bool(await self._services.records.under(OPEN_SEARCH))
+        """Return whether any search has no answer, or any revert waits for its tests."""
+        records = self._services.records
+        return bool(await records.under(OPEN_SEARCH) or await records.under(OPEN_REVERT))
 
     async def tick(self) -> str:
-        """Announce each search, once an hour."""
+        """Announce each, once an hour."""
         moment, count = self._services.now(), 0
         for key, search in (await self._services.records.under(OPEN_SEARCH)).items():
             repository = Repository(int(key.partition(":")[0]), search.repository, None)
             event = SearchEvent(search.id, str(hours_between(0.0, moment)), moment)
             count += await announce(self._services.announce, SEARCH_EVENT, repository, event)
+        for key, revert in (await self._services.records.under(OPEN_REVERT)).items():
+            repository = Repository(int(key.partition(":")[0]), revert.repository, None)
+            revert_event = RevertEvent(revert.id, revert.pull, str(hours_between(0.0, moment)), moment)
+            count += await announce(self._services.announce, REVERT_EVENT, repository, revert_event)
         return texts.SWEPT.format(count=count)

@@ -306,9 +306,9 @@ def _causes(search: CulpritSearch, posterior: Posterior) -> list[str]:
 
 
 def _row(search: CulpritSearch, run: AskedRun) -> str:
-    failed, passed = _total(list(run.counts.values()))
-    outcome = FAILED_OF.format(failed=failed, count=failed + passed) if run.counts else STATES[run.state]
+    outcome = failed_of(list(run.counts.values())) if run.counts else STATES[run.state]
     if run.value is not None:
+        failed, _ = _total(list(run.counts.values()))
         outcome = MEASURED[bool(failed)].format(value=code(search.levels[run.target].text(run.value)))
     url = linkable(run.log_url)
     return ROW.format(
@@ -318,6 +318,12 @@ def _row(search: CulpritSearch, run: AskedRun) -> str:
         outcome=outcome,
         log=LOG.format(url=url) if url else "",
     )
+
+
+def failed_of(counts: Sequence[tuple[int, int]]) -> str:
+    """Say how many of some runs failed; `counts` are pairs of failures and passes."""
+    failed, passed = _total(counts)
+    return FAILED_OF.format(failed=failed, count=failed + passed)
 
 
 def _total(counts: Sequence[tuple[int, int]]) -> tuple[int, int]:

@@ -8,7 +8,6 @@ from handlers.slow_tests.config import KEYS
 from handlers.slow_tests.handler import COMMANDS, router
 from handlers.slow_tests.records import RECORDS
 from handlers.slow_tests.revert.command import COMMANDS as REVERT_COMMANDS
-from handlers.slow_tests.revert.effects import OpenRevert
 from handlers.slow_tests.revert.fixes import router as fixes_router
 from handlers.slow_tests.slow_set import source
 from handlers.slow_tests.slow_set.handler import router as slow_set_router
@@ -20,7 +19,6 @@ FEATURE = Feature(
     preload=(source.__name__,),
     commands=(*COMMANDS, *REVERT_COMMANDS),
     records=RECORDS,
-    effects=(OpenRevert,),
     titles={
         "slow-tests": "Slow tests",
         "slow-tests-branches": "Slow tests",

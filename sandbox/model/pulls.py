@@ -104,6 +104,8 @@ class PullRequest(Issue):
         self.merged_at: datetime | None = None
         self.merged_by: User | None = None
         self.merge_commit_sha: str | None = None
+        self.rebased_shas: list[str] = []
+        """The commits on the base branch, if it was merged by a rebase."""
         self.maintainers_may_push = True
         """Whether the author of a pull request from a fork allows edits by maintainers."""
         self.undecided = 0
@@ -295,6 +297,7 @@ class PullRequest(Issue):
                 if change.status != "removed":
                     files[change.path] = commit.files[change.path]
             tip = git.commit((tip.sha,), files, commit.message, commit.author, commit.date)
+            self.rebased_shas.append(tip.sha)
         return tip
 
     def _merged(self, user: User, merged: Commit) -> str:

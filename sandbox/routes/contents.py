@@ -6,6 +6,7 @@ https://docs.github.com/rest/repos/contents
 from __future__ import annotations
 
 import base64
+from datetime import datetime
 
 from sandbox.errors import ApiError, not_found, refused
 from sandbox.git import blob_sha, tree_sha
@@ -126,7 +127,9 @@ def create_commit(call: Call) -> ApiResponse:
         raise refused(
             "Tree SHA does not exist" if files is None else "Parent SHA does not exist or is not a commit object"
         )
-    made = git.commit(body.get("parents", ()), files, body["message"], call.actor, call.github.clock.now())
+    named = body.get("author", {}).get("date")
+    date = datetime.fromisoformat(named) if named else call.github.clock.now()
+    made = git.commit(body.get("parents", ()), files, body["message"], call.actor, date, is_dated=bool(named))
     return ApiResponse(repositories.git_commit(call.repository, made), 201)
 
 

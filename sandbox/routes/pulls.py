@@ -214,7 +214,7 @@ def list_pulls_of_commit(call: Call) -> ApiResponse:
     pulls: list[Issue] = [
         pull
         for pull in repository.pulls
-        if pull.merge_commit_sha == commit.sha
+        if commit.sha in (pull.merge_commit_sha, *pull.rebased_shas)
         or (pull.head_repository is repository and any(c.sha == commit.sha for c in pull.commits))
     ]
     return call.page([p for p in pulls if isinstance(p, PullRequest)], issues.pull_simple)

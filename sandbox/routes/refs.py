@@ -106,6 +106,26 @@ def get_branch(call: Call) -> ApiResponse:
     return ApiResponse(short | {"commit": commit, "_links": links})
 
 
+@route("POST", f"{REPO}/merges", "contents")
+def merge_branch(call: Call) -> ApiResponse:
+    """Merge a branch or a commit into a branch, with a merge commit; 204 if the branch contains it already."""
+    repository, git, base = call.repository, call.repository.git, str(call.body["base"])
+    head = repository.resolve(str(call.body["head"]))
+    if HEADS + base not in repository.refs or head is None:
+        raise ApiError(404, "Head does not exist" if head is None else "Base does not exist")
+    tip = repository.branch(base)
+    if git.contains(tip, head.sha):
+        return ApiResponse(status=204)
+    files = git.merged_files(tip, head.sha)
+    if files is None:
+        raise ApiError(409, "Merge conflict")
+    check_workflows(call, git.commits[tip].files, files)
+    message = str(call.body.get("commit_message") or f"Merge {head.sha} into {base}")
+    made = git.commit((tip, head.sha), files, message, call.actor, call.github.clock.now())
+    repository.move(HEADS + base, made.sha, call.actor)
+    return ApiResponse(repositories.commit(repository, made), 201)
+
+
 @route("GET", f"{REPO}/rules/branches/{{branch}}", "metadata")
 def list_rules(call: Call) -> ApiResponse:
     """List the rules for a branch, even if it does not exist; classic protection is not included."""

@@ -8,13 +8,9 @@ from typing import Any
 
 import aiohttp
 
-from bot.core.events import Repository
-from bot.engine.internal import announce
 from bot.results.few_tests import FewTestsOutcome, TestAttempts
 from handlers.device_tests.effects import announce_step
-from handlers.device_tests.model import LEASE_SECONDS, MOST_ATTEMPTS, DeviceJob
-from handlers.searches.effects import SEARCH_EVENT, SearchEvent
-from handlers.searches.records import CULPRIT_SEARCH, OPEN_SEARCH, SearchRequest, SearchRunState
+from handlers.searches.records import CULPRIT_SEARCH, OPEN_SEARCH, SearchRunState
 from tests.bucket import World
 from tests.conversations.devices import ADRENO, HEXAGON, device_town
 from tests.conversations.lab import LAB
@@ -22,9 +18,9 @@ from tests.conversations.search_town import SUITE, TEST, SearchTown
 from tests.conversations.town import BOT, Town
 
 
-async def pages_of(town: Town, path: str = "") -> tuple[dict[str, Any], str]:
-    """Return the JSON and the HTML of a page about searches."""
-    path = f"{town.repo.full_name}/searches{path}"
+async def pages_of(town: Town, path: str = "", view: str = "searches") -> tuple[dict[str, Any], str]:
+    """Return the JSON and the HTML of a page about searches, or of another view."""
+    path = f"{town.repo.full_name}/{view}{path}"
     async with aiohttp.ClientSession(town.url) as session:
         async with session.get(f"/api/v1/repos/{path}") as response:
             document = await response.json()
@@ -60,12 +56,7 @@ async def test_a_maintainer_requests_a_search_and_reads_the_answer_in_the_issue(
         assert reactions == ["+1"]
         assert "0 device minutes" in (range_town.issue.body or ""), "the issue shows the search from its first step"
 
-        lost_jobs = dict[str, DeviceJob]()
-        for _ in range(2 * MOST_ATTEMPTS):
-            vanished = (await devices.claim(is_able=True)).job
-            lost_jobs[vanished.id] = vanished
-            await devices.sweep(later=LEASE_SECONDS + 1)
-        first_lost, second_lost = lost_jobs.values()
+        first_lost, second_lost = lost_jobs = await range_town.lose(2)
         jobs = await range_town.work(lambda commit, _: None if commit == 2 else commit >= 4, HEXAGON)
         search = await range_town.search()
         assert [number for number, commit in enumerate(search.commits, 1) if commit.only_docs] == [6]
@@ -196,11 +187,7 @@ async def test_a_search_over_its_budget_continues_the_next_day(tmp_path: Path, a
         range_town = SearchTown(devices)
         await range_town.regression(6, HEXAGON)
         await range_town.sweep(days=1)
-        services, repo = devices.place.town.bot.services, devices.place.town.repo
-        request = SearchRequest(SUITE, (TEST,), (f"{LAB}/{HEXAGON}",), range_town.shas[0], range_town.shas[-1])
-        event = SearchEvent.start(request, devices.place.time())
-        await announce(services.announce, SEARCH_EVENT, Repository(repo.id, repo.full_name, None), event)
-        await devices.place.town.quiet()
+        await range_town.begin_search()
         days, jobs = 0, await range_town.work(lambda commit, _: commit >= 2, HEXAGON)
         while (search := await range_town.search()).answer is None:
             assert len(jobs) == 3, f"the budget of day {days}"

@@ -43,7 +43,10 @@ IN_MERGES = {
 }
 """Effects of merges: tests/robustness/test_merge_crashes.py kills the bot around them."""
 
-IN_SEARCHES = {"AnnounceBegun", "StartSearch", "StoreSearch", "EnsureIssueSection"}
+IN_SEARCHES = {
+    *("AnnounceBegun", "StartSearch", "StoreSearch", "EnsureIssueSection"),
+    *("CheckRevert", "CorrectDraft", "MakeRevertedHead", "RemoveRevertedHead", "StoreRevert"),
+}
 """Effects of searches for a culprit: tests/robustness/test_search_crashes.py kills the bot at every write of one."""
 
 IN_SECTIONS = {"RequestSection", "SubmitSection", "MarkOutOfDate", "ShowSection"}

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from bot.engine.jobs.journal import DeliveryRecord, EffectRecord, JobState, PlanRecord
 
 WRITTEN: Mapping[str, str] = {
+    "CorrectDraft": "text",
     "MarkNightly": "description",
     "OpenRevert": "body",
     "Remind": "text",

@@ -12,6 +12,7 @@ from bot.web.page_filters import counted
 from handlers.dashboard.searches import texts
 from handlers.dashboard.shared import answer_texts
 from handlers.dashboard.shared.answers import Sentence, phrase, sentence
+from handlers.searches.revert.records import RevertStage
 
 if TYPE_CHECKING:
     from handlers.dashboard.searches.model import CulpritCommit, CulpritPage
@@ -92,6 +93,9 @@ def culprit_steps(page: CulpritPage, repository: str, github: str, mention: str)
         name, text = ("benchmark", texts.MEASURE) if page.measurement else ("reproduce", texts.REPRODUCE)
         command = f'{mention} {name} "{page.tests[0]}" on {page.targets[0]}'
         steps.append([phrase(answer_texts.MAINTAINER), phrase(texts.READ_CHANGE, address)])
+        if page.revert is not None and page.revert.stage == RevertStage.OPENED.value and page.revert.pull_request:
+            draft = f"{github}/{pull_on_github(page.revert.pull_request)}"
+            steps.append([phrase(answer_texts.MAINTAINER), phrase(texts.READ_DRAFT, draft)])
         repeat = text.format(command=answer_texts.shortened(command))
         steps.append([phrase(answer_texts.CONTRIBUTOR), phrase(repeat)])
     elif page.outcome == SearchOutcome.ENVIRONMENT.value:

@@ -86,6 +86,20 @@ class CulpritLevels(BaseModel, extra="forbid"):
     words: str = Field(description="Both levels in words.")
 
 
+class CulpritDraft(BaseModel, extra="forbid"):
+    """How far the revert of the culprit is (`revert: draft` of `regressions`)."""
+
+    stage: str = Field(
+        description=(
+            "waiting, testing, opened, failed, unknown, conflict, nothing, exists, refused or withdrawn. The bot has "
+            "a draft only if it was opened."
+        )
+    )
+    words: str = Field(description="The stage as a sentence.")
+    pull_request: int | None = Field(description="The draft, or the pull request that reverts the culprit already.")
+    sha: str = Field(description="The commit without the culprit on which the tests run; empty for none yet.")
+
+
 class CulpritPage(BaseModel, extra="forbid"):
     """A search for the commit that tests began to fail with."""
 
@@ -117,6 +131,7 @@ class CulpritPage(BaseModel, extra="forbid"):
     next: list[CulpritTarget] = Field(description="What happens next on each target; empty if the search has ended.")
     more_targets: int = Field(description="Targets that are not in `next`.")
     issue: int | None = Field(description="The open issue that shows the search.")
+    revert: CulpritDraft | None = Field(description="The revert of the culprit; null if none is wanted.")
 
     @property
     def listed(self) -> list[CulpritCommit]:

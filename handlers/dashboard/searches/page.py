@@ -17,13 +17,22 @@ from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.searches import texts
 from handlers.dashboard.searches.answer import culprit_answer, culprit_steps
-from handlers.dashboard.searches.model import CulpritCommit, CulpritLevels, CulpritPage, CulpritRun, CulpritTarget
+from handlers.dashboard.searches.model import (
+    CulpritCommit,
+    CulpritDraft,
+    CulpritLevels,
+    CulpritPage,
+    CulpritRun,
+    CulpritTarget,
+)
 from handlers.dashboard.shared.settings import settings_of
 from handlers.dashboard.shared.wiring import DashboardParts
 from handlers.device_tests.commit_jobs import commit_job, searches_left
 from handlers.device_tests.model import DeviceJobState
 from handlers.searches.decide import MOST_RUNS, advance
 from handlers.searches.records import CULPRIT_SEARCH, SearchRunState
+from handlers.searches.revert.records import CULPRIT_REVERT, CulpritRevert
+from handlers.searches.revert.texts import revert_sentence
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
@@ -51,6 +60,8 @@ def culprit_page(parts: DashboardParts) -> Page:
         progress = await request.pages.run(_next_of, search, parts.clock())
         page = await request.pages.run(_page_of, search, progress)
         page.issue = issue.number if issue else None
+        revert = await parts.records.get(CULPRIT_REVERT.of(repository_id, search_id))
+        page.revert = _draft(revert) if revert else None
         if search.answer is None:
             settings = await parts.in_force(name, settings)
             targets = search.request.targets[:MOST_TARGETS]
@@ -134,7 +145,13 @@ def _page_of(search: CulpritSearch, progress: SearchProgress) -> CulpritPage:
         next=[],
         more_targets=0,
         issue=None,
+        revert=None,
     )
+
+
+def _draft(revert: CulpritRevert) -> CulpritDraft:
+    words = revert_sentence(revert, str)
+    return CulpritDraft(stage=revert.stage.value, words=words, pull_request=revert.number or None, sha=revert.head)
 
 
 def _run(search: CulpritSearch, run: AskedRun) -> CulpritRun:

@@ -48,6 +48,7 @@ UP_TO = " to "
 # -- next steps --
 
 READ_CHANGE = "read the change"
+READ_DRAFT = "review the draft that reverts it"
 REPRODUCE = "to run the test on the device, comment {command} on a pull request"
 MEASURE = "to measure it on the device, comment {command} on a pull request"
 ASK_LAB = "what changed on {target}?"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bot.commands.dialogue import CommandAnswer, CommandFunction, CommandRequest
 from bot.commands.grammar import Command, CommandSpec
 from bot.effects.remember import StoreRecord
+from bot.effects.reverts import MergedPull, OpenRevert, RevertState, existing_reverts, marker_of, revert_title
 from bot.github.commits.ours import Ours
 from bot.github.commits.required import State
 from bot.github.commits.signals import signals_of
@@ -12,7 +13,6 @@ from bot.plan.page_links import pull_page_url
 from handlers.slow_tests.config import SLOW_TESTS
 from handlers.slow_tests.records import REVERT_REQUEST, RevertRequest
 from handlers.slow_tests.revert import texts
-from handlers.slow_tests.revert.effects import MergedPull, OpenRevert, RevertState, existing_reverts, marker_of
 
 REVERT = CommandSpec(
     name="revert",
@@ -37,9 +37,9 @@ async def revert(request: CommandRequest, command: Command) -> CommandAnswer:
     repository, merged = context.repository.full_name, MergedPull(pull.number, pull.head_branch, pull.base_ref)
     existing = await existing_reverts(context.github, repository, context.me, merged)
     if existing:
-        number, state = existing[0]
-        say = ANSWERS[state].format(number=number, reverted=pull.number)
-        return CommandAnswer(say=say, done=state is not RevertState.CLOSED)
+        first = existing[0]
+        say = ANSWERS[first.state].format(number=first.number, reverted=pull.number)
+        return CommandAnswer(say=say, done=first.state is not RevertState.CLOSED)
     own_reports = Ours.of(context.me, context.config).on(pull.base_ref)
     signals = await signals_of(context.github, repository, pull.merge_commit, own_reports)
     body = texts.revert_body(
@@ -56,7 +56,7 @@ async def revert(request: CommandRequest, command: Command) -> CommandAnswer:
             StoreRecord.of(
                 REVERT_REQUEST.of(context.repository.id, pull.number), RevertRequest(request.by.login, request.by.id)
             ),
-            OpenRevert(merged, texts.revert_title(pull.title), body),
+            OpenRevert(merged, revert_title(pull.title), body),
         )
     )
 

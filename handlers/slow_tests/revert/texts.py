@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bot.core.urls import linkable
+from bot.effects.reverts import reverts_line
 from bot.github.text.markdown import code, escape, truncate
 
 if TYPE_CHECKING:
@@ -15,10 +16,6 @@ SUMMARY = "Open a draft that reverts this merged pull request, with slow tests."
 
 STILL_OPEN = "#{number} is not merged, so there is nothing to revert. To give it up, close it."
 NOT_MERGED = "#{number} was closed without being merged, so there is nothing to revert."
-NOT_BY_GITHUB = (
-    "GitHub can't revert #{number}: {message}\nIf it is not reverted yet, revert it by hand: {command} on a new branch "
-    "of {base}. A merge commit needs `-m 1`."
-)
 
 OPEN = "#{number} already reverts #{reverted}. It is still open."
 MERGED = "#{number} has already reverted #{reverted}."
@@ -29,14 +26,9 @@ CLOSED = (
 
 ON_FIX = "On: names #{fixes}, which was reverted. To turn off, comment: {mention} skip slow tests"
 
-AUDIT_OPENED = "opened #{number}"
-AUDIT_EXISTING = "#{number} reverts it already"
 REMEMBERED = "#{revert} has reverted #{number}"
 NO_REVERT = "it reverts nothing"
 
-TITLE = "Revert {title}"
-LONGEST_TITLE = 240
-REVERTS = "Reverts {reference}"
 REASON = "[A comment]({comment}) asked for this, with slow tests."
 FAILURES = "These checks failed on its merge commit {sha}:"
 NO_FAILURES = "No check failed on its merge commit {sha}."
@@ -48,11 +40,6 @@ MOST_FAILURES = 20
 LONGEST_WORDS = 140
 
 
-def revert_title(title: str) -> str:
-    """Return the title of the pull request that reverts one with this title, as GitHub's button writes it."""
-    return TITLE.format(title=f'"{truncate(title, LONGEST_TITLE)}"')
-
-
 def revert_body(
     marker: str, reference: str, sha: str, failures: Sequence[Signal], *, number: int, comment: str, page: str
 ) -> str:
@@ -62,7 +49,7 @@ def revert_body(
         lines.append(MORE.format(count=len(failures) - MOST_FAILURES))
     heading = (FAILURES if failures else NO_FAILURES).format(sha=sha)
     parts = [
-        f"{marker}\n{REVERTS.format(reference=reference)}",
+        f"{marker}\n{reverts_line(reference)}",
         REASON.format(comment=comment),
         "\n".join([heading, *([""] if lines else []), *lines]),
         *([PAGE.format(number=number, page=page)] if page else []),

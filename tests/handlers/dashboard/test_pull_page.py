@@ -33,6 +33,7 @@ ALL_KINDS = 44
 """A pull request for which the bot applied an effect of each kind."""
 OF_THE_PULL = {
     *("ApproveDeviceJobs", "ApproveRun", "CancelDeviceJobs", "CountCommands", "EndPendingMerge", "EnsureLabel"),
+    *("CheckRevert", "CorrectDraft", "MakeRevertedHead", "RemoveRevertedHead", "StoreRevert"),
     *("CancelPausedJobs", "LeaveQueue", "MarkOutOfDate", "MentionSubscribers", "MergePull", "OpenRevert", "React"),
     *("RemoveReaction", "Reply"),
     *("ReportReviewers", "RequestReviewers", "RerunJob", "RerunWorkflow", "ShowSection", "StartJenkinsBuild"),

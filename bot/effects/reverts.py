@@ -1,4 +1,4 @@
-"""The effect that opens a revert."""
+"""A draft that reverts a merged pull request, opened by GitHub itself."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from gidgethub import QueryError
 
 from bot.core.errors import RefusedToPerson
 from bot.core.payload import Payload
+from bot.effects import texts
 from bot.effects.pulls import ONE_PULL, OURS
+from bot.engine.records import Record
 from bot.github.access import CONTENTS, PULL_REQUESTS, WritePermissions
 from bot.github.addresses import pull_on_github
 from bot.github.errors import is_forbidden, is_not_found, message_of
 from bot.github.text.markdown import code, truncate
 from bot.plan.effect import Applied, EffectContext
-from handlers.slow_tests.revert import texts
 
 if TYPE_CHECKING:
     from bot.github.app import AppIdentity
@@ -51,6 +52,29 @@ class RevertState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class ExistingRevert:
+    """A pull request that reverts another, whoever opened it."""
+
+    number: int
+    state: RevertState
+    body: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedRevert:
+    """The pull request that reverts another after `OpenRevert` with a `subject`.
+
+    `is_own`: it has the description of that effect, so it was not opened for another reason.
+    """
+
+    number: int
+    is_own: bool
+
+
+OPENED_REVERT = Record("opened-revert", 1, OpenedRevert, "the draft that the bot opened for a subject", days=365)
+
+
+@dataclass(frozen=True, slots=True)
 class MergedPull:
     """A merged pull request: its number, its branch (in any repository), and the branch into which it was merged."""
 
@@ -64,9 +88,19 @@ def marker_of(number: int) -> str:
     return f"<!-- nightjar:revert:{number} -->"
 
 
+def revert_title(title: str) -> str:
+    """Return the title of the pull request that reverts one with this title, as GitHub's button writes it."""
+    return texts.REVERT_TITLE.format(title=f'"{truncate(title, texts.LONGEST_REVERT_TITLE)}"')
+
+
+def reverts_line(reference: str) -> str:
+    """Return the line by which GitHub links a revert; `reference` is the reverted one, as in `octocat/compiler#12`."""
+    return texts.REVERTS.format(reference=reference)
+
+
 async def existing_reverts(
     github: GitHub, repository: str, me: AppIdentity, merged: MergedPull
-) -> list[tuple[int, RevertState]]:
+) -> list[ExistingRevert]:
     """Return the pull requests that revert a merged one, with their states: by our marker, or by GitHub's branch.
 
     After a lost answer there may be two of ours; the older one comes first.
@@ -83,18 +117,22 @@ async def existing_reverts(
         # People have GitHub's button, which names its branch like this.
         branch = f"{repository.partition('/')[0]}:revert-{merged.number}-{merged.head}"
         own_pulls = await _pulls(github, {**url_vars, "head": branch, "per_page": "1"})
-    return [(pull.integer("number"), _state(pull)) for pull in own_pulls[::-1]]
+    return [ExistingRevert(pull.integer("number"), _state(pull), pull.text("body")) for pull in own_pulls[::-1]]
 
 
 @dataclass(frozen=True, slots=True)
 class OpenRevert:
-    """Open a draft that reverts a merged pull request, unless somebody has opened one."""
+    """Open a draft that reverts a merged pull request, unless somebody has opened one.
+
+    With a `subject`, it stores which pull request that is, under `OPENED_REVERT`.
+    """
 
     permissions: ClassVar[WritePermissions] = frozenset({CONTENTS, PULL_REQUESTS})
 
     merged: MergedPull
     title: str
     body: str
+    subject: str = ""
 
     @property
     def effect_key(self) -> str:
@@ -106,13 +144,15 @@ class OpenRevert:
         repository, github = context.repository.full_name, context.github
         existing = await existing_reverts(github, repository, context.me, self.merged)
         if existing:
-            (first, _), *twins = existing
-            for number, state in twins:
-                if state is RevertState.OPEN:
-                    url_vars = {"repo": repository, "number": str(number)}
+            first, *twins = existing
+            for twin in twins:
+                if twin.state is RevertState.OPEN:
+                    url_vars = {"repo": repository, "number": str(twin.number)}
                     await github.patch(ONE_PULL, url_vars=url_vars, data={"state": "closed"})
-            text = texts.AUDIT_EXISTING.format(number=first)
-            return Applied(text, changed=False, page=pull_on_github(first))
+            text = texts.REVERT_EXISTS.format(number=first.number)
+            # GitHub may answer with other line ends.
+            await self._remember(context, OpenedRevert(first.number, first.body.split() == self.body.split()))
+            return Applied(text, changed=False, page=pull_on_github(first.number))
         owner, _, name = repository.partition("/")
         node = Payload(await github.graphql(_NODE, owner=owner, name=name, number=self.merged.number), "pull request")
         node_id = node.string("repository", "pullRequest", "id")
@@ -124,10 +164,15 @@ class OpenRevert:
                 raise
             raise RefusedToPerson(self._refusal(message_of(error))) from error
         number = Payload(data, "revert").integer("revertPullRequest", "revertPullRequest", "number")
-        return Applied(texts.AUDIT_OPENED.format(number=number), page=pull_on_github(number))
+        await self._remember(context, OpenedRevert(number, is_own=True))
+        return Applied(texts.REVERT_OPENED.format(number=number), page=pull_on_github(number))
+
+    async def _remember(self, context: EffectContext, opened: OpenedRevert) -> None:
+        if self.subject:
+            await context.records.put(OPENED_REVERT.of(context.repository.id, self.subject), opened)
 
     def _refusal(self, message: str) -> str:
-        return texts.NOT_BY_GITHUB.format(
+        return texts.NOT_REVERTED_BY_GITHUB.format(
             number=self.merged.number,
             message=code(truncate(message, LONGEST_MESSAGE)),
             command=code("git revert"),
