@@ -13,7 +13,9 @@ from benchmarks.before_after import side_by_side
 from benchmarks.durable_server import in_sqlite
 from benchmarks.goals import NOTHING, Figure, Goal, Reached, reached
 from benchmarks.report import Row
-from benchmarks.scale import CONSTANT, LINEAR, QUICK_STEPS, ROWS, ScaleRow, measured, scaling
+from benchmarks.scale import QUICK_STEPS, measured
+from benchmarks.scale_rows import ROWS
+from benchmarks.scaling import CONSTANT, LINEAR, ScaleRow, scaling
 from benchmarks.stage import waiting_in
 from benchmarks.traffic import COMMANDS, COMMENTS, UNWANTED, Template, mixed, read, write
 
