@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -44,7 +45,7 @@ class Clock:
         asyncio.get_running_loop().call_later(seconds, self._catch_up)
 
     def _exactly(self) -> datetime:
-        return self._stopped or datetime.now(UTC) + self._ahead
+        return self._stopped or datetime.fromtimestamp(time.time(), UTC) + self._ahead
 
     def _catch_up(self) -> None:
         current = self._exactly()

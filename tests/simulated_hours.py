@@ -17,6 +17,7 @@ import pytest
 
 from bot.aws.client import in_thread
 from bot.engine.postgres.connector import PostgresConnector, _Pool
+from bot.engine.service import Engine
 from bot.engine.sqlite.writer import Writer
 
 Result = TypeVar("Result")
@@ -108,6 +109,9 @@ def simulate_time(monkeypatch: pytest.MonkeyPatch, loop: SimulatedLoop) -> None:
         return loop.counted(submit(writer, operation, argument))
 
     monkeypatch.setattr(Writer, "_submit", counting)
+    # Python binds a default when it defines the function. SQLite's now() is the clock of the engine.
+    defaults = Engine.__init__.__kwdefaults__ or {}
+    monkeypatch.setitem(defaults, "clock", loop.clock.time)
     for name in ("execute_query_async", "execute_query_all_async", "execute_query_one_async", "transact"):
         monkeypatch.setattr(PostgresConnector, name, loop.awaited(getattr(PostgresConnector, name), 1))
     monkeypatch.setattr(_Pool, "open", loop.awaited(_Pool.open, 0))

@@ -19,7 +19,9 @@ from bot.config.repositories import is_pattern
 from bot.core.errors import UserError
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
+from bot.core.schedule import FixedInterval
 from bot.engine.internal import InternalEvent, announce
+from bot.engine.jobs.journal import WAITING, WORKING
 from bot.engine.records import Key, Record
 from bot.engine.sweeps import LastRun, hours_between, last_runs, only_logged
 from bot.github.pull_heads import find_repository_id, repository_ids
@@ -201,16 +203,17 @@ class RepositoryTimers:
         candidates = self._candidates(moment)
         stored = await self._stored(candidates)
         changes: dict[Key[Any], AnnouncedTimer] = {}
-        runs: list[ScheduledRun] = []
+        scheduled: list[tuple[ScheduledRun, str]] = []
         to_check: list[tuple[RepositoryTimer, AnnouncedTimer]] = []
         for timer, last in candidates.items():
             announced, schedule = stored.get(timer.announced_key.name), str(timer.schedule)
             if announced is None or announced.schedule != schedule:
                 changes[timer.announced_key] = AnnouncedTimer(schedule, last)
             elif last > announced.moment:
-                runs.append(ScheduledRun(timer, _iso(last), AnnouncedTimer(schedule, last)))
+                scheduled.append((ScheduledRun(timer, _iso(last), AnnouncedTimer(schedule, last)), announced.guid))
             elif announced.guid and (hours := hours_between(announced.moment, moment)) > announced.hours:
                 to_check.append((timer, replace(announced, hours=hours)))
+        runs = await self._without_open(scheduled)
         outcomes = await last_runs(self._journal, [announced.guid for _, announced in to_check])
         for timer, announced in to_check:
             match outcomes[announced.guid]:
@@ -225,6 +228,16 @@ class RepositoryTimers:
         # If this tick fails, the next one considers the same times again.
         self._last_tick = moment
         return f"announced {count}"
+
+    async def _without_open(self, scheduled: Sequence[tuple[ScheduledRun, str]]) -> list[ScheduledRun]:
+        """Return the runs that are to start, each given with the GUID of the timer's run before.
+
+        A timer that runs every so often does not start while its run before waits or works: that one reads the newest
+        state when its turn comes, so the queue has one run of each timer, however slow GitHub is.
+        """
+        guids = [guid for run, guid in scheduled if guid and isinstance(run.timer.schedule, FixedInterval)]
+        states = await self._journal.states(guids) if guids else {}
+        return [run for run, guid in scheduled if states.get(guid) not in (WAITING, WORKING)]
 
     def _candidates(self, moment: float) -> dict[RepositoryTimer, float]:
         """Return the timers about which a tick may have something to do, each with its last scheduled time.

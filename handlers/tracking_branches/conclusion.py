@@ -60,18 +60,19 @@ def move_effects(step: Step) -> tuple[MoveBranch, ...]:
 
 
 async def outcome_of_move(context: Context, step: Step, outcomes: EffectOutcomes) -> BranchOutcome | None:
-    """Return the state of the branch after the move; ask GitHub if the outcome of the move does not say.
+    """Return the state of the branch after the move; ask GitHub if the move failed.
 
-    None: GitHub was unavailable. The timer runs again, and people need not do anything.
+    Without a move, the branch is where the scan found it. None: GitHub was unavailable. The timer runs again, and
+    people need not do anything.
     """
-    move, trouble = outcomes.of(MoveBranch), ""
-    if move is not None and move.state.is_failure:
-        if move.state is not EffectState.STOPPED:
-            return None
-        trouble = move.text
-    elif move is not None:
+    move = outcomes.of(MoveBranch)
+    if move is None:
+        return BranchOutcome(step.before or None, "")
+    if not move.state.is_failure:
         return BranchOutcome(move.returned(str, simulated=step.chosen), "")
-    return BranchOutcome(await branch_head(context.github, context.repository.full_name, step.branch), trouble)
+    if move.state is not EffectState.STOPPED:
+        return None
+    return BranchOutcome(await branch_head(context.github, context.repository.full_name, step.branch), move.text)
 
 
 def step_to_store(last_step: Mapping[str, Any], step: Step, **extra: Any) -> Mapping[str, Any]:

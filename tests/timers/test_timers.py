@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import LiteralString
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -37,6 +38,7 @@ CONFIG = "repositories:\n  octocat/compiler:\n    nightly: {%s}\n  octocat/other
 EVENING = datetime(2026, 3, 6, 20, tzinfo=UTC).timestamp()
 """In Los Angeles it is noon."""
 HOUR, DAY = 3600.0, 86400.0
+ALL_DONE: LiteralString = "UPDATE procrastinate_jobs SET status = 'succeeded'"
 
 
 def config(nightly: str = "", name: str = "octocat/compiler") -> Config:
@@ -81,6 +83,22 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     async with Engine(with_tables(f"sqlite:///{tmp_path}/nightjar.db")) as engine:
         await engine.records.put(REPOSITORY_ID.of("octocat/compiler"), RepositoryId(7))
         yield Desk(engine)
+
+
+async def test_a_timer_with_an_interval_does_not_start_while_its_run_before_waits(desk: Desk) -> None:
+    """Otherwise an outage of a day, or a round that takes longer than the interval, leaves a queue of equal runs."""
+    timers = desk.timers("}\n    last_good: {every: 15m, require: [ci]")
+    for minute in range(24 * 60):
+        desk.now = EVENING + 60 * minute
+        await timers.tick()
+    of_interval = [guid for guid in desk.accepted if ":last-good:" in guid]
+    assert len(of_interval) == 1, of_interval
+    # The nightly run of each day counts: labs are told the day.
+    assert len(desk.accepted) == 2
+    await desk.engine.database.connector.execute_query_async(ALL_DONE)
+    desk.now += 15 * 60
+    await timers.tick()
+    assert len(desk.accepted) == 3
 
 
 async def test_a_new_timer_waits_for_its_next_scheduled_time(desk: Desk) -> None:
@@ -287,6 +305,7 @@ async def test_timers_of_many_repositories_are_spread_over_their_interval(any_de
     assert len(set(any_desk.accepted)) == len(any_desk.accepted) == MANY
     assert max(began) <= 100
     any_desk.now += 60
+    await any_desk.engine.database.connector.execute_query_async(ALL_DONE)
     await timers.tick()
     assert len(any_desk.accepted) == MANY + began[0]
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
+from typing import NamedTuple
 
 from bot.results.measurements.energy import newest_part
 from bot.results.measurements.noise import Noise, noise_of, trimmed_mean
@@ -34,12 +35,16 @@ NEW_NIGHTS = 15
 """The most nights between the begin of a change and its report: a smaller change stays unreported."""
 WINDOW = 50
 """The newest nights in which a change begins."""
+SPLIT_NIGHTS = LEVEL_NIGHTS + NEW_NIGHTS
+"""The newest nights that say where a change begins, and how large it is."""
 PREDICTED = 0.99
 """The share of values that are within a prediction interval."""
 _LEAST_SUM, _LEAST_HEIGHT = 3.0, 0.5
 """In deviations: the least sum of the newest two offsets, and the least of each, to look for a change."""
 _LEAST_SCORE = 3.2
 """The least standard score of new nights before their exact chance is computed: no smaller one passes."""
+_PART_OF_SCORE = 2 / 3
+"""A part of that score: the deviation of the newest nights alone is only roughly that of a year."""
 _LARGEST = 1e9
 """Values of a series that is not positive are cut off at so many times their usual size."""
 _LARGEST_LOGARITHM = math.log(1.7e308)
@@ -97,10 +102,15 @@ def exact_changes(values: Sequence[float], least: float = 0) -> list[LevelChange
     """
     changes, level = list[LevelChange](), values[0] if values else 0.0
     for night, value in enumerate(values):
-        if value != level and abs(value - level) >= least * abs(level):
+        if is_exact_change(value, level, least):
             changes.append(LevelChange(night, night, level, value, value, value))
             level = value
     return _with_ends(changes)
+
+
+def is_exact_change(value: float, level: float, least: float) -> bool:
+    """Return whether a value without noise differs from the level before it by this share or more."""
+    return value != level and abs(value - level) >= least * abs(level)
 
 
 def analysis_of(values: Sequence[float], least: float = LEAST_CHANGE) -> SeriesAnalysis:
@@ -112,6 +122,46 @@ def analysis_of(values: Sequence[float], least: float = LEAST_CHANGE) -> SeriesA
     for night in range(len(values)):
         scan.add(night)
     return scan.analysis()
+
+
+class _NewPart(NamedTuple):
+    """The values of the newest nights, and how far their mean is from the `level`, that of the values `before`."""
+
+    before: Sequence[float]
+    values: Sequence[float]
+    level: float
+    shift: float
+
+    def has_score(self, least: float, deviation: float) -> bool:
+        """Return whether the standard score of the new values is at least so high, by the deviation of one value."""
+        nights = len(self.values)
+        return abs(sum(self.values) - nights * self.level) >= least * deviation * math.sqrt(nights)
+
+
+def may_confirm(values: Sequence[float], least: float) -> bool:
+    """Return whether the newest night of a positive series may confirm a change; if so, its whole noise decides.
+
+    `values` are those since the last change, of the newest SPLIT_NIGHTS at least.
+    """
+    new_part = _new_part([math.log(value) for value in values[-SPLIT_NIGHTS:]], math.log1p(least))
+    if new_part is None or len(new_part.before) < LEAST_HISTORY:
+        return new_part is not None
+    rough = noise_of([value - new_part.level for value in new_part.before]).deviation
+    return new_part.has_score(_PART_OF_SCORE * _LEAST_SCORE, rough)
+
+
+def _new_part(values: Sequence[float], least: float) -> _NewPart | None:
+    """Split the newest nights; None if the new part is not at a level of its own."""
+    window = values[-WINDOW:]
+    if len(window) < 2 * CONFIRMING_NIGHTS:
+        return None
+    nights = newest_part(window, NEW_NIGHTS)
+    before, part = sorted(values[-LEVEL_NIGHTS - nights : -nights]), window[-nights:]
+    level = trimmed_mean(before)
+    shift = trimmed_mean(sorted(part)) - level
+    if abs(shift) < least or min([(value - level) / shift for value in part[-CONFIRMING_NIGHTS:]]) <= 0.5:
+        return None
+    return _NewPart(before, part, level, shift)
 
 
 class _Scan:
@@ -165,18 +215,14 @@ class _Scan:
         )
 
     def _change(self, night: int) -> LevelChange | None:
-        oldest = max(self._begin, night + 1 - WINDOW)
-        window = self._converted[oldest : night + 1]
-        if len(window) < 2 * CONFIRMING_NIGHTS:
+        oldest = max(self._begin, night + 1 - SPLIT_NIGHTS)
+        new_part = _new_part(self._converted[oldest : night + 1], self._least)
+        if new_part is None:
             return None
-        nights = newest_part(window, NEW_NIGHTS)
+        before, part, level, shift = new_part
+        nights = len(part)
         begin = night + 1 - nights
-        before = sorted(self._converted[max(self._begin, begin - LEVEL_NIGHTS) : begin])
-        part, level = window[-nights:], trimmed_mean(before)
-        shift = trimmed_mean(sorted(part)) - level
-        if abs(shift) < self._least or min([(value - level) / shift for value in part[-CONFIRMING_NIGHTS:]]) <= 0.5:
-            return None
-        if abs(sum(part) - nights * level) < _LEAST_SCORE * self._rough * math.sqrt(nights):
+        if not new_part.has_score(_LEAST_SCORE, self._rough):
             return None
         if len(self._residuals) < LEAST_HISTORY + nights:
             return None

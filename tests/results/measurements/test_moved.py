@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -20,6 +21,7 @@ from bot.results.store.measurements.moved import moved_by_id, moved_series
 from bot.results.store.measurements.pull_numbers import numbers_of_pull
 from bot.results.store.measurements.search import GONE, find_moves, store_moves
 from bot.results.store.store import ResultsStore
+from tests.results.measurements.corpus import MeasuringDevice
 from tests.results.plans import whole_tables_read
 from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload, sha
 
@@ -192,6 +194,39 @@ def test_what_moved_does_not_depend_on_the_order_of_arrival(tmp_path: Path) -> N
         "delegated_nodes 12 -> 11 nodes",
     ]
     assert results == [results[0]] * len(orders)
+
+
+def test_a_search_each_night_finds_what_one_search_of_all_nights_finds(tmp_path: Path) -> None:
+    """Each night, most series are judged by their newest nights alone."""
+    chance, shifts = random.Random(31), dict[int, list[tuple[int, float]]]()
+    for test in range(24):
+        starts = sorted(chance.sample(range(5, 130), chance.choice((0, 1, 1, 3))))
+        shifts[test] = [(start, chance.choice((0.8, 0.94, 1.07, 1.3))) for start in starts]
+    device = MeasuringDevice(len(shifts), seed=31)
+    uploads = []
+    for number in range(1, 131):
+        measured = dict[str, tuple[Measurement, ...]]()
+        for test, measurements in enumerate(device.night()):
+            factor = math.prod(shift for start, shift in shifts[test] if number >= start)
+            # Some tests are skipped at times, for longer than a change lasts without values.
+            if (number + 7 * test) % 60 >= (10 if test % 4 == 0 else 0):
+                shifted = (one._replace(value=float(f"{one.value * factor:.6g}")) for one in measurements)
+                measured[f"test_{test}"] = tuple(shifted)
+        uploads.append(Upload(number, {f"test_{test}": "passed" for test in shifts}, measured=measured))
+    found = []
+    for searches in ("each night", "once"):
+        with closing(ResultsStore(f"sqlite:///{tmp_path}/{searches}.db")) as store:
+            store.open()
+            for upload in uploads:
+                store.put(upload.run, upload.columns)
+                if searches == "each night":
+                    searched(store)
+            searched(store)
+            found.append({change.id: change for change in store.read(moved_series, REPOSITORY, limit=5_000)})
+    each, once = found
+    assert len(once) > 100
+    assert len([change for change in once.values() if not change.is_exact]) > 20
+    assert each == once
 
 
 def test_a_pull_request_is_compared_with_what_the_nightly_runs_up_to_its_baseline_lead_to_expect(

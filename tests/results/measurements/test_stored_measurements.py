@@ -18,7 +18,15 @@ from nightjar_formats.limits import MAX_SUITE_MEASUREMENTS
 from nightjar_formats.measurements import Better, Measurement
 from nightjar_formats.refused import TooMuch
 
-from bot.results.store.measurements.number_blocks import BLOCK, block_of, decimal_of, number_in, read_block, slots_in
+from bot.results.store.measurements.number_blocks import (
+    BLOCK,
+    block_of,
+    decimal_of,
+    number_in,
+    numbers_in,
+    read_block,
+    slots_in,
+)
 from bot.results.store.measurements.read import (
     MeasuredNight,
     measured_series,
@@ -57,6 +65,9 @@ def test_numbers_come_back_bit_by_bit_whatever_their_bases_are(pairs: list[tuple
         assert stored is not None
         assert struct.pack("<d", stored) == struct.pack("<d", number)
         assert number_in(data, slot + 1, bases[slot]) is None
+    series = [(slot + offset, base) for slot, base in bases.items() for offset in (0, 1)]
+    # Compared as text, which tells 0.0 from -0.0.
+    assert repr(numbers_in(data, series)) == repr([number_in(data, *one) for one in series])
 
 
 def test_realistic_numbers_take_few_bytes(database_url: str) -> None:

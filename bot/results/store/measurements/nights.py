@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from bot.core.aliases import Aliases
 from bot.results.store.history.series_names import series_names
-from bot.results.store.measurements.number_blocks import BLOCK, Decimal, number_in, read_block, slots_in
+from bot.results.store.measurements.number_blocks import BLOCK, Decimal, number_in, numbers_in, read_block, slots_in
 from bot.results.store.measurements.write import SuiteMetric, metrics_of
 from bot.results.store.tables import schema
 from bot.results.store.tables.names import all_names
@@ -53,11 +53,12 @@ class SeriesPieces(NamedTuple):
     names: Sequence[SeriesId]
 
 
-class NightValue(NamedTuple):
-    """A value, and the number of its night among those that were read."""
-
-    night: int
-    value: float
+NightValue = tuple[int, float]
+"""The number of a night among those that were read, and a value."""
+_Slot = tuple[int, Decimal]
+"""The place of a series in its block, and its base."""
+_PieceValues = tuple[dict[int, float], Position, Position]
+"""The values of a series by night, and the commits from which and until which a block has them."""
 
 
 def points_of(connection: sa.Connection, suite: SuiteOnTarget, until: str = "") -> Sequence[LinkedPoint]:
@@ -148,24 +149,26 @@ class NightlyNumbers:
     def values(
         self, series: Mapping[SeriesId, SeriesPieces], first_night: int
     ) -> Iterator[tuple[SeriesId, Sequence[NightValue]]]:
-        """Yield the values of each series since a night, in order."""
+        """Yield the values of each series since a night, in the order of the nights."""
         keys = list(series)
         # A block has as many series, and all of them are read at once.
         for start in range(0, len(keys), BLOCK):
             chunk = keys[start : start + BLOCK]
-            in_block = defaultdict[int, list[tuple[dict[int, float], int, Piece]]](list)
+            pieces_of, series_of = defaultdict[int, list[_PieceValues]](list), defaultdict[int, list[_Slot]](list)
             values_of: dict[SeriesId, dict[int, float]] = {key: {} for key in chunk}
             for key in chunk:
-                for piece in series[key].pieces:
-                    block, slot = divmod(piece.position, BLOCK)
-                    in_block[block].append((values_of[key], slot, piece))
-            for block, night, blob in self._blocks(sorted(in_block), first_night):
-                data, position = read_block(blob), self._position(night)
-                for values, slot, (_, base, since, until) in in_block[block]:
-                    if since <= position < until and (value := number_in(data, slot, base)) is not None:
-                        values[night] = value
+                for position, base, since, until in series[key].pieces:
+                    block, slot = divmod(position, BLOCK)
+                    pieces_of[block].append((values_of[key], since, until))
+                    series_of[block].append((slot, base))
+            for block, night, blob in self._blocks(sorted(pieces_of), first_night):
+                commit = self._position(night)
+                numbers = numbers_in(read_block(blob), series_of[block])
+                for (values, since, until), number in zip(pieces_of[block], numbers, strict=True):
+                    if number is not None and since <= commit < until:
+                        values[night] = number
             for key, values in values_of.items():
-                yield key, [NightValue(*item) for item in sorted(values.items())]
+                yield key, sorted(values.items())
 
     def _blocks(self, blocks: Sequence[int], first_night: int) -> Iterator[tuple[int, int, bytes]]:
         """Yield blocks since a night, each with its number and the night, in the order of the runs."""

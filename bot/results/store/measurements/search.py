@@ -12,14 +12,22 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from nightjar_formats.measurements import Measurement
 from nightjar_formats.model import TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
-from bot.results.measurements.changes import LEVEL_NIGHTS, NEW_NIGHTS, LevelChange, analysis_of, exact_changes
+from bot.results.measurements.changes import (
+    LEVEL_NIGHTS,
+    SPLIT_NIGHTS,
+    LevelChange,
+    analysis_of,
+    exact_changes,
+    is_exact_change,
+    may_confirm,
+)
 from bot.results.measurements.noise import MAD_OF_NORMAL, trimmed_mean
 from bot.results.settings.measurements import DEFAULT_LIMITS, ChangeLimits
 from bot.results.store.measurements.nights import NIGHTS, NightlyNumbers, NightValue, SeriesId, SeriesPieces, points_of
@@ -33,17 +41,19 @@ from bot.results.store.tables.points import (
 
 JUDGED = 250
 """Of more than NIGHTS nights, the newest ones whose changes are stored: the others are history."""
-WINDOW = LEVEL_NIGHTS + NEW_NIGHTS + 2
+WINDOW = SPLIT_NIGHTS + 2
 """The newest nights that are read of every series."""
 NEW_AT_ONCE = 5
 """If more nights are new, all series are analysed."""
-RECENT = 60
-"""A series that changed in so many newest nights is analysed, since its level is not that of the window."""
+FEW_NIGHTS = 20
+"""While a level has so few nights, its series is analysed with each new one."""
 GONE = 7
 """A change ends when nothing was measured in so many nights in a row: the test was removed, or runs no more."""
 _LEAST_SUM, _PART_OF_LEAST = 2.0, 0.4
 """The newest two nights may confirm a change if their offsets are so large: in deviations together, and each as a part
 of the least change. `bot/results/measurements/changes.py` asks for more, with a deviation from more nights."""
+_PART_OF_CHANGE = 0.8
+"""A part of the least change: a series that is positive in the window may have had other values before."""
 _DIGEST, _ID_LENGTH = 4, 16
 
 _CHANGES, _SEARCHED = schema.level_changes, schema.searched_nights
@@ -59,8 +69,18 @@ _MEASURED = (
     .limit(1)
 )
 _STORED = sa.select(_CHANGES).where(_CHANGES.c.series_id == sa.bindparam("series"))
+_LEVELS = sa.select(*(_CHANGES.c[name] for name in ("ordinal", "metric_id", "since", "after", "ended_in"))).where(
+    _CHANGES.c.series_id == sa.bindparam("series")
+)
 
 Row = dict[str, Any]
+
+
+class _Level(NamedTuple):
+    """The level of a series: the night since which it is there, and its value, both by the newest stored change."""
+
+    since: int
+    value: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,29 +229,28 @@ class _Search:
 
     def _candidates(self, series: Mapping[SeriesId, SeriesPieces], new_nights: int) -> dict[SeriesId, SeriesPieces]:
         """Return the series in which one of the new nights may confirm a change."""
-        recent_from = self._points[-RECENT:][0].committed_at
-        recent = {
-            (row.ordinal, row.metric_id)
-            for row in self._connection.execute(_STORED, {"series": self._suite.series})
-            if row.since_at >= recent_from
-        }
+        stored = self._connection.execute(_LEVELS, {"series": self._suite.series}).all()
+        night_of = {point.sha: night for night, point in enumerate(self._points)}
+        level_of = dict[SeriesId, _Level]()
+        for row in stored:
+            key, since = (row.ordinal, row.metric_id), night_of.get(row.since, -1)
+            if since > level_of.get(key, _Level(-1, 0.0)).since:
+                level_of[key] = _Level(since, row.after)
         first_night = max(0, len(self._points) - WINDOW - new_nights)
         oldest_new = len(self._points) - new_nights
-        candidates = {
-            key: series[key]
-            for key, values in self._numbers.values(series, first_night)
-            if not recent.isdisjoint(series[key].names) or _may_confirm(values, oldest_new, *self._metric(key))
-        }
-        return candidates | self._gone()
+        candidates = {}
+        for key, values in self._numbers.values(series, first_night):
+            levels = [level_of[name] for name in series[key].names if name in level_of]
+            if _may_confirm(values, oldest_new, max(levels, default=None), *self._metric(key)):
+                candidates[key] = series[key]
+        return candidates | self._gone({(row.ordinal, row.metric_id) for row in stored if not row.ended_in})
 
-    def _gone(self) -> dict[SeriesId, SeriesPieces]:
-        """Return the series with a lasting change in which nothing was measured in the newest nights."""
-        stored = self._connection.execute(_STORED, {"series": self._suite.series})
-        lasting = {(row.ordinal, row.metric_id) for row in stored if not row.ended_in}
+    def _gone(self, lasting: Collection[SeriesId]) -> dict[SeriesId, SeriesPieces]:
+        """Return the series with a `lasting` change in which nothing was measured in the newest nights."""
         if not lasting:
             return {}
         measured = self._numbers.series(max(0, len(self._points) - GONE)).values()
-        return self._numbers.series_of(lasting - {name for pieces in measured for name in pieces.names})
+        return self._numbers.series_of(set(lasting) - {name for pieces in measured for name in pieces.names})
 
     def _metric(self, key: SeriesId) -> tuple[float, bool]:
         """Return the least change of a series, and whether its numbers are exact."""
@@ -242,7 +261,7 @@ class _Search:
         """Yield the rows of the changes of a series."""
         (least, is_exact), numbers = self._metric(key), [value for _, value in values]
         changes = exact_changes(numbers, least) if is_exact else analysis_of(numbers, least).changes
-        last_night = values[-1].night + GONE if values else 0
+        last_night = values[-1][0] + GONE if values else 0
         gone = self._points[last_night] if last_night < len(self._points) else None
         for change in changes:
             yield self._row(key, change, [self._points[night] for night, _ in values], gone)
@@ -290,14 +309,40 @@ def _count_new(searched: bytes, nights: bytes) -> int:
     return 0
 
 
-def _may_confirm(values: Sequence[NightValue], oldest_new: int, least: float, is_exact: bool) -> bool:
-    """Say cheaply whether a night from `oldest_new` on may confirm a change, from the values of a window."""
+def _may_confirm(
+    values: Sequence[NightValue], oldest_new: int, level: _Level | None, least: float, is_exact: bool
+) -> bool:
+    """Say cheaply whether a night from `oldest_new` on may confirm a change, from the values of a window.
+
+    `level` is that of the newest stored change, None if there is none: then the level is that of the window.
+    """
+    new = [place for place, (night, _) in enumerate(values) if night >= oldest_new]
+    if level is not None and any(_was_gone(values, place) for place in new):
+        return True
     numbers = [value for _, value in values]
-    new = [place for place, (night, _) in enumerate(values) if night >= oldest_new and place]
+    if is_exact and level is not None:
+        return any(is_exact_change(numbers[place], level.value, least) for place in new)
     if is_exact:
-        has_moved = any(numbers[place] != numbers[place - 1] for place in new)
+        has_moved = any(numbers[place] != numbers[place - 1] for place in new if place)
         return has_moved and max(numbers) - min(numbers) >= least / 2 * abs(numbers[-1])
-    return any(_is_far(numbers[max(0, place - 1 - LEVEL_NIGHTS) : place + 1], least) for place in new)
+    first = 0 if level is None else sum(night < level.since for night, _ in values)
+    if level is not None and any(place - first < FEW_NIGHTS for place in new):
+        return True
+    far = [
+        place for place in new if place and _is_far(numbers[max(first, place - 1 - LEVEL_NIGHTS) : place + 1], least)
+    ]
+    # The exact split needs as many values as `analysis_of` would use.
+    return any(
+        min(numbers) <= 0
+        or (not first and place < SPLIT_NIGHTS)
+        or may_confirm(numbers[first : place + 1], _PART_OF_CHANGE * least)
+        for place in far
+    )
+
+
+def _was_gone(values: Sequence[NightValue], place: int) -> bool:
+    """Say whether nothing was measured in the nights before a value, so that changes had ended and now last again."""
+    return not place or values[place][0] - values[place - 1][0] >= GONE
 
 
 def _is_far(numbers: Sequence[float], least: float) -> bool:
@@ -308,9 +353,7 @@ def _is_far(numbers: Sequence[float], least: float) -> bool:
     ordered = sorted(older)
     level = trimmed_mean(ordered)
     offsets = (first - level, second - level)
-    deviation = MAD_OF_NORMAL * median(abs(number - level) for number in ordered)
-    return (
-        offsets[0] * offsets[1] > 0
-        and min(map(abs, offsets)) >= _PART_OF_LEAST * least * abs(level)
-        and abs(sum(offsets)) >= _LEAST_SUM * deviation
-    )
+    if offsets[0] * offsets[1] <= 0 or min(map(abs, offsets)) < _PART_OF_LEAST * least * abs(level):
+        return False
+    deviation = MAD_OF_NORMAL * median([abs(number - level) for number in ordered])
+    return abs(sum(offsets)) >= _LEAST_SUM * deviation
