@@ -37,7 +37,9 @@ async def test_a_test_that_fails_on_the_device_only_is_named_as_such(tmp_path: P
                 assert "Passes on the simulator, fails on the device: 1 new failure." in summary
                 assert f"passes on the simulator `{LAB}/{SIMULATOR}`" in summary
         async with aiohttp.ClientSession(place.town.url) as session, session.get(f"/r/{REPOSITORY}") as response:
-            assert f"compare with {LAB}/{SIMULATOR}" in await response.text()
+            text = await response.text()
+            assert f"compare with {LAB}/{SIMULATOR}" in text
+            assert "1 failed, 1 of them passed on the simulator, 1 passed" in text
         (message,) = opened.discord.said
         assert f"passes on the simulator {LAB}/{SIMULATOR}" in message
 
