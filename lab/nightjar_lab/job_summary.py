@@ -56,10 +56,10 @@ class JobTests:
     unreadable: list[str] = field(default_factory=list)
     """Why files could not be read."""
 
-    def add(self, cases: Iterable[Case]) -> None:
-        """Add the cases of a report."""
+    def add(self, cases: Iterable[Case], id_of: Callable[[Case], str]) -> None:
+        """Add the cases of a report; `id_of` returns the ID of a test as the bot names it."""
         for case in cases:
-            name = case.nodeid or "::".join(filter(None, (case.classname, case.name)))
+            name = id_of(case)
             message = next((line.strip() for line in case.message.splitlines() if line.strip()), "")
             self.tests[name] = EndedTest(name, case.status, message)
 
@@ -89,13 +89,26 @@ class _Form(NamedTuple):
     title: str
     paragraph: str
     item: str
+    items: str
     code: str
     details: str
 
 
-MARKDOWN = _Form("## {}\n\n", "{}\n\n", "- {}\n", "{}", "<details><summary>{}</summary>\n\n{}\n</details>\n\n")
+MARKDOWN = _Form(
+    title="## {}\n\n",
+    paragraph="{}\n\n",
+    item="- {}\n",
+    items="{}\n",
+    code="{}",
+    details="<details><summary>{}</summary>\n\n{}</details>\n\n",
+)
 HTML = _Form(
-    "<h2>{}</h2>\n", "<p>{}</p>\n", "<li>{}</li>\n", "<code>{}</code>", "<details><summary>{}</summary>\n{}</details>\n"
+    title="<h2>{}</h2>\n",
+    paragraph="<p>{}</p>\n",
+    item="<li>{}</li>\n",
+    items="<ul>\n{}</ul>\n",
+    code="<code>{}</code>",
+    details="<details><summary>{}</summary>\n{}</details>\n",
 )
 
 
@@ -127,7 +140,7 @@ def _summary(job: JobTests, form: _Form, code: Callable[[str], str]) -> str:
             for test in failed[:MOST_FAILURES]
         ]
         parts.append(form.paragraph.format(texts.FAILED_TESTS.format(tests=counted(len(failed)))))
-        parts += [*rows, *_more(len(failed) - MOST_FAILURES, form), "\n"]
+        parts.append(form.items.format("".join([*rows, *_more(len(failed) - MOST_FAILURES, form)])))
     for kind, reasons in job.skipped.items():
         tests = counted(sum(map(len, reasons.values())))
         rows = []
@@ -136,7 +149,8 @@ def _summary(job: JobTests, form: _Form, code: Callable[[str], str]) -> str:
             listed = ", ".join(map(code, names[:MOST_TESTS]))
             rows.append(form.item.format(f"{listed}{' …' if len(names) > MOST_TESTS else ''}"))
         rows += _more(len(reasons) - MOST_REASONS, form)
-        parts.append(form.details.format(texts.SKIPPED_BY[kind.name].format(tests=tests), "".join(rows)))
+        items = form.items.format("".join(rows))
+        parts.append(form.details.format(texts.SKIPPED_BY[kind.name].format(tests=tests), items))
         parts.append(form.paragraph.format(SWITCHES[kind]))
     return "".join(parts)
 

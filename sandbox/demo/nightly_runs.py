@@ -38,6 +38,8 @@ class NightlyRuns:
         demo, newest = self.on, self.on.repo.refs[NIGHTLY]
         run = self._checks(newest, story.LAB, story.TARGET)[-1]
         demo.expect("the newest nightly run says what is new", holds="2 new failures" in (run.title or ""))
+        one_sided = "Passes on the simulator, fails on the device: 2 new failures."
+        demo.expect("and that both pass on the simulator of the device", holds=one_sided in (run.summary or ""))
         demo.expect("and cannot block a merge", holds=run.conclusion == "neutral")
         files = demo.repo.git.commits[newest].files
         placed_annotations = [annotation for annotation in run.annotations if annotation["path"] in files]

@@ -18,7 +18,7 @@ from sandbox.model.pulls import PullRequest
 
 COMMENT = "@ci help"
 CULPRIT = "Began with <a"
-HEXAGON, ADRENO = f"{story.LAB}/{story.TARGET}", f"{story.LAB}/{story.GPU}"
+HEXAGON = f"{story.LAB}/{story.TARGET}"
 PERSON = "hubot"
 HIDDEN_FIELD = re.compile(r'<input type="hidden" name="([^"]*)" value="([^"]*)">')
 
@@ -39,7 +39,7 @@ def promises(demo: DemoStage) -> list[Promise]:
     pull = f"{github}/{REPOSITORY}/pull/{OPEN_PULL}"
     slower, lost = (f"{github}/{REPOSITORY}/issues/{_issue(demo, name)}" for name in ("latency", "delegated_nodes"))
     return [
-        Promise("The dashboard", f"{bot}/", "two labs, four targets, two weeks", REPOSITORY),
+        Promise("The dashboard", f"{bot}/", "two labs, five targets, two weeks", REPOSITORY),
         Promise("The grid", f"{bot}{view_path(REPOSITORY)}", "what broke on which night", "hexagon-v73"),
         Promise("A pull request", pull, f"comment as anybody: {COMMENT}", "<textarea"),
         Promise("What the bot did", f"{bot}{pull_path(REPOSITORY, OPEN_PULL)}", "and what it waits for", "octocat"),
@@ -51,10 +51,16 @@ def promises(demo: DemoStage) -> list[Promise]:
         ),
         Promise("Time to fix", f"{bot}{view_path(REPOSITORY, 'fixes')}", "of regressions, by owner", "monalisa"),
         Promise(
-            "Two targets",
-            f"{bot}{view_path(REPOSITORY, 'compare/targets', target=HEXAGON, against=ADRENO)}",
-            "such as a simulator and its device",
-            "int8",
+            "Simulator and device",
+            f"{bot}{view_path(REPOSITORY, 'compare/targets', target=HEXAGON)}",
+            "which tests pass on one of the two only",
+            f"4 tests passing on the simulator {story.LAB}/{story.SIMULATOR} and failing on the device {HEXAGON}",
+        ),
+        Promise(
+            "On the device only",
+            f"{bot}{view_path(REPOSITORY, '', status='fails-on-device-only')}",
+            "what the simulator cannot find",
+            "test_softmax[float16-1x128]",
         ),
         Promise("The commands", f"{bot}{help_path(REPOSITORY)}", "who can use which", "merge when green"),
         Promise("For operators", f"{bot}/operate", f"sign in as {OPERATOR}", "Sign in"),

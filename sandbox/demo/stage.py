@@ -62,7 +62,10 @@ repositories:
       settle: 3s
       labs:
         example-lab:
-          targets: {{hexagon-v73: {{{on_request}}}, adreno: {{{on_request}}}}}
+          targets:
+            hexagon-v73: {{{on_request}}}
+            adreno: {{{on_request}}}
+            {simulator}: {{simulates: {lab}/hexagon-v73}}
           presigned_uploads: true
           contacts: ["@example-lab-ci"]
           reproduce: pytest {{test}}
@@ -130,6 +133,7 @@ class Machine:
             until=(datetime.now(UTC) + timedelta(days=story.NIGHTS)).date().isoformat(),
             on_request=ON_REQUEST,
             lab=story.LAB,
+            simulator=story.SIMULATOR,
             new_lab=NEW_LAB,
             new_target=NEW_TARGET,
         )

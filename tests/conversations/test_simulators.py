@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from pathlib import Path
 
 import aiohttp
@@ -36,8 +38,20 @@ async def test_a_test_that_fails_on_the_device_only_is_named_as_such(tmp_path: P
                 summary = str(place.check(sha).summary)
                 assert "Passes on the simulator, fails on the device: 1 new failure." in summary
                 assert f"passes on the simulator `{LAB}/{SIMULATOR}`" in summary
-        async with aiohttp.ClientSession(place.town.url) as session, session.get(f"/r/{REPOSITORY}") as response:
-            assert f"compare with {LAB}/{SIMULATOR}" in await response.text()
+        async with aiohttp.ClientSession(place.town.url, headers={"Accept": "text/html"}) as session:
+
+            async def page(view: str) -> str:
+                async with session.get(f"/r/{REPOSITORY}{view}") as response:
+                    return await response.text()
+
+            grid = await page("")
+            assert f"compare with {LAB}/{SIMULATOR}" in grid
+            assert "1 failed, 1 of them passed on the simulator, 1 passed" in grid
+            listed = await page("?status=fails-on-device-only")
+            (test,) = re.findall(r'href="(/r/[^"]*/tests\?id=[^"]*)"', listed)
+            history = await page(unescape(test).removeprefix(f"/r/{REPOSITORY}"))
+            assert re.search(f"It passes on the simulator <a [^>]*>{LAB}/{SIMULATOR}</a>\\.", history)
+            assert "No test fails on a simulator" in await page("?status=fails-on-simulator-only")
         (message,) = opened.discord.said
         assert f"passes on the simulator {LAB}/{SIMULATOR}" in message
 

@@ -72,6 +72,38 @@ def test_costs_are_averages_over_pull_requests_and_catches_are_what_main_did_not
     }
 
 
+def test_costs_and_catches_follow_a_test_to_its_new_name(tmp_path: Path) -> None:
+    new = f"{SLOW}_model"
+    names = {SLOW: new}
+    seconds = {**SECONDS, new: 600.0}
+
+    def upload(commit: int, name: str, status: str, pull: int | None = None) -> Upload:
+        tests = {ADD: "passed", name: status}
+        return Upload(commit, tests, seconds=seconds, mainline=pull is None, pull_request=pull)
+
+    store = ResultsStore(
+        with_tables(f"sqlite:///{tmp_path}/nightjar.db"),
+        renames=lambda removed, _: {name: names[name] for name in removed if name in names},
+    )
+    store.open()
+    for run in (
+        upload(10, SLOW, "passed"),
+        upload(11, SLOW, "failed", pull=1),
+        upload(20, SLOW, "failed"),
+        upload(30, new, "failed"),  # it failed before, under its old name
+        upload(40, new, "passed"),
+        upload(41, SLOW, "failed", pull=2),  # based on a commit from before the rename
+        upload(42, new, "failed", pull=3),
+    ):
+        assert store.put(run.run, run.columns)
+    measured = store.read(function_costs, REPOSITORY, 9_000.0)
+    store.close()
+    assert {str(function) for function in measured.costs} == {ADD, new}
+    cost = measured.costs[function_of(new)]
+    assert [cost.seconds, cost.pull_seconds] == pytest.approx([600, 600], rel=0.04)
+    assert (cost.failed_pulls, cost.caught, cost.breaks) == ({1, 2, 3}, {1, 2, 3}, 1)
+
+
 def test_the_function_of_a_test_has_no_parameters() -> None:
     assert function_of(TWO) == FunctionName("te/test_ops.py", "TestConv::test_conv")
     assert function_of(GTEST) == FunctionName(GTEST)

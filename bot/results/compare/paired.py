@@ -17,6 +17,11 @@ class PairedTargets:
     simulators: frozenset[str] = frozenset()
     device: str = ""
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Return all of them."""
+        return self.simulators | {self.device} if self.device else self.simulators
+
     def passes(self, targets: Sequence[str]) -> tuple[tuple[str, ...], str]:
         """Return the simulators, and the device or nothing, that are among targets on which a test passes."""
         simulators = tuple(target for target in targets if target in self.simulators)
@@ -28,6 +33,11 @@ UNPAIRED = PairedTargets()
 
 def paired_targets(results: Results | None, name: str) -> PairedTargets:
     """Return the targets that run the same tests as a target, LAB/TARGET: its simulators and its device."""
+    return all_pairs(results).get(name, UNPAIRED)
+
+
+def all_pairs(results: Results | None) -> dict[str, PairedTargets]:
+    """Return the simulators and the device of each target that has some, as LAB/TARGET."""
     labs = results.labs.items() if results else ()
     devices = {
         f"{lab}/{target}": settings.simulates
@@ -35,5 +45,10 @@ def paired_targets(results: Results | None, name: str) -> PairedTargets:
         for target, settings in lab_settings.targets.items()
         if settings.simulates
     }
-    simulators = frozenset(simulator for simulator, device in devices.items() if device == name)
-    return PairedTargets(simulators, devices.get(name, ""))
+    simulators: dict[str, set[str]] = {}
+    for simulator, device in devices.items():
+        simulators.setdefault(device, set()).add(simulator)
+    return {
+        name: PairedTargets(frozenset(simulators.get(name, ())), devices.get(name, ""))
+        for name in (*devices, *simulators)
+    }

@@ -27,7 +27,7 @@ from handlers.dashboard.shared.answers import Sentence, name_list, phrase, sente
 from handlers.dashboard.shared.cell_markup import SHAPES
 from handlers.dashboard.shared.cells import WORST_FIRST, CellState, GridCell, counted_cell, no_cell
 from handlers.dashboard.shared.content import content_of_results
-from handlers.dashboard.shared.settings import configured_targets, quarantine_of, settings_of
+from handlers.dashboard.shared.settings import configured_targets, pairs_of, quarantine_of, settings_of
 from handlers.dashboard.shared.wiring import DashboardParts
 from handlers.results.config import RENAMES
 
@@ -117,7 +117,11 @@ def read_commit(
     """
     configured = set(configured_targets(settings))
     grid_range = GridRange(
-        repository, aliases=settings.of(RENAMES).aliases, quarantine=quarantine_of(settings, moment), counts=True
+        repository,
+        aliases=settings.of(RENAMES).aliases,
+        quarantine=quarantine_of(settings, moment),
+        counts=True,
+        paired=pairs_of(settings),
     )
     lines = lines_of(connection, grid_range)
     shas = commits_beginning_with(connection, [line.series for line in lines], digits, 2)

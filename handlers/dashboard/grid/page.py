@@ -13,7 +13,6 @@ from markupsafe import Markup
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
-from bot.results.compare.paired import paired_targets
 from bot.results.compare.target_health import is_stale
 from bot.results.state import CommitSummary
 from bot.results.store.grid.grid import grid_of, newest_of_lines
@@ -28,6 +27,7 @@ from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.grid.answer import GridNews, SuiteNews, matching_answer
 from handlers.dashboard.grid.rows import (
     MOST_ROWS,
+    ONE_SIDED_OF,
     Folders,
     GridRow,
     ListedRows,
@@ -43,7 +43,13 @@ from handlers.dashboard.shared import texts
 from handlers.dashboard.shared.cell_markup import legend, row_of_cells
 from handlers.dashboard.shared.cells import GridCell
 from handlers.dashboard.shared.content import content_of_results
-from handlers.dashboard.shared.settings import TARGET_PATTERN, configured_targets, quarantine_of, settings_and_target
+from handlers.dashboard.shared.settings import (
+    TARGET_PATTERN,
+    configured_targets,
+    pairs_of,
+    quarantine_of,
+    settings_and_target,
+)
 from handlers.dashboard.shared.wiring import DashboardParts
 from handlers.device_tests.paused.records import paused_in_repositories
 from handlers.results.config import LAB_RESULTS, RENAMES
@@ -71,7 +77,17 @@ def _existing_day(text: str) -> str:
 
 
 Day = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), AfterValidator(_existing_day)]
-Status = Literal["new-failure", "still-failing", "failing", "known-failure", "flaky", "skipped", "passed"]
+Status = Literal[
+    "new-failure",
+    "still-failing",
+    "failing",
+    "fails-on-device-only",
+    "fails-on-simulator-only",
+    "known-failure",
+    "flaky",
+    "skipped",
+    "passed",
+]
 
 
 class GridQuery(BaseModel, extra="forbid"):
@@ -141,7 +157,7 @@ class GridPage(BaseModel, extra="forbid"):
     @property
     def legend(self) -> Markup:
         """Return the legend of the cells, as `<li>` elements."""
-        return legend()
+        return legend(with_pairs=bool(self.paired))
 
     def drawn(self, repository: str, row: GridRow) -> Markup:
         """Return the cells of a row as HTML."""
@@ -171,7 +187,7 @@ def grid_page(parts: DashboardParts) -> Page:
         )
         pauses = await paused_in_repositories(parts.records, [name], parts.moment())
         page.paused = {f"{key.lab}/{key.target}": datetime.fromtimestamp(pauses[key].until, UTC) for key in pauses}
-        page.paired = _pairs(settings, page.targets)
+        page.paired = {target: pair.device or min(pair.simulators) for target, pair in pairs_of(settings).items()}
         return page
 
     return Page(
@@ -186,13 +202,6 @@ def grid_page(parts: DashboardParts) -> Page:
         table=_table,
         most_csv_rows=MOST_ROWS * COLUMNS,
     )
-
-
-def _pairs(settings: RepositoryConfig, targets: Sequence[str]) -> dict[str, str]:
-    """Return the target to compare each target with: its device, or the first of its simulators."""
-    paired = {target: paired_targets(settings.of(LAB_RESULTS), target) for target in targets}
-    partners = {target: pair.device or min(pair.simulators, default="") for target, pair in paired.items()}
-    return {target: partner for target, partner in partners.items() if partner}
 
 
 def read_grid(
@@ -222,6 +231,7 @@ def read_grid(
         datetime.fromisoformat(query.since).replace(tzinfo=UTC).timestamp() if query.since else 0.0,
         settings.of(RENAMES).aliases,
         quarantine_of(settings, moment),
+        paired=pairs_of(settings),
         counts=not (query.status or query.q or (query.target and query.suite)),
         configured=() if query.target else tuple(configured),
     )
@@ -282,7 +292,12 @@ def _tests(
     """Find the tests that match in the newest runs, then read the older commits of those tests alone."""
     newest = grid_of(
         connection,
-        replace(grid_range, newest_only=True, explain=row_filter.status not in UNEXPLAINED),
+        replace(
+            grid_range,
+            newest_only=True,
+            explain=row_filter.status not in UNEXPLAINED,
+            paired=grid_range.paired if row_filter.status in ONE_SIDED_OF else {},
+        ),
     )
     tests = find_tests(newest, names_of, row_filter)
     grid = grid_of(

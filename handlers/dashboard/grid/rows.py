@@ -33,6 +33,7 @@ from bot.results.store.tables.cells import (
 from bot.results.store.tables.names import SuiteRow
 from handlers.dashboard.shared.cells import (
     FAILING,
+    ONE_SIDED,
     CellState,
     GridCell,
     counted_cell,
@@ -59,6 +60,9 @@ MATCHES = {
     "passed": (CellState.PASS, CellState.FLAKY),
 }
 """The states that each value of the query's `status` stands for."""
+
+ONE_SIDED_OF = {"fails-on-device-only": "device_only", "fails-on-simulator-only": "simulator_only"}
+"""The columns of `OneSidedFailures` that other values of the query's `status` stand for."""
 
 NamesOf = Callable[[GridLine], Sequence[str]]
 
@@ -197,10 +201,13 @@ def _mark_matching(
 ) -> bytes:
     """Return one byte for each test of a suite: 1 if it matches the filter in the newest run."""
     # Tests beyond the end of the column are absent, or are still to come.
-    pairs = paired_column(newest.previous, newest.column).ljust(line.row.names, b"\0")
-    matching_outcomes = pairs.translate(
-        _table_of(row_filter.status or "", newest.previous is not None, newest.complete)
-    )
+    if side := ONE_SIDED_OF.get(row_filter.status or ""):
+        matching_outcomes: bytes = getattr(newest.one_sided, side).ljust(line.row.names, b"\0")
+    else:
+        pairs = paired_column(newest.previous, newest.column).ljust(line.row.names, b"\0")
+        matching_outcomes = pairs.translate(
+            _table_of(row_filter.status or "", newest.previous is not None, newest.complete)
+        )
     if not (row_filter.text or row_filter.folder):
         return matching_outcomes
     if line.row not in matching_names:
@@ -329,10 +336,18 @@ class _Rows:
         listed = present[first_row : first_row + MOST_ROWS]
         groups = TestGroups([folder.places[child] for child in listed])
         counts = [groups.count(point.previous, point.column) if point else [] for point in points]
+        one_sided = [
+            list(zip(*(groups.count_marked(getattr(point.one_sided, side)) for side in ONE_SIDED), strict=True))
+            if point
+            else []
+            for point in points
+        ]
         rows = []
         for number, child in enumerate(listed):
             cells = [
-                counted_cell(point, point_counts[number]) if point else self._empty_cell(line, column)
+                counted_cell(point, point_counts[number], one_sided[column][number])
+                if point
+                else self._empty_cell(line, column)
                 for column, (point, point_counts) in enumerate(zip(points, counts, strict=True))
             ]
             kind = RowKind.TEST if _is_test(child, folder.name) else RowKind.FOLDER
@@ -391,7 +406,10 @@ def _table_of(status: str, has_before: bool, complete: bool) -> bytes:
 
 def _cell_of_test(point: GridPoint, place: int) -> GridCell:
     earlier = None if point.previous is None else at(point.previous, place)
-    return test_cell(point.run.key.run_id, point.infra, earlier, at(point.column, place), complete=point.complete)
+    one_sided = (at(point.one_sided.device_only, place), at(point.one_sided.simulator_only, place))
+    return test_cell(
+        point.run.key.run_id, point.infra, earlier, at(point.column, place), one_sided, complete=point.complete
+    )
 
 
 def _child(name: str, folder: str) -> str:

@@ -46,6 +46,12 @@ class HistoryFailing(BaseModel, extra="forbid"):
     failed_before: int
     runs_before: int
     also_on: list[str] = Field(description="Other targets with the failure in their newest run, as LAB/TARGET.")
+    passes_on_simulators: list[str] = Field(
+        default=[], description="Simulators of the target whose newest run has a pass, as LAB/TARGET."
+    )
+    passes_on_device: str = Field(
+        default="", description="The device that the target simulates, if its newest run has a pass; else empty."
+    )
     message: str = Field(description="The newest run's message, in one line; empty if there is none.")
 
 

@@ -19,6 +19,7 @@ from bot.core.patterns import Pattern
 from bot.results.compare.context import FailureContext
 from bot.results.compare.flaky import WINDOW, Flakiness
 from bot.results.compare.owners import OwnersOf
+from bot.results.compare.paired import UNPAIRED
 from bot.results.report.annotations import line_of
 from bot.results.report.findings import NewFailure
 from bot.results.report.reproduce import command
@@ -50,14 +51,13 @@ from handlers.dashboard.measurements.numbers import numbers_of_test
 from handlers.dashboard.searches.links import searches_of
 from handlers.dashboard.shared.cells import no_cell, test_cell
 from handlers.dashboard.shared.content import content_of_results
-from handlers.dashboard.shared.settings import configured_targets, quarantine_of, settings_and_target
+from handlers.dashboard.shared.settings import configured_targets, pairs_of, quarantine_of, settings_and_target
 from handlers.dashboard.shared.wiring import DashboardParts
 from handlers.results.config import RENAMES, labs_of
 from handlers.results.owners import owners_in_force
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
-    from bot.core.aliases import Aliases
 
 RUNS = 30
 """Commits that the page shows for each target, the newest ones."""
@@ -188,7 +188,9 @@ def _read_on_targets(
     flaky = _read_flakiness(
         connection, [test_line for test_line in test_lines if test_line.flaky_commits], test, settings
     )
-    failing = _read_failures(connection, [test_line for test_line in test_lines if test_line.is_failing], test, aliases)
+    failing = _read_failures(
+        connection, [test_line for test_line in test_lines if test_line.is_failing], test, settings
+    )
     numbers = numbers_of_test(
         connection, lines[0].row, test, {test_line.line.series: test_line.newest_stored for test_line in test_lines}
     )
@@ -306,7 +308,7 @@ def _list_commits(
         yield HistoryCommit(
             sha=sha,
             committed_at=datetime.fromtimestamp(committed_at, UTC),
-            cell=test_cell(run.run_id, run.infra, run.previous, run.status, complete=run.complete)
+            cell=test_cell(run.run_id, run.infra, run.previous, run.status, (0, 0), complete=run.complete)
             if run
             else no_cell(test_line.line, committed_at, moment, expected=expected),
             name=run.name if run else test,
@@ -323,9 +325,10 @@ class FailingOnTarget:
 
 
 def _read_failures(
-    connection: sa.Connection, test_lines: Sequence[TestOnLine], test: str, aliases: Aliases
+    connection: sa.Connection, test_lines: Sequence[TestOnLine], test: str, settings: RepositoryConfig
 ) -> dict[int, FailingOnTarget]:
     """Return how a test fails on the targets of one suite on which it does, by the numbers of their series."""
+    pairs = pairs_of(settings)
     details = test_details(
         connection,
         {
@@ -334,10 +337,16 @@ def _read_failures(
         },
     )
     queries = [
-        TargetContextQuery(test_line.line, test_line.last.sha, _baseline(connection, test_line), [test])
+        TargetContextQuery(
+            test_line.line,
+            test_line.last.sha,
+            _baseline(connection, test_line),
+            [test],
+            pairs.get(test_line.line.target.full_name, UNPAIRED),
+        )
         for test_line in test_lines
     ]
-    contexts = contexts_on_targets(connection, queries, aliases)
+    contexts = contexts_on_targets(connection, queries, settings.of(RENAMES).aliases)
     failing = {}
     for test_line in test_lines:
         series, last = test_line.line.series, test_line.last
@@ -352,6 +361,8 @@ def _read_failures(
             failed_before=context.failed,
             runs_before=context.runs,
             also_on=list(context.also_on),
+            passes_on_simulators=list(context.passes_on_simulators),
+            passes_on_device=context.passes_on_device,
             message=outcome.message[:LONGEST_MESSAGE],
         )
         failing[series] = FailingOnTarget(

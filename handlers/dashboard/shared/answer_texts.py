@@ -27,6 +27,14 @@ MATCHES = {
     "failing": ("fails", "fail"),
     "new-failure": ("fails that did not fail before,", "fail that did not fail before,"),
     "still-failing": ("still fails", "still fail"),
+    "fails-on-device-only": (
+        "fails on a device and passes on its simulator",
+        "fail on a device and pass on its simulator",
+    ),
+    "fails-on-simulator-only": (
+        "fails on a simulator and passes on its device",
+        "fail on a simulator and pass on its device",
+    ),
     "known-failure": ("is a known failure", "are known failures"),
     "flaky": ("is flaky", "are flaky"),
     "skipped": ("is skipped", "are skipped"),

@@ -33,6 +33,10 @@ SHAPES = {
 """The CSS class and the character of each state."""
 
 
+ONE_SIDED_SIGN = "≠"
+"""Marks a cell with a failure that passes on the other one of a simulator and its device."""
+
+
 def row_of_cells(repository: str, target: str, cells: Iterable[tuple[str, GridCell]], *, with_counts: bool) -> Markup:
     """Write the cells of a table row as `<td>` elements; each cell comes with its commit, `target` is LAB/TARGET."""
     drawn = (
@@ -48,18 +52,21 @@ def strip_of_cells(repository: str, target: str, cells: Iterable[tuple[str, Grid
     return Markup("".join(drawn))  # noqa: S704 (escaped in _cell)
 
 
-def legend() -> Markup:
-    """Write the legend of a grid as `<li>` elements."""
+def legend(*, with_pairs: bool = False) -> Markup:
+    """Write the legend of a grid as `<li>` elements; `with_pairs` for one with a simulator and its device."""
+    signs = [(*SHAPES[CellState(state)], words) for state, words in texts.LEGEND.items()]
+    if with_pairs:
+        signs.append((SHAPES[CellState.STILL][0], ONE_SIDED_SIGN, texts.ONE_SIDED_LEGEND))
     drawn = (
         f'<li><span class="c {kind}" aria-hidden="true"><i>{shape}</i></span>{words}</li>'
-        for state, words in texts.LEGEND.items()
-        for kind, shape in (SHAPES[CellState(state)],)
+        for kind, shape, words in signs
     )
     return Markup("".join(drawn))  # noqa: S704 (constants)
 
 
 def _cell(repository: str, target: str, sha: str, cell: GridCell, label: str, count: str = "") -> str:
     kind, shape = SHAPES[cell.state]
+    shape += ONE_SIDED_SIGN * cell.is_one_sided
     if not cell.run_id:
         return f'<span class="c {kind}" role="img" aria-label="{escape(label)}"><i>{shape}</i></span>'
     href = escape(run_path(repository, target, sha, cell.run_id))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from functools import lru_cache
 
@@ -51,6 +51,8 @@ STATE_OF_FAILURE = {
 }
 MOST_WRITTEN_OUT = 999
 """The most failures of which a cell says how many are new: longer numbers do not fit into it."""
+ONE_SIDED = ("device_only", "simulator_only")
+"""Counts of failures that pass on the other one of a simulator and its device."""
 COUNTED = ("passed", "failed", "new", "known", "flaky", "skipped")
 WORST_FIRST = (
     CellState.NEW,
@@ -79,6 +81,12 @@ class GridCell(BaseModel, extra="forbid"):
     known: int = Field(default=0, description="Failures that a quarantine or the flakiness of the test explains.")
     flaky: int = 0
     skipped: int = 0
+    device_only: int = Field(
+        default=0, description="Unexplained failures that pass on a simulator of the target (`simulates` in app.yaml)."
+    )
+    simulator_only: int = Field(
+        default=0, description="Unexplained failures that pass on the device that the target simulates."
+    )
     run_id: str = Field(default="", description="The ID of a run of this commit; empty if there is none.")
     reason: str = Field(default="", description="If the state is `infra`: why there are no usable results.")
 
@@ -86,7 +94,12 @@ class GridCell(BaseModel, extra="forbid"):
     def words(self) -> str:
         """Describe the cell in words, for screen readers."""
         counts = (self.passed, self.failed - self.known, self.new, self.known, self.flaky, self.skipped)
-        return texts.cell_words(self.state.value, *counts)
+        return texts.cell_words(self.state.value, *counts, self.device_only, self.simulator_only)
+
+    @property
+    def is_one_sided(self) -> bool:
+        """Say whether a failure passes on the other one of a simulator and its device."""
+        return self.device_only > 0 or self.simulator_only > 0
 
     @property
     def count(self) -> str:
@@ -106,8 +119,11 @@ class GridCell(BaseModel, extra="forbid"):
         return texts.compact(numbers[self.state]) if numbers.get(self.state) else ""
 
 
-def counted_cell(point: GridPoint, counts: CellCounts) -> GridCell:
-    """Return the cell of a point, or of some of its tests, from their counts."""
+def counted_cell(point: GridPoint, counts: CellCounts, one_sided: Sequence[int] | None = None) -> GridCell:
+    """Return the cell of a point, or of some of its tests, from their counts.
+
+    `one_sided` are the numbers of their `ONE_SIDED` failures; None for those of the whole point.
+    """
     run_id = point.run.key.run_id
     if point.infra:
         return GridCell(state=CellState.INFRA, run_id=run_id, reason=point.infra)
@@ -115,7 +131,9 @@ def counted_cell(point: GridPoint, counts: CellCounts) -> GridCell:
     # A new failure is certain however much of the run is still missing.
     if counts.new:
         state = CellState.NEW
-    numbers = {name: getattr(counts, name) for name in COUNTED}
+    if one_sided is None:
+        one_sided = [getattr(point.one_sided, name).count(1) for name in ONE_SIDED]
+    numbers = {name: getattr(counts, name) for name in COUNTED} | dict(zip(ONE_SIDED, one_sided, strict=True))
     return GridCell(state=state, run_id=run_id, **numbers)
 
 
@@ -132,8 +150,12 @@ def _state(counts: CellCounts, *, has_baseline: bool) -> CellState:
 
 
 @lru_cache(4096)
-def test_cell(run_id: str, infra: str, earlier: int | None, current: int, *, complete: bool) -> GridCell:
+def test_cell(
+    run_id: str, infra: str, earlier: int | None, current: int, one_sided: tuple[int, int], *, complete: bool
+) -> GridCell:
     """Return the cell of one test from its status bytes; `earlier` is None if there is no earlier result.
+
+    `one_sided` says for each of the `ONE_SIDED` kinds whether its failure is of that kind, as 0 or 1.
 
     Most tests of a run share a few cells, so cells are cached: callers must not change them.
     """
@@ -149,6 +171,7 @@ def test_cell(run_id: str, infra: str, earlier: int | None, current: int, *, com
         known=int(state is CellState.KNOWN),
         flaky=int(state is CellState.FLAKY or (bad and is_flaky(current))),
         skipped=int(state is CellState.SKIPPED),
+        **dict(zip(ONE_SIDED, one_sided, strict=True)),
         run_id=run_id,
     )
 
@@ -193,5 +216,5 @@ def joined_cell(cells: Iterable[GridCell]) -> GridCell:
         states.add(CellState.PART)
     state = next((candidate for candidate in WORST_FIRST if candidate in states), CellState.SKIPPED)
     worst = next((cell for cell in tested if cell.state is state), tested[-1])
-    sums = {name: sum(getattr(cell, name) for cell in tested) for name in COUNTED}
+    sums = {name: sum(getattr(cell, name) for cell in tested) for name in (*COUNTED, *ONE_SIDED)}
     return GridCell(state=state, run_id=worst.run_id, reason=worst.reason, **sums)

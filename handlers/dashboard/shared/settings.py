@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from nightjar_formats.model import TARGET_NAME, TargetKey
 
+from bot.results.compare.paired import PairedTargets, all_pairs
 from bot.results.compare.quarantine import QuarantineOf, quarantine_at
 from bot.results.store.lists.run_lists import newest_arrivals
 from bot.web.problems import Problem
@@ -65,6 +66,11 @@ def results_of(parts: DashboardParts, repository: str) -> tuple[str, RepositoryC
 def quarantine_of(settings: RepositoryConfig, moment: float) -> QuarantineOf:
     """Return a function that returns the quarantine of a target at `moment`, in seconds since 1970."""
     return lambda target: quarantine_at(settings.of(QUARANTINE), target, moment)[0]
+
+
+def pairs_of(settings: RepositoryConfig) -> dict[str, PairedTargets]:
+    """Return the simulators and the device of each target of a repository that has some, as LAB/TARGET."""
+    return all_pairs(settings.of(LAB_RESULTS))
 
 
 def configured_targets(settings: RepositoryConfig) -> list[str]:

@@ -29,12 +29,16 @@ LEGEND = {
     "not-run": "not run",
 }
 """What each cell means, below a grid."""
+ONE_SIDED_LEGEND = "a failure that passes on the simulator, or on the device, of the target"
+"""What the sign of such a failure means, below a grid with a simulator and its device."""
 NEW = "{count:,} new {failures}"
 NEW_OF_FAILING = "{new} of {failing}"
 """What the cell of a grid shows if some of its failures are not new."""
 FAILED = "{count:,} failed"
 KNOWN = "{count:,} known {failures}"
 FLAKY = "{count:,} flaky"
+DEVICE_ONLY = "{count:,} of them passed on the simulator"
+SIMULATOR_ONLY = "{count:,} of them passed on the device"
 PASSED = "{count:,} passed"
 SKIPPED = "{count:,} skipped"
 NO_SUCH_TARGET = "This repository has no target {target}. Available: {known}{more}."
@@ -57,13 +61,33 @@ THOUSAND = 1_000
 MANY = 10_000
 
 
-def cell_words(state: str, passed: int, failed: int, new: int, known: int, flaky: int, skipped: int) -> str:
+def cell_words(
+    state: str,
+    passed: int,
+    failed: int,
+    new: int,
+    known: int,
+    flaky: int,
+    skipped: int,
+    device_only: int = 0,
+    simulator_only: int = 0,
+) -> str:
     """Say what a cell shows: its state where that has words of its own, then the counts that are not 0.
 
-    `failed` includes the `new` failures, but not the `known` ones.
+    `failed` includes the `new` failures, but not the `known` ones. Of them, `device_only` passed on a simulator of the
+    target, and `simulator_only` on the device that it simulates.
     """
     parts = [CELL_WORDS[state]] if state in CELL_WORDS else []
-    counts = ((NEW, new), (FAILED, failed), (KNOWN, known), (FLAKY, flaky), (PASSED, passed), (SKIPPED, skipped))
+    counts = (
+        (NEW, new),
+        (FAILED, failed),
+        (DEVICE_ONLY, device_only),
+        (SIMULATOR_ONLY, simulator_only),
+        (KNOWN, known),
+        (FLAKY, flaky),
+        (PASSED, passed),
+        (SKIPPED, skipped),
+    )
     for text, count in counts:
         if count:
             parts.append(text.format(count=count, failures="failure" if count == 1 else "failures"))

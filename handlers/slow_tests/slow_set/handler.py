@@ -28,7 +28,7 @@ from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.results.service import RESULTS
 from bot.results.store.lists.function_costs import FunctionName, function_costs
 from bot.timers.timers import TIMER_EVENT, moment_of
-from handlers.results.config import LAB_RESULTS
+from handlers.results.config import LAB_RESULTS, RENAMES
 from handlers.results.owners import owners_in_force
 from handlers.slow_tests.config import BRANCH, SLOW_TESTS, TIMER
 from handlers.slow_tests.slow_set import texts
@@ -68,7 +68,8 @@ async def propose_slow_set(context: Context) -> Plan:
         return Plan(why=texts.NO_RESULTS)
     budget, results = seconds(config.budget), context.part(RESULTS)
     repository = results.canonical_name(context.repository.full_name)
-    measured = await results.read(function_costs, repository, moment - WINDOW)
+    aliases = context.config.of(RENAMES).aliases
+    measured = await results.read(function_costs, repository, moment - WINDOW, aliases)
     if not measured.pulls:
         return Plan(why=texts.NO_PULLS.format(days=texts.DAYS))
     with ranked(Rank.SWEEP):

@@ -10,8 +10,10 @@ import click
 
 from nightjar_formats.readers import read
 from nightjar_formats.refused import Refused
+from nightjar_formats.runs.identity import Resolver
 from nightjar_lab import texts
 from nightjar_lab.cli.check import format_option
+from nightjar_lab.cli.ids import repository_files
 from nightjar_lab.cli.options import AS_WRITTEN
 from nightjar_lab.job_summary import JobTests, html_summary, markdown_summary
 
@@ -42,11 +44,11 @@ def report(paths: tuple[Path, ...], format_name: str | None, summary: bool, outp
     Jenkins and GitLab it becomes nightjar-summary.html and nightjar-summary.md, for HTML Publisher and for an artifact.
     The exit status is 1 if a report cannot be read.
     """
-    job = JobTests()
+    job, resolver = JobTests(), Resolver(repository_files())
     for path in paths:
         try:
             with path.open("rb") as file:
-                job.add(read(file, path.name, format_name))
+                job.add(read(file, path.name, format_name), lambda case: resolver.resolve(case)[0])
         except Refused as refused:
             job.unreadable.append(str(refused))
         except OSError as error:

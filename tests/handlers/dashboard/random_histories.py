@@ -18,6 +18,7 @@ from tests.handlers.dashboard.nightly_runs import NOW, TIMEOUT
 
 LAB = "example-lab"
 TARGETS, SUITES = ("adreno", "hexagon"), ("operators", "runtime")
+SIMULATOR, DEVICE = TARGETS
 COMMITS = 9
 """With fewer than ten runs a flaky test has no rate, so flakiness explains two failed runs in a row."""
 HOUR = 3600.0
@@ -148,6 +149,17 @@ class RandomHistory:
             return "known-failure"
         last = earlier[-1].outcome(test)
         return "still-failing" if last is not None and last.status == "failed" else "new-failure"
+
+    def is_one_sided(self, point: Point, test: str) -> bool:
+        """Say whether a failure that nothing explains passes on the other one of the simulator and its device."""
+        if test not in point.outcomes or self.state(point, test) not in FAILING:
+            return False
+        other_target = SIMULATOR if point.target == DEVICE else DEVICE
+        other = self.points.get((other_target, point.suite, sha(point.commit, point.pull_request)))
+        if other is None or other.broken or not other.complete:
+            earlier = self.series(other_target, point.suite)
+            other = next((candidate for candidate in reversed(earlier) if candidate.commit <= point.commit), None)
+        return other is not None and other.outcomes.get(test) == Outcome("passed")
 
     def lasts(self, point: Point, test: str) -> bool:
         """Say whether a message is due: the two newest runs failed, and flakiness does not explain that."""

@@ -15,12 +15,14 @@ DAY = 86_400.0
 COMMITS, MANY = 6, 7
 HERE = f"/r/{REPOSITORY}"
 BROKEN = f"{SUITE}/test_broken.py::test_one"
-"""Fails on all targets since the last commit but one."""
+"""Fails on all targets but one since the last commit but one."""
 RESTLESS = f"{SUITE}/test_restless.py::test_one"
 PAGES = {
     "overview": "/",
     "grid": HERE,
     "new failures": f"{HERE}?status=new-failure",
+    "failures of a simulator": f"{HERE}?status=fails-on-simulator-only",
+    "commit": f"{HERE}/commits/{sha(COMMITS)}",
     "part of names": f"{HERE}?q=restless",
     "lab": f"{HERE}/labs/{LAB}",
     "labs": f"{HERE}/labs",
@@ -36,6 +38,9 @@ PAGES = {
 }
 
 
+DEVICE = "board-0"
+
+
 def targets_of(count: int) -> list[str]:
     return [f"board-{number}" for number in range(count)]
 
@@ -46,7 +51,7 @@ def fill_targets(store: ResultsStore, count: int) -> None:
         for target in targets_of(count):
             tests = {
                 f"{SUITE}/test_steady.py::test_one": "passed",
-                BROKEN: "passed" if commit < COMMITS - 1 else "failed",
+                BROKEN: "passed" if commit < COMMITS - 1 or target == DEVICE else "failed",
                 RESTLESS: "failed" if commit % 2 else "passed",
                 f"{SUITE}/test_restless.py::test_{target}": "passed" if commit % 2 else "failed",
                 f"{SUITE}/test_skipped.py::test_one": "skipped",
@@ -59,10 +64,12 @@ def fill_targets(store: ResultsStore, count: int) -> None:
 
 
 async def statements_with(folder: Path, count: int) -> Mapping[str, int]:
-    """Return how many statements each page runs on a store with this many targets."""
+    """Return how many statements each page runs on a store with this many targets; all others simulate the first."""
+    simulators = targets_of(count)[1:]
+    settings = [f"{DEVICE}: {{}}", *(f"{name}: {{simulates: {LAB}/{DEVICE}}}" for name in simulators)]
     config = (
         f"repositories:\n  {REPOSITORY}:\n    results:\n      bucket: device-results\n      labs:\n"
-        f"        {LAB}: {{targets: {{{', '.join(f'{name}: {{tier: 2}}' for name in targets_of(count))}}}}}\n"
+        f"        {LAB}: {{targets: {{{', '.join(settings)}}}}}\n"
     )
     statements = {}
     async with dashboard_site(folder, config=config, filled=lambda store: fill_targets(store, count)) as site:
@@ -70,6 +77,7 @@ async def statements_with(folder: Path, count: int) -> Mapping[str, int]:
             with plans_seen() as plans:
                 status, _, text = await site.get(address)
             assert status == 200, (name, text)
+            assert plans.scans == [], name
             statements[name] = plans.statements
     return statements
 

@@ -27,12 +27,14 @@ from bot.results.store.lists.slow_tests import GOOD_RUNS
 from bot.results.store.store import ResultsStore
 from handlers.dashboard.shared.texts import FEED_ENTRY
 from tests.handlers.dashboard.random_histories import (
+    DEVICE,
     FAILING,
     FILLERS,
     LAB,
     NEW_NAME,
     OLD_NAME,
     QUARANTINED,
+    SIMULATOR,
     STATES,
     SUITES,
     TARGETS,
@@ -57,8 +59,9 @@ REPOSITORY = """
     results:
       bucket: device-results
       labs:
-        example-lab: {{targets: [adreno, hexagon]}}
+        example-lab: {{targets: {{adreno: {{simulates: example-lab/hexagon}}, hexagon: nightly}}}}
 """
+ONE_SIDED = ("device_only", "simulator_only")
 WORST_FIRST = ("new-failure", "infra", "incomplete", "still-failing", "failing-uncompared", "known-failure", "flaky")
 
 
@@ -150,6 +153,14 @@ class Pages:
         elif worst == "skipped":
             worst = "passed"
         assert cell["state"] == worst, place
+        self.check_one_sided(point, list(point.outcomes), cell)
+
+    def check_one_sided(self, point: Point, tests: Sequence[str], cell: Any) -> None:
+        """Compare how many failures of some tests pass on the other one of the simulator and its device."""
+        side, other = ONE_SIDED[:: 1 if point.target == DEVICE else -1]
+        expected = sum(self.history.is_one_sided(point, test) for test in tests)
+        place = (self.history.repository, point.target, point.suite, point.commit, tests)
+        assert (cell[side], cell[other]) == (expected, 0), place
 
     async def check_tests_of_suite(self, target: str, suite: str) -> None:
         """Compare the cells of single tests and of their folders."""
@@ -159,6 +170,7 @@ class Pages:
                 if point := self.point(target, suite, commit["sha"]):
                     expected = "infra" if point.broken else self.state_under_name(point, row["folder"])
                     assert cell["state"] == expected, (self.history.repository, target, suite, row["folder"], commit)
+                    self.check_one_sided(point, [row["folder"]] * (not point.broken), cell)
         folders = await self.json(f"{self.here}/grid?target={LAB}/{target}&suite={suite}")
         for row in folders["rows"]:
             for commit, cell in zip(folders["commits"], row["cells"], strict=True):
@@ -166,6 +178,7 @@ class Pages:
                     tests = [test for test in point.outcomes if test.startswith(row["folder"])]
                     states = Counter(self.history.state(point, test) for test in tests)
                     assert (cell["known"], cell["new"]) == (states["known-failure"], states["new-failure"])
+                    self.check_one_sided(point, tests, cell)
 
     def state_under_name(self, point: Point, name: str) -> str:
         """Return the state of a row of the grid, which is about one name of a test."""
@@ -180,6 +193,14 @@ class Pages:
         ):
             assert await self.listed(f"status={status}") == self.history.tests_now(states), status
         assert await self.listed("status=failing") == self.history.tests_now(FAILING)
+        for target, side in ((DEVICE, "device"), (SIMULATOR, "simulator")):
+            assert await self.listed(f"status=fails-on-{side}-only") == {
+                (f"{LAB}/{target}", suite, test)
+                for suite in SUITES
+                if (point := self.history.newest(target, suite)) is not None
+                for test in point.outcomes
+                if self.history.is_one_sided(point, test)
+            }
         await self.check_flaky()
         await self.check_slow()
         skipped = await self.json(f"{self.here}/skipped")

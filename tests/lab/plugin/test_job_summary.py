@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,8 @@ def test_the_summary_of_a_real_run_says_why_tests_did_not_run(
     monkeypatch.delenv("SKIP_SLOW_TESTS", raising=False)
     monkeypatch.setenv("NIGHTJAR_LEVEL", "pull-request")
     monkeypatch.chdir(pytester.path)
-    pytester.makepyfile(SUITE)
+    file = pytester.makepyfile(SUITE).name
+    subprocess.run(["git", "init", "--quiet"], check=True)
     pytester.runpytest_inprocess("--junitxml=report.xml").assert_outcomes(passed=1, failed=1, skipped=4)
     ended = report(pytester.path, "report.xml")
     assert ended.exit_code == 0, ended.output
@@ -47,7 +49,10 @@ def test_the_summary_of_a_real_run_says_why_tests_did_not_run(
     for count in ("2 tests skipped by level", "1 test skipped by quarantine", "1 test skipped for other reasons"):
         assert f"<details><summary>{count}</summary>" in lines
     assert "To run them: @ci run slow tests or @ci run level nightly" in ended.stdout
-    assert any("test_fails" in line and "assert" in line for line in lines)
+    ids = CliRunner().invoke(kit, ["ids", "report.xml"]).stdout.splitlines()
+    assert f"{file}::test_fails" in ids
+    assert [line for line in lines if f"`{file}::test_fails`: `" in line and "assert" in line]
+    assert f"- `{file}::test_slow`" in lines
     assert "`not today <b>`" in ended.stdout
 
     step = pytester.path / "step.md"
@@ -59,6 +64,7 @@ def test_the_summary_of_a_real_run_says_why_tests_did_not_run(
     assert html.startswith("<!doctype html>")
     assert "<code>not today &lt;b&gt;</code>" in html
     assert "<b>" not in html
+    assert html.count("<ul>\n<li>") == html.count("</li>\n</ul>") == 4
     for _ in range(2):
         assert report(pytester.path, "report.xml", "--summary", GITLAB_CI="true").exit_code == 0
     assert Path("nightjar-summary.md").read_text() == ended.stdout

@@ -16,6 +16,12 @@ from nightjar_formats.model import Detail, TargetKey
 from bot.core.aliases import Aliases
 from bot.results.compare.quarantine import NO_QUARANTINE
 from bot.results.state import Run
+from bot.results.store.grid.paired_points import (
+    NOT_ONE_SIDED,
+    FailingPoint,
+    OneSidedFailures,
+    one_sided_failures,
+)
 from bot.results.store.grid.rows import (
     GridLine,
     GridRange,
@@ -57,6 +63,8 @@ class GridPoint:
 
     A point with `counts`, which only a grid of counts has, has no columns, so `has_baseline` says whether there is a
     commit to compare with.
+
+    `one_sided` has the failures that pass on a simulator or on the simulated device, for paired targets.
     """
 
     run: Run
@@ -68,6 +76,7 @@ class GridPoint:
     stored: Sequence[int] = ()
     """The numbers of the runs with results, in their order."""
     counts: CellCounts | None = None
+    one_sided: OneSidedFailures = NOT_ONE_SIDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,12 +275,21 @@ def _points(
             counted.get(row["id"]),
         )
     explained = _explained(connection, by_series, failing, uncompared, grid_range)
-    return {
+    points |= {
         place: replace(point, previous=explained_column(point.previous, explained[place], point.column))
-        if explained.get(place)
-        else point
         for place, point in points.items()
+        if explained.get(place)
     }
+    paired = [
+        FailingPoint(line, (row["committed_at"], row["sha"]), point.previous, point.column)
+        for row, _ in compared
+        if (line := by_series[row["series_id"]]).target.full_name in grid_range.paired
+        and (point := points.get((line.series, row["sha"]))) is not None
+        and not point.infra
+        and _has_failures(point)
+    ]
+    one_sided = one_sided_failures(connection, paired, grid_range.paired)
+    return points | {place: replace(points[place], one_sided=failures) for place, failures in one_sided.items()}
 
 
 def _previous_column(
@@ -313,7 +331,7 @@ def _explained(
     return explained
 
 
-def _has_failures(point: PointColumn) -> bool:
+def _has_failures(point: PointColumn | GridPoint) -> bool:
     return 1 in point.column.translate(IS_FAILURE)
 
 
@@ -329,10 +347,13 @@ def _by_alias(
 
 
 def _stored_counts(row: sa.RowMapping, lines: Mapping[int, GridLine], grid_range: GridRange) -> CellCounts | None:
-    """Return the stored counts of a point; None if aliases or a quarantine of app.yaml may change them."""
+    """Return the stored counts of a point; None if aliases, a quarantine or pairs of app.yaml may change them."""
     counts = read_counts(row) if grid_range.counts else None
     # An alias may pair a failing test with one that failed before under another name.
     if counts is None or (counts.failed and grid_range.aliases):
+        return None
+    # Which failures pass on a paired target is not stored.
+    if counts.failing and lines[row["series_id"]].target.full_name in grid_range.paired:
         return None
     quarantine = (
         grid_range.quarantine(lines[row["series_id"]].target)

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from nightjar_formats.model import TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
+from bot.results.compare.paired import PairedTargets
 from bot.results.compare.quarantine import QuarantineOf
 from bot.results.store.tables import schema
 from bot.results.store.tables.names import SuiteRow
@@ -36,6 +37,8 @@ class GridRange:
     `ordinals` of tests by series, which has the points of those series and explains the failures of those tests alone.
     Without `explain`, no failure is explained.
 
+    `paired` has the simulators and the device of each target that has some, as LAB/TARGET.
+
     With `most_targets`, only so many targets have points, from the place `first_target` in the order of
     `targets_in_order`; the commits are those of all targets.
     """
@@ -49,6 +52,7 @@ class GridRange:
     since: float = 0.0
     aliases: Aliases = NO_ALIASES
     quarantine: QuarantineOf | None = field(default=None, compare=False)
+    paired: Mapping[str, PairedTargets] = field(default_factory=dict, compare=False)
     counts: bool = False
     newest_only: bool = False
     explain: bool = True

@@ -1,7 +1,8 @@
 """What the tests of each function cost pull requests, and what they catch there and on the nightly branch.
 
 A function is a test function with all its parameters, on all targets and in all suites: a mark above it applies to all
-of them. Reads at most `MOST_POINTS` commits of each suite on each target, some at a time, so that memory stays small.
+of them. Results under an earlier name of a test count for its present name, as far as the store or app.yaml knows it.
+Reads at most `MOST_POINTS` commits of each suite on each target, some at a time, so that memory stays small.
 """
 
 from __future__ import annotations
@@ -11,14 +12,18 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
+from typing import TypeVar
 
 import sqlalchemy as sa
+from nightjar_formats.columns import at
 
+from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.store.lists.slow_tests import GOOD_RUNS, duration_columns, mean_seconds
 from bot.results.store.tables import schema
-from bot.results.store.tables.cells import IS_FAILURE, RAN, both_marked, marked_places
+from bot.results.store.tables.cells import IS_FAILURE, RAN, both_marked, marked_places, renamed_column
 from bot.results.store.tables.names import all_names
 from bot.results.store.tables.points import (
+    LinkedPoint,
     SuiteOnTarget,
     newest_points,
     numbers_of,
@@ -26,6 +31,7 @@ from bot.results.store.tables.points import (
     stored_runs,
     suites_on_targets,
 )
+from bot.results.store.tables.rename_pairs import renames_of
 
 MOST_POINTS = 500
 """The most commits of pull requests, and of the nightly branch, whose failures are read for each suite on a target."""
@@ -83,6 +89,9 @@ class _Point:
     pull_request: int
 
 
+PointT = TypeVar("PointT", _Point, LinkedPoint)
+
+
 def function_of(test: str) -> FunctionName:
     """Return the function of a test ID."""
     path, separator, name = test.partition("::")
@@ -91,9 +100,17 @@ def function_of(test: str) -> FunctionName:
     return FunctionName(path, name.partition("[")[0])
 
 
-def function_costs(connection: sa.Connection, repository: str, since: float) -> FunctionCosts:
-    """Return what the functions of a repository cost and catch since a moment, in seconds since 1970."""
+def function_costs(
+    connection: sa.Connection, repository: str, since: float, aliases: Aliases = NO_ALIASES
+) -> FunctionCosts:
+    """Return what the functions of a repository cost and catch since a moment, in seconds since 1970.
+
+    `aliases` are the names of tests that maintainers renamed.
+    """
     suites = suites_on_targets(connection, repository)
+    renames = defaultdict[int, list[dict[int, int]]](list)
+    for rename in renames_of(connection, [suite.series for suite in suites]):
+        renames[rename.series_id].append(dict(rename.pairs))
     pull_points = {suite.series: _points(connection, suite, since, nightly=False) for suite in suites}
     pulls_of_target = defaultdict[int, set[int]](set)
     for suite in suites:
@@ -105,17 +122,49 @@ def function_costs(connection: sa.Connection, repository: str, since: float) -> 
         # A target that only some pull requests run on costs the average one less.
         if not (share := len(pulls_of_target[suite.target_id]) / max(1, len(pulls))):
             continue
-        functions = [function_of(name) for name in all_names(connection, suite.row)]
-        ran = _usually_ran(connection, suite, pull_points[suite.series])
+        names = all_names(connection, suite.row)
+        functions = [function_of(name) for name in names]
+        renamed = _Renamed([*renames[suite.series], _aliased(names, aliases)])
+        for _, column in _columns(connection, suite, newest.get(suite.series, [])[-1:]):
+            renamed.leave(column)
+        ran = _usually_ran(connection, suite, pull_points[suite.series], renamed)
         durations = duration_columns(connection, [suite], newest).get(suite.series, [])
-        for ordinal, numbers in enumerate(zip(*durations, strict=True)):
+        for ordinal, numbers in enumerate(zip(*map(renamed.present, durations), strict=True)):
             if (seconds := mean_seconds(numbers)) is not None:
                 cost = costs[functions[ordinal]]
                 cost.seconds += seconds * share
                 if ordinal < len(ran) and ran[ordinal]:
                     cost.pull_seconds += seconds * share
-        _add_failures(connection, suite, functions, pull_points[suite.series], since, costs)
+        _add_failures(connection, suite, functions, pull_points[suite.series], since, renamed, costs)
     return FunctionCosts({function: cost for function, cost in costs.items() if cost.seconds}, len(pulls))
+
+
+class _Renamed:
+    """The renames of a suite on a target, oldest first: the old ordinals of tests by the new ones."""
+
+    def __init__(self, renames: Sequence[dict[int, int]]) -> None:
+        self._renames = [pairs for pairs in renames if pairs]
+
+    def leave(self, newest: bytes) -> None:
+        """Leave out old names that a test has again in the newest results."""
+        self._renames = [{new: old for new, old in pairs.items() if not at(newest, old)} for pairs in self._renames]
+
+    def present(self, column: bytes) -> bytes:
+        """Return a column of statuses or durations with tests at their present ordinals."""
+        for pairs in self._renames:
+            # Heads of pull requests have the names of the commit that they are based on, whatever their time is.
+            moved = {new: old for new, old in pairs.items() if at(column, old) and not at(column, new)}
+            column = renamed_column(column, moved)
+        return column
+
+
+def _aliased(names: Sequence[str], aliases: Aliases) -> dict[int, int]:
+    """Return the ordinals of tests with a later name in app.yaml, by that of the later name."""
+    if not aliases:
+        return {}
+    ordinals = {name: ordinal for ordinal, name in enumerate(names)}
+    later = ((ordinals.get(aliases.canonical(name)), ordinal) for name, ordinal in ordinals.items())
+    return {new: old for new, old in later if new is not None and new != old}
 
 
 def _add_failures(
@@ -124,15 +173,16 @@ def _add_failures(
     functions: Sequence[FunctionName],
     pull_points: Sequence[_Point],
     since: float,
+    renamed: _Renamed,
     costs: defaultdict[FunctionName, FunctionCost],
 ) -> None:
     """Add the failures of a suite on a target since a moment to the costs of its functions."""
-    nightly = list(_failing(connection, suite, _points(connection, suite, since, nightly=True)))
+    nightly = list(_failing(connection, suite, _points(connection, suite, since, nightly=True), renamed))
     for (_, earlier), (_, failing) in pairwise(nightly):
         for function in {functions[ordinal] for ordinal in failing - earlier}:
             costs[function].breaks += 1
     moments = [point.committed_at for point, _ in nightly]
-    for point, failing in _failing(connection, suite, pull_points):
+    for point, failing in _failing(connection, suite, pull_points, renamed):
         position = bisect_left(moments, point.committed_at)
         nightly_failing = nightly[position - 1][1] if position else frozenset()
         for ordinal in failing:
@@ -158,16 +208,17 @@ def _points(connection: sa.Connection, suite: SuiteOnTarget, since: float, *, ni
 
 
 def _failing(
-    connection: sa.Connection, suite: SuiteOnTarget, points: Sequence[_Point]
+    connection: sa.Connection, suite: SuiteOnTarget, points: Sequence[_Point], renamed: _Renamed
 ) -> Iterator[tuple[_Point, frozenset[int]]]:
     """Yield each commit with the tests that fail there; a flaky test passed there as well."""
     for point, column in _columns(connection, suite, points):
-        yield point, frozenset(marked_places(column.translate(IS_FAILURE)))
+        yield point, frozenset(marked_places(renamed.present(column).translate(IS_FAILURE)))
 
 
-def _usually_ran(connection: sa.Connection, suite: SuiteOnTarget, points: Sequence[_Point]) -> bytes:
+def _usually_ran(connection: sa.Connection, suite: SuiteOnTarget, points: Sequence[_Point], renamed: _Renamed) -> bytes:
     """Return a column with 1 for each test that the newest runs for pull requests ran, all of them."""
-    columns = [column.translate(RAN) for _, column in _columns(connection, suite, points[-USUAL_RUNS:])]
+    points = points[-USUAL_RUNS:]
+    columns = [renamed.present(column).translate(RAN) for _, column in _columns(connection, suite, points)]
     ran = columns[0] if columns else b""
     for column in columns[1:]:
         ran = both_marked(ran, column)
@@ -175,8 +226,8 @@ def _usually_ran(connection: sa.Connection, suite: SuiteOnTarget, points: Sequen
 
 
 def _columns(
-    connection: sa.Connection, suite: SuiteOnTarget, points: Sequence[_Point]
-) -> Iterator[tuple[_Point, bytes]]:
+    connection: sa.Connection, suite: SuiteOnTarget, points: Sequence[PointT]
+) -> Iterator[tuple[PointT, bytes]]:
     remaining = iter(points)
     while chunk := list(islice(remaining, AT_ONCE)):
         stored = stored_runs(connection, [suite.place_at(point.sha) for point in chunk])

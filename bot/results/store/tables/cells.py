@@ -91,6 +91,7 @@ FAILS = frozenset(byte for byte in range(STATUS_BYTES) if status_of(byte) in BAD
 PASSES = frozenset(byte for byte in range(STATUS_BYTES) if byte & STATUS_BITS in GOOD_CODES and not is_flaky(byte))
 """The status bytes of passes; a flaky one failed on the same commit."""
 IS_FAILURE = bytes(byte in FAILS for byte in range(256))
+_IS_PASS = bytes(byte in PASSES for byte in range(256))
 IS_FLAKY_FAILURE = bytes(byte < STATUS_BYTES and bool(_BAD[byte] and byte & FLAKY) for byte in range(256))
 
 
@@ -137,6 +138,26 @@ def count_cell(previous: bytes | None, column: bytes) -> CellCounts:
     return CellCounts(good, bad.count(1), skipped, flaky, new, fixed, known.bit_count())
 
 
+def failing_marks(previous: bytes | None, column: bytes) -> bytes:
+    """Return a column with 1 for each failure that nothing explains; `previous` is as in `count_cell`."""
+    known = _number((previous or b"")[: len(column)].translate(_WAS_KNOWN))
+    return (_number(column.translate(IS_FAILURE)) & ~known).to_bytes(len(column), "little")
+
+
+def passing_marks(column: bytes) -> bytes:
+    """Return a column with 1 for each test that passed, and did not also fail."""
+    return column.translate(_IS_PASS)
+
+
+def marked_in_any(column: bytes, others: Iterable[bytes]) -> bytes:
+    """Return a column of 0 and 1 with 1 only where one of the others has 1 too; empty if it has none."""
+    marks = 0
+    for other in others:
+        marks |= _number(other[: len(column)])
+    marks &= _number(column)
+    return marks.to_bytes(len(column), "little") if marks else b""
+
+
 def both_marked(first: bytes, second: bytes) -> bytes:
     """Return a column with 1 where both columns of 0 and 1 have 1."""
     return (_number(first) & _number(second)).to_bytes(max(len(first), len(second)), "little")
@@ -178,10 +199,7 @@ class TestGroups:
 
     def count(self, previous: bytes | None, column: bytes) -> list[CellCounts]:
         """Count the tests of each group; `previous` is the column of the commit before, None where there is none."""
-        # Tests beyond the end of a column are absent.
-        pairs = paired_column(previous, column)[: self._names].ljust(self._names, b"\0")
-        if self._scattered is not None:
-            pairs += bytes(self._scattered(pairs))
+        pairs = self._with_scattered(paired_column(previous, column))
         counts_of = _counts_of_pairs(has_before=previous is not None)
         seen = [pair for pair in distinct_bytes(pairs) if pair % STATUS_BYTES]
         counted = list[CellCounts]()
@@ -189,6 +207,16 @@ class TestGroups:
             times = [(counts_of[pair], time) for pair in seen if (time := pairs.count(pair, start, end))]
             counted.append(CellCounts(*(sum(counts[field] * time for counts, time in times) for field in _FIELDS)))
         return counted
+
+    def count_marked(self, column: bytes) -> list[int]:
+        """Return how many tests of each group a column of 0 and 1 marks with 1."""
+        marks = self._with_scattered(column) if column else b""
+        return [marks.count(1, start, end) for start, end in self._spans]
+
+    def _with_scattered(self, column: bytes) -> bytes:
+        # Tests beyond the end of a column are absent.
+        tests = column[: self._names].ljust(self._names, b"\0")
+        return tests if self._scattered is None else tests + bytes(self._scattered(tests))
 
 
 def distinct_bytes(column: bytes) -> Iterator[int]:

@@ -11,6 +11,11 @@ from pathlib import Path
 import pytest
 
 PYTHON = os.environ.get("NIGHTJAR_SUITE_PYTHON", "")
+HAS_TORCH = (
+    bool(PYTHON)
+    and not subprocess.run([PYTHON, "-c", "import torch, executorch"], check=False, capture_output=True).returncode
+)
+needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="needs PyTorch and ExecuTorch in the environment of suites")
 pytestmark = pytest.mark.skipif(not PYTHON, reason="needs ONNX Runtime and Apache TVM: run make suite-test")
 
 
@@ -40,6 +45,26 @@ def test_the_models_have_the_measured_outcomes_on_each_flow(
 ) -> None:
     # ONNX Runtime's product of 8-bit integers saturates on processors without VNNI, so that case has no fixed outcome.
     assert run(tmp_path, flow, "onnx-models", "--filter", "^(?!dynamically-quantized)")[0] == outcomes
+
+
+@needs_torch
+@pytest.mark.parametrize(("flow", "outcomes"), [("onnx-reference", {"pass": 15}), ("onnxruntime-cpu", {"pass": 15})])
+def test_networks_of_pytorch_run_on_flows_of_onnx(tmp_path: Path, flow: str, outcomes: dict[str, int]) -> None:
+    assert run(tmp_path, flow, "torch-models-onnx")[0] == outcomes
+
+
+@needs_torch
+def test_a_quantized_network_of_pytorch_differs_in_what_a_tolerance_of_8_bits_does_not_allow(tmp_path: Path) -> None:
+    counts, cases = run(tmp_path, "onnxruntime-cpu-int8-static", "torch-models-onnx", "--filter", "^(gpt|resnet)$")
+    assert counts == {"pass": 1, "output mismatch": 1}
+    assert cases["gpt"]["Outcome"] == "output mismatch"
+
+
+@needs_torch
+def test_operators_with_named_outputs_can_be_exported(tmp_path: Path) -> None:
+    _, cases = run(tmp_path, "xnnpack", "torch-ops", "--filter", "^(topk|jiterator_unary)-float32$")
+    assert cases["topk-float32"]["Outcome"] == "pass"
+    assert cases["jiterator_unary-float32"]["Outcome"] == "skip"
 
 
 def test_tvm_names_the_operator_that_it_cannot_import(tmp_path: Path) -> None:
