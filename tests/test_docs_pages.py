@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections import deque
+from itertools import takewhile
 from pathlib import Path
 
+import click
 import pytest
+from nightjar_lab.main import kit
 
 from bot.app.lab_lines import first_run_commands
 from bot.app.load import parse_config
+from bot.cli.main import cli
 from scripts.docs import PAGES, TEXTS, documents
 from scripts.pages import contents, headings, links, prose
 from scripts.texts import texts_page
@@ -120,6 +125,55 @@ def test_the_paths_that_a_page_mentions_exist(file: Path) -> None:
     if file.name != "CHANGELOG.md":
         paths = {path for _, line in prose(read(file)) for path in OURS.findall(line)} - PLACEHOLDERS - BUILT
         assert [path for path in paths if not list(ROOT.glob(path.rstrip("/")))] == []
+
+
+BLOCK = re.compile(r"^```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+SPAN = re.compile(r"`(nightjar(?:-lab)? [^`]*)`")
+CALL = re.compile(r"(?:^|(?<!install)[\s/(])(nightjar(?:-lab)?) ([a-z][^|;#)&]*)")
+OPTION = re.compile(r"\[?(--[a-z][a-z-]*)")
+PROGRAMS: dict[str, click.Command] = {"nightjar": cli, "nightjar-lab": kit}
+
+
+def unknown_words(line: str) -> list[str]:
+    """Return the commands and options of ours that a line of a page has and the programs don't."""
+    unknown: list[str] = []
+    for program, arguments in CALL.findall(line):
+        words = deque(arguments.split())
+        command = PROGRAMS[program]
+        context = click.Context(command)
+        while isinstance(command, click.Group) and words and words[0][0].isalpha():
+            name = words.popleft()
+            known = command.get_command(context, name)
+            if known is None:
+                return [*unknown, f"{program} {name}"]
+            command = known
+        options = {option for parameter in command.get_params(context) for option in parameter.opts}
+        options |= {option for parameter in command.params for option in parameter.secondary_opts}
+        given = [option[1] for word in takewhile(lambda word: word != "--", words) if (option := OPTION.match(word))]
+        unknown += [option for option in given if option not in options]
+    return unknown
+
+
+@pytest.mark.parametrize("file", [*FILES, Path("lab/README.md")], ids=str)
+def test_the_commands_and_options_that_a_page_mentions_exist(file: Path) -> None:
+    if file.name == "CHANGELOG.md":
+        return
+    text = read(file)
+    lines = [line for block in BLOCK.findall(text) for line in re.sub(r"\\\n *", "", block).splitlines()]
+    spans = SPAN.findall(BLOCK.sub("", text).replace("\n", " "))
+    assert {line: words for line in (*lines, *spans) if (words := unknown_words(line))} == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("$ nightjar serv --config app.yaml", ["nightjar serv"]),
+        ("ExecStart=/opt/nightjar/bin/nightjar serve --conf app.yaml", ["--conf"]),
+        ("nightjar-lab run --target board -- pytest --none", []),
+    ],
+)
+def test_an_unknown_command_or_option_is_noticed(line: str, words: list[str]) -> None:
+    assert unknown_words(line) == words
 
 
 def test_the_classes_that_pages_about_the_code_mention_exist() -> None:

@@ -22,6 +22,7 @@ import psycopg
 from psycopg import sql
 
 from bot.app import texts
+from bot.core.errors import SettingsError
 from bot.engine.database import Database, DatabaseError
 from bot.engine.sqlite.connector import SqliteConnector
 from bot.engine.upkeep import requeue_all
@@ -35,6 +36,7 @@ PROGRESS = "nightjar_copy"
 """The table of a copy in progress, which its end drops."""
 NOT_COPIED = {"nightjar_schema", VERSION_TABLE, "procrastinate_workers", PROGRESS}
 """Tables that each database has for itself."""
+URL_VARIABLE = "DATABASE_URL"
 JOBS, INBOX = "procrastinate_jobs", "nightjar_inbox"
 
 Convert = Callable[[object], object]
@@ -62,6 +64,22 @@ class CopiedTable:
     has_rowid: bool
 
 
+@contextlib.contextmanager
+def naming_argument(name: str) -> Iterator[None]:
+    """Name an argument, FROM or TO, in errors about a database's URL, which name DATABASE_URL elsewhere."""
+    try:
+        yield
+    # Not chained: other messages may have the URL with its password.
+    except DatabaseError as error:
+        raise DatabaseError(_with_argument(str(error), name)) from None
+    except SettingsError as error:
+        raise SettingsError(_with_argument(problem, name) for problem in error.problems) from None
+
+
+def _with_argument(problem: str, name: str) -> str:
+    return name + problem.removeprefix(URL_VARIABLE) if problem.startswith(URL_VARIABLE) else problem
+
+
 async def copy_database(
     source_url: str, target_url: str, report: Report, rows_at_once: int = ROWS_AT_ONCE
 ) -> dict[str, int]:
@@ -70,13 +88,18 @@ async def copy_database(
     Raises DatabaseError: for other kinds of databases, if a server works on one of them, if the target has rows of its
     own, or if the two have different numbers of rows in the end.
     """
-    source, target = Database(source_url), Database(target_url)
+    with naming_argument("FROM"):
+        source = Database(source_url)
+    with naming_argument("TO"):
+        target = Database(target_url)
     if not isinstance(source.connector, SqliteConnector) or target.embedded:
         raise DatabaseError(texts.COPY_KINDS)
-    source.must_exist()
+    with naming_argument("FROM"):
+        source.must_exist()
     with source.sole():
-        for database in (source, target):
-            await database.open()
+        for name, database in (("FROM", source), ("TO", target)):
+            with naming_argument(name):
+                await database.open()
             try:
                 if database is source:
                     # Nothing runs the jobs of the stopped server, and PostgreSQL would not know whose they were.

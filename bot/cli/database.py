@@ -7,7 +7,7 @@ import os
 
 import click
 
-from bot.app.database_copy import copy_database
+from bot.app.database_copy import copy_database, naming_argument
 from bot.cli.support import AS_WRITTEN, env_file_option, start_logging, stopping_at_faults
 from bot.cli.texts import COPIED, COPIED_TABLE
 from bot.config.environment import DatabaseSettings
@@ -36,15 +36,20 @@ def copy(source: str, target: str | None) -> None:
     rows, or that a server uses, is refused.
     """
     with stopping_at_faults():
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("DATABASE_URL")}
-        origin, goal = (
-            DatabaseSettings.from_environment({**environment, "DATABASE_URL": url} if url else os.environ)
-            for url in (source, target)
-        )
+        origin, goal = _settings("FROM", source), _settings("TO", target)
         start_logging(goal)
         source_url, target_url = origin.database_url.get_secret_value(), goal.database_url.get_secret_value()
         rows = asyncio.run(copy_database(source_url, target_url, _report))
     click.echo(COPIED.format(rows=sum(rows.values()), tables=len(rows)))
+
+
+def _settings(name: str, url: str | None) -> DatabaseSettings:
+    """Return the settings for the database of an argument, or of DATABASE_URL. Raises SettingsError, which names it."""
+    if url is None:
+        return DatabaseSettings.from_environment(os.environ)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("DATABASE_URL")}
+    with naming_argument(name):
+        return DatabaseSettings.from_environment({**environment, "DATABASE_URL": url})
 
 
 def _report(table: str, rows: int) -> None:

@@ -2,7 +2,7 @@
 
 TIMER_FAILED = "could not start a timer"
 UNKNOWN_TIMER = "Unknown timer `{name}`. Available: {known}."
-NO_TIMERS = "none"
+NO_TIMERS = "none, as app.yaml enables no feature that has a timer"
 NO_REPOSITORY_YET = (
     "No repository of {patterns} is known yet, so timer `{name}` has nothing to run for. `nightjar serve` lists the "
     "repositories of the App's installations at its start. If it has run, install the App on the repositories."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,12 +14,12 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from bot.app.database_copy import NOT_COPIED, copy_database
+from bot.app.database_copy import LOCK_ID, NOT_COPIED, copy_database
 from bot.engine.database import Database, DatabaseError
 from bot.engine.service import Engine
 from tests.engine.running import running, settled
 from tests.engine.toy import World
-from tests.running import run
+from tests.running import finished, run, start
 from tests.stored_databases import (
     DATABASES,
     FAILED,
@@ -30,6 +31,7 @@ from tests.stored_databases import (
     opened_results,
     restore,
 )
+from tests.tables import with_tables
 from tests.test_stored_databases import AS_OF_NOW, GO_ON
 from tests.waiting import until
 
@@ -152,3 +154,50 @@ async def test_only_sqlite_is_copied_and_only_to_postgresql(source: str, postgre
     for one, other in ((postgres_url, source), (source, source), (postgres_url, postgres_url)):
         with pytest.raises(DatabaseError, match="FROM must be sqlite"):
             await copy_database(one, other, ignore)
+
+
+async def test_a_killed_copy_goes_on(source: str, postgres_url: str, tmp_path: Path) -> None:
+    target = Database(postgres_url)
+    await target.open()
+    await target.close()
+    copied = ("database", "copy", source, postgres_url)
+    with psycopg.connect(postgres_url, autocommit=True) as server:
+        with psycopg.connect(postgres_url) as other:
+            other.execute("LOCK TABLE nightjar_inbox IN SHARE MODE")  # The copy reads it, and waits to write to it.
+            process = await start(*copied, env={}, cwd=tmp_path)
+            waiting = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"
+            await until(lambda: server.execute(waiting).fetchone() == (True,))
+            process.kill()
+            killed = await finished(process)
+            progress = server.execute("SELECT name, rows FROM nightjar_copy").fetchall()
+        assert killed.status == -signal.SIGKILL
+        assert progress
+        assert len(killed.err.splitlines()) == len(progress)
+        # PostgreSQL ends the connection of the killed process once it no longer waits.
+        held = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = 0 AND objid = %s)"
+        await until(lambda: server.execute(held, (LOCK_ID,)).fetchone() == (False,))
+    done = await run(*copied, env={}, cwd=tmp_path)
+    assert done.status == 0, done.err
+    assert {table: rows for table, rows in stored_rows(source, postgres_url).items() if rows[0] != rows[1]} == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("a", "postgresql://127.0.0.1:1/a"), "FROM must be sqlite:///PATH or postgresql://…, as in "),
+        (("sqlite:///nightjar.db", "b"), "TO must be sqlite:///PATH or postgresql://…, as in "),
+        (("sqlite:///nightjar.db",), "DATABASE_URL must be sqlite:///PATH or postgresql://…, as in "),
+        (("sqlite:///none.db", "postgresql://127.0.0.1:1/a"), "FROM: "),
+        (
+            ("sqlite:///nightjar.db", "postgresql://127.0.0.1:1/a"),
+            "TO: PostgreSQL at 127.0.0.1:1/a could not be opened",
+        ),
+    ],
+)
+async def test_an_invalid_database_is_named_as_on_the_command_line(
+    words: tuple[str, ...], line: str, tmp_path: Path
+) -> None:
+    with_tables(f"sqlite:///{tmp_path}/nightjar.db")
+    failed = await run("database", "copy", *words, env={"DATABASE_URL": "c"}, cwd=tmp_path)
+    assert failed.status == 1
+    assert failed.err.startswith(line)

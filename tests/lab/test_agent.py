@@ -24,6 +24,7 @@ from tests.bucket import World
 from tests.conversations.device_lab import LAB, TARGET
 from tests.conversations.uploads import stored_names
 from tests.lab.agent_rack import ROOT, Rack, ended, lab_rack
+from tests.lab.kit.running import MOUNTS, NAMESPACES
 from tests.serving import served
 from tests.waiting import until
 
@@ -140,11 +141,6 @@ async def test_with_a_full_disk_the_agent_claims_nothing_or_gives_the_job_back(r
     full = await asyncio.create_subprocess_exec("bash", "-c", limited, env=environment, stderr=asyncio.subprocess.PIPE)
     await ended(full)
     assert "could not fetch the commit" in (await rack.lab.store.find(LAB, "job")).note
-
-
-MOUNTS = ["unshare", "--user", "--map-root-user", "--mount"]
-"""Gives a process file systems of its own."""
-NAMESPACES = pytest.mark.skipif(subprocess.run([*MOUNTS, "true"], check=False).returncode != 0, reason="no namespaces")
 
 
 @NAMESPACES

@@ -229,6 +229,9 @@ def test_an_unknown_timer_is_answered_with_the_existing_ones() -> None:
         repositories_with(config(), "last-good", None)
     with pytest.raises(UserError, match=r"octocat/other has no timer `nightly` in app\.yaml\."):
         repositories_with(config(), "nightly", "octocat/other")
+    without = parse_config(b"repositories: {octocat/compiler: }", "app.yaml")
+    with pytest.raises(UserError, match=r"Available: none, as app\.yaml enables no feature that has a timer\."):
+        repositories_with(without, "nightly", None)
 
 
 def test_a_timer_of_a_pattern_without_a_known_repository_is_not_called_unknown() -> None:

@@ -203,7 +203,14 @@ class _CommandRun:
                 raise BadSettings(texts.RUN_ID_IN_USE.format(run_id=self._run.key.run_id))
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, self._stop)
-            status = self._test()
+            try:
+                status = self._test()
+            except OSError as error:
+                # As on a full disk. What the command wrote is not lost.
+                folder, reason = self._folder.path, error.strerror or str(error)
+                raise UserError(
+                    texts.RUN_NOT_STORED.format(folder=folder, reason=reason, parent=folder.parent)
+                ) from None
             if self._options["dry_run"]:
                 packed_run = self._folder.packed_run(self._run)
                 click.echo(packed_run.manifest.decode(), nl=False)

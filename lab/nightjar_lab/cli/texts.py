@@ -83,6 +83,10 @@ NOT_A_COMMAND = "there is no command {command} here; correct its name, or PATH"
 RESUME_RUNS_NOTHING = "--resume uploads what earlier runs could not, and runs nothing; omit the command, or --resume"
 NO_CHECKOUT = "this folder is not a Git checkout; run this in a checkout of the commit, or give --sha"
 FOLDER_UNUSABLE = "{folder} cannot be written: {reason}; name another folder with --folder"
+RUN_NOT_STORED = (
+    "{folder} cannot be written: {reason}; correct this, then upload what the command wrote with: "
+    "nightjar-lab run --resume --folder {parent}"
+)
 RUN_ID_IN_USE = "another process uses the run ID {run_id} in this folder; give another --run-id"
 INTERRUPTED = "interrupted; the command has {seconds:g} s to write its report, which is then uploaded"
 STALE_REPORT = "{path} is older than this run and is not uploaded"

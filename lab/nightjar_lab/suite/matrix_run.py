@@ -66,8 +66,12 @@ def run_matrix(options: Mapping[str, Any]) -> None:
         selection = MatrixSelection(options["flows"], options["backends"], options["suites"])
         matrix = select_matrix(selection, list_flows, list_suites)
     matrix_run = MatrixRun(matrix.unavailable)
+    names: dict[str, list[str]] = {}
     for name, reason in matrix_run.not_run:
-        click.echo(escape_controls(texts.NOT_RUN.format(name=name, reason=reason)), err=True)
+        names.setdefault(reason, []).append(name)
+    for reason, unavailable in names.items():
+        text = texts.NOT_RUN if len(unavailable) == 1 else texts.SEVERAL_NOT_RUN
+        click.echo(escape_controls(text.format(name=", ".join(unavailable), reason=reason)), err=True)
     if not matrix.runs:
         raise CommandFailed(texts.NOTHING_AVAILABLE if matrix.unavailable else texts.NO_PAIR)
     for flow, suite in matrix.runs:

@@ -96,6 +96,7 @@ NO_SUITE_COMMAND = (
 NOT_IN_MATRIX = "{option} cannot be in the command of --matrix: the workflow names the files, the commit and the place"
 MATRIX_ROW = "{suite} on {flow}"
 NOT_RUN = "{name} is not available: {reason}"
+SEVERAL_NOT_RUN = "{name} are not available: {reason}"
 FAILED_RUN = "{run}: {reason}"
 CONTINUES = "{done} of {total} cases have results in {path}; --fresh starts over"
 RAN = "{count} cases of {suite} on {flow}:"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 from nightjar_lab.main import kit
 
@@ -19,6 +21,9 @@ from tests.running import Finished, finished
 
 ROOT = Path(__file__).parents[3]
 LAB, TARGET, REPOSITORY = "example-lab", "hexagon-v73", "octocat/compiler"
+MOUNTS = ["unshare", "--user", "--map-root-user", "--mount"]
+"""Gives a process file systems of its own."""
+NAMESPACES = pytest.mark.skipif(subprocess.run([*MOUNTS, "true"], check=False).returncode != 0, reason="no namespaces")
 
 
 def kit_environment(home: Path, world: World | None = None, **variables: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from nightjar_lab.lab_run import capabilities_of
 
 from tests.bucket import World
 from tests.conversations.lab import lab_town
-from tests.lab.kit.running import LAB, TARGET, kit_environment, run_here, run_kit, start_kit
+from tests.lab.kit.running import LAB, MOUNTS, NAMESPACES, TARGET, kit_environment, run_here, run_kit, start_kit
 from tests.running import Finished, finished
 from tests.waiting import until
 
@@ -37,6 +37,25 @@ def manifest(world: World) -> dict[str, Any]:
     body = world.s3.get_object(Bucket=world.name, Key=f"{FOLDER}manifest.json")["Body"].read()
     document: dict[str, Any] = json.loads(body)
     return document
+
+
+@NAMESPACES
+async def test_a_disk_that_fills_during_the_tests_is_named_with_the_command_that_uploads_what_is_there(
+    tmp_path: Path, aws_world: World
+) -> None:
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    mounted = f'mount -t tmpfs -o size=64k none {runs} && exec "$@"'
+    script = "yes > $NIGHTJAR_RESULTS/te.xml"
+    words = (*OPTIONS, "--folder", str(runs), "--", "bash", "-c", script)
+    under = [*MOUNTS, "sh", "-c", mounted, "sh"]
+    done = await run_kit(*words, env=kit_environment(tmp_path, aws_world), cwd=tmp_path, under=under)
+    assert done.status == 1
+    assert done.err.splitlines()[-1] == (
+        f"{runs}/run-1 cannot be written: No space left on device; correct this, then upload what the command wrote "
+        f"with: nightjar-lab run --resume --folder {runs}"
+    )
+    assert "Traceback" not in done.err
 
 
 async def test_it_streams_the_output_uploads_and_passes_on_the_exit_status(tmp_path: Path, aws_world: World) -> None:

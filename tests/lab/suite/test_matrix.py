@@ -101,6 +101,7 @@ def test_a_matrix_runs_from_one_command_and_has_one_summary(tmp_path: Path, monk
         assert (refused.exit_code, "is for one flow and one suite" in refused.stderr) == (2, True)
     nothing = suite("run", "--flow", "qnn", "--flow", "qnn_8a8w", "--suite", f"{TOYS}:SUITE")
     assert (nothing.exit_code, "can run here" in nothing.stderr) == (1, True)
+    assert nothing.stderr.startswith(f"qnn, qnn_8a8w are not available: {reason}\n")
 
 
 def test_a_matrix_is_a_workflow_with_a_job_for_each_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
