@@ -86,7 +86,7 @@ class IngestService:
         *,
         pull_request: int | None = None,
         size: int = 0,
-    ) -> Admission:
+    ) -> Admission | None:
         """Decide, before a run is uploaded or even tested, whether it would be admitted with `size` bytes.
 
         Raises `Refused` with the reason, `UserError` without results in app.yaml, `TryAgain` and GitHub's errors.

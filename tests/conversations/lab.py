@@ -110,11 +110,12 @@ class LabTown:
         target: str = TARGET,
         without: tuple[str, ...] = (),
         manifest: bool = True,
+        run_id: str = "",
         **claims: Any,
     ) -> str:
         """Upload a run as a lab does, `without` some of its files; return its folder."""
         self.runs += 1
-        folder = f"results/{self.repository}/{lab}/{target}/{sha}/run-{self.runs}/"
+        folder = f"results/{self.repository}/{lab}/{target}/{sha}/{run_id or f'run-{self.runs}'}/"
         for name, content in files.items():
             if name not in without:
                 self.bucket.put(folder + name, content)

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
+from handlers.device_tests.model import run_id_of
 from handlers.searches.revert.records import CULPRIT_REVERT, OPEN_REVERT, CulpritRevert, RevertStage
 from sandbox import PullRequest
 from sandbox.git import changes
 from tests.bucket import World
 from tests.conversations.devices import HEXAGON, device_town
-from tests.conversations.lab import LAB
-from tests.conversations.search_town import OTHER, TEST, SearchTown
+from tests.conversations.lab import LAB, junit
+from tests.conversations.search_town import OTHER, SUITE, TEST, SearchTown
 from tests.conversations.test_searches import pages_of
 from tests.conversations.town import BOT
 
@@ -115,6 +116,21 @@ async def test_a_culprit_is_reverted_once_the_tests_pass_without_it_and_late_res
         assert draft.state == "closed"
         assert "Cannot tell: the tests do not fail at" in (draft.body or "")
         assert drafts(place) == [draft]
+
+
+async def test_results_of_the_head_are_read_although_no_branch_of_labs_has_it(tmp_path: Path, aws_world: World) -> None:
+    async with revert_town(f"sqlite:///{tmp_path}/nightjar.db", aws_world) as place:
+        await place.regression(6, HEXAGON, pull=CULPRIT)
+        while (await place.search()).answer is None:
+            job = (await place.devices.claim(is_able=True)).job
+            await place.end(job, failed=place.position(job.sha) >= CULPRIT)
+        job = (await place.devices.claim(is_able=True)).job
+        assert place.position(job.sha) == OTHER
+        report, run_id = {"ops.xml": junit(test_add="passed")}, run_id_of(job.id, job.attempt)
+        place.devices.place.upload(job.sha, report, suite=SUITE, target=HEXAGON, run_id=run_id)
+        await place.devices.place.scan()
+        (draft,) = drafts(place)
+        assert "They pass:" in (draft.body or "")
 
 
 async def test_no_draft_is_opened_if_a_test_fails_without_the_culprit_too(database_url: str, aws_world: World) -> None:

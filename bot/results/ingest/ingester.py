@@ -150,10 +150,11 @@ class RunIngester:
         waited = known_run is not None and known_run.state is RunState.WAITING
         return await self._read_and_store(request, run, manifest, force=force, waited=waited)
 
-    async def check(self, request: IngestRequest, claimed_pull: int | None, size: int) -> Admission:
+    async def check(self, request: IngestRequest, claimed_pull: int | None, size: int) -> Admission | None:
         """Return the admission that a run of `size` bytes would get; `claimed_pull` is as in its manifest.
 
-        Nothing is stored or read from the bucket. Raises `Refused`, and `TryAgain` or gidgethub's errors.
+        A run of a few tests gets none. Nothing is stored or read from the bucket. Raises `Refused`, and `TryAgain` or
+        gidgethub's errors.
         """
         check_case(request.key, request.repository, request.config.prefix)
         lab_of(request.key, request.config)
@@ -162,10 +163,11 @@ class RunIngester:
 
     async def _admit(
         self, request: IngestRequest, claimed_pull: int | None, size: int, known_run: Run | None, *, force: bool
-    ) -> Admission:
+    ) -> Admission | None:
         """Return the admission of the run's commit. The first one is final, although branches and heads move.
 
-        So a shard that arrives after the head has moved is ingested like the earlier ones.
+        So a shard that arrives after the head has moved is ingested like the earlier ones. A run of a few tests has
+        none: the bot handed out a job for exactly this commit, which may be on no branch that labs test.
         """
         if known_run is not None and known_run.admission is not None:
             return known_run.admission
@@ -177,6 +179,8 @@ class RunIngester:
                 self._store.read, lab_usage, key.repository, key.lab, today.timestamp()
             )
             check_quota(lab, runs, sent_bytes, size)
+        if request.few_tests is not None:
+            return None
         try:
             return await self._admissions.admit(
                 request.github,
