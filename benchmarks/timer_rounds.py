@@ -1,6 +1,6 @@
 """Simulate a round of timers of many repositories: how late each one runs, and what a run costs.
 
-python -m benchmarks.timer_rounds --repositories 10000 --owners 10
+python -m benchmarks.timer_rounds --repositories 10000 --owners 10 --nightly 1000
 
 The bot, GitHub's sandbox and their sockets are in one process, on a clock that jumps whenever everybody waits. So the
 delays are those of GitHub's limits and of the bot's own schedule, not of this machine. The CPU time is that of both.
@@ -34,7 +34,8 @@ MINUTE, ROUND = 60.0, 15 * 60.0
 SETTLED = 2 * ROUND
 """Seconds after the start, in which each timer has run, so that answers are in the cache."""
 BRANCHES = {"last-good": "last-successful", "nightly": "nightly"}
-KEYS = 'last_good: {{every: 15m, require: [ci]}}, nightly: {{at: "{at}", timezone: UTC}}'
+LAST_GOOD = "last_good: {every: 15m, require: [ci]}"
+NIGHTLY = 'nightly: {{at: "{at}", timezone: UTC}}'
 HEAD_OF = "/repos/{name}/git/ref/heads/{branch}"
 SECRET = "0123456789abcdef"
 
@@ -67,16 +68,16 @@ class TimerRound:
         return "\n".join(lines)
 
 
-def simulated_round(folder: Path, repositories: int, owners: int) -> TimerRound:
-    """Run a bot for three rounds and return the last one."""
+def simulated_round(folder: Path, repositories: int, owners: int, nightly: int) -> TimerRound:
+    """Run a bot for three rounds and return the last one. The first `nightly` repositories have a nightly branch."""
     with asyncio.Runner(loop_factory=SimulatedLoop) as runner, pytest.MonkeyPatch.context() as patch:
         loop = runner.get_loop()
         assert isinstance(loop, SimulatedLoop)
         simulate_time(patch, loop)
-        return runner.run(_round(folder, loop, repositories, owners))
+        return runner.run(_round(folder, loop, repositories, owners, nightly))
 
 
-async def _round(folder: Path, loop: SimulatedLoop, repositories: int, owners: int) -> TimerRound:
+async def _round(folder: Path, loop: SimulatedLoop, repositories: int, owners: int, nightly: int) -> TimerRound:
     github = GitHubSandbox()
     names = [f"octo-org-{number % owners}/compiler-{number}" for number in range(repositories)]
     async with github.serve() as url:
@@ -95,8 +96,8 @@ async def _round(folder: Path, loop: SimulatedLoop, repositories: int, owners: i
                 "DATABASE_URL": with_tables(f"sqlite:///{folder}/nightjar.db"),
             }
         )
-        nightly = datetime.fromtimestamp(loop.clock.time(), UTC) + timedelta(seconds=SETTLED + ROUND / 2)
-        config = _config(names, f"{nightly:%H:%M}")
+        evening = datetime.fromtimestamp(loop.clock.time(), UTC) + timedelta(seconds=SETTLED + ROUND / 2)
+        config = _config(names, nightly, f"{evening:%H:%M}")
         async with running(config, settings, None, clock=loop.clock.time):
             # Rounds begin with a minute, as timers do.
             await asyncio.sleep(SETTLED - loop.clock.time() % MINUTE)
@@ -106,9 +107,10 @@ async def _round(folder: Path, loop: SimulatedLoop, repositories: int, owners: i
             return _figures(github, config, began, time.process_time() - cpu)
 
 
-def _config(names: list[str], at: str) -> Config:
-    lines = "".join(f"  {name}:\n" for name in names)
-    return parse_config(f"defaults: {{{KEYS.format(at=at)}}}\nrepositories:\n{lines}".encode(), "app.yaml")
+def _config(names: list[str], nightly: int, at: str) -> Config:
+    key = NIGHTLY.format(at=at)
+    lines = "".join(f"  {name}: {{{key if place < nightly else ''}}}\n" for place, name in enumerate(names))
+    return parse_config(f"defaults: {{{LAST_GOOD}}}\nrepositories:\n{lines}".encode(), "app.yaml")
 
 
 def _figures(github: GitHubSandbox, config: Config, began: float, cpu: float) -> TimerRound:
@@ -127,11 +129,12 @@ def _figures(github: GitHubSandbox, config: Config, began: float, cpu: float) ->
 @click.command(help="How late timers of many repositories run, by GitHub's limits.")
 @click.option("--repositories", default=1_000, show_default=True)
 @click.option("--owners", default=10, show_default=True, help="The installations among which they are spread.")
-def main(repositories: int, owners: int) -> None:
+@click.option("--nightly", default=1_000, show_default=True, help="The repositories with a nightly branch.")
+def main(repositories: int, owners: int, nightly: int) -> None:
     """Simulate a round, and print its figures."""
     logs.configure()
     with tempfile.TemporaryDirectory(prefix="nightjar-rounds-") as folder:
-        click.echo(simulated_round(Path(folder), repositories, owners).text())
+        click.echo(simulated_round(Path(folder), repositories, owners, nightly).text())
 
 
 if __name__ == "__main__":

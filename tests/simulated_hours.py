@@ -19,6 +19,7 @@ from bot.aws.client import in_thread
 from bot.engine.postgres.connector import PostgresConnector, _Pool
 from bot.engine.service import Engine
 from bot.engine.sqlite.writer import Writer
+from bot.github.limits.governor import Timing
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
@@ -109,9 +110,13 @@ def simulate_time(monkeypatch: pytest.MonkeyPatch, loop: SimulatedLoop) -> None:
         return loop.counted(submit(writer, operation, argument))
 
     monkeypatch.setattr(Writer, "_submit", counting)
-    # Python binds a default when it defines the function. SQLite's now() is the clock of the engine.
+    # Python binds a default when it defines the function. SQLite's now() is the clock of the engine, and GitHub's
+    # limits end by the governor's.
     defaults = Engine.__init__.__kwdefaults__ or {}
     monkeypatch.setitem(defaults, "clock", loop.clock.time)
+    monkeypatch.setattr(
+        Timing.__init__, "__defaults__", (loop.clock.time, loop.clock.time, *(Timing.__init__.__defaults__ or ())[2:])
+    )
     for name in ("execute_query_async", "execute_query_all_async", "execute_query_one_async", "transact"):
         monkeypatch.setattr(PostgresConnector, name, loop.awaited(getattr(PostgresConnector, name), 1))
     monkeypatch.setattr(_Pool, "open", loop.awaited(_Pool.open, 0))
