@@ -1,12 +1,14 @@
-"""What a process that reads untrusted input has loaded."""
+"""What the processes of the bot have loaded, besides what they use."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 from bot.app.features import ALL_FEATURES
+from sandbox import GitHubSandbox
 
 ROOT = Path(__file__).parent.parent.parent
 NOT_NEEDED = ("aiohttp", "asyncio", "cryptography", "procrastinate", "psycopg", "pydantic", "sqlalchemy", "structlog")
@@ -25,3 +27,36 @@ def test_a_process_that_reads_untrusted_input_has_no_network_and_no_database() -
     loaded = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
     assert set(preload) <= set(loaded)
     assert not set(NOT_NEEDED) & set(loaded)
+
+
+SERVING = """
+import asyncio, sys
+from pathlib import Path
+from bot.app.load import load_config
+from bot.app.serve import Address, running
+from bot.config.environment import Settings
+async def serve():
+    async with running(load_config(sys.argv[1]), Settings.from_environment(), Address("127.0.0.1", 0)):
+        Path(sys.argv[2]).write_text(" ".join(sys.modules))
+asyncio.run(serve())
+"""
+
+
+def test_a_bot_without_labs_has_loaded_neither_migrations_nor_clients_of_buckets(tmp_path: Path) -> None:
+    """Alembic takes 12 MiB, boto3 with botocore 16: a bot keeps what it has loaded for as long as it runs."""
+    config = tmp_path / "app.yaml"
+    config.write_text("repositories:\n  example-lab/compiler:\n", encoding="utf-8")
+    environment = {
+        **os.environ,
+        "GITHUB_APP_ID": "1",
+        "GITHUB_PRIVATE_KEY": GitHubSandbox().create_app("nightjar", events=()).private_key,
+        "GITHUB_WEBHOOK_SECRET": "s" * 32,
+        "GITHUB_API_URL": "http://127.0.0.1:9",
+        "DATABASE_URL": f"sqlite:///{tmp_path}/nightjar.db",
+    }
+    modules = tmp_path / "modules"
+    command = [sys.executable, "-c", SERVING, str(config), str(modules)]
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
+    packages = {name.partition(".")[0] for name in modules.read_text(encoding="utf-8").split()}
+    assert "sqlalchemy" in packages
+    assert not {"alembic", "mako", "boto3", "botocore", "s3transfer"} & packages

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,22 +24,66 @@ from bot.results.store.history.history import history
 from bot.results.store.lists.run_lists import find_run, list_runs
 from bot.results.store.store import ResultsStore
 from bot.results.store.tables import schema
-from bot.results.store.tables.database import VERSION_TABLE, ResultsDatabase
+from bot.results.store.tables.database import VERSION_TABLE, VERSIONS, ResultsDatabase, run_migrations
 from tests.results.snapshot import snapshot_of
 from tests.results.uploads import REPOSITORY, Upload
 
 ONE = Upload(1, {"te/a.py::test_add": "passed", "te/a.py::test_mul": "failed"})
+OUTER_COMMA = re.compile(r", (?![^()]*\))")
 TWO = Upload(2, {"te/a.py::test_add": "failed", "te/a.py::test_div": "failed"})
 
 
-def test_migrations_lead_to_the_tables_that_the_code_expects(database_url: str) -> None:
+@pytest.mark.parametrize("migrated", [True, False])
+def test_migrations_and_a_new_database_have_the_tables_that_the_code_expects(database_url: str, migrated: bool) -> None:
     database = ResultsDatabase(database_url)
+    if migrated:
+        with database.writing() as connection:
+            run_migrations(connection, None)
     database.open()
     with database.reading() as connection:
         options = {"version_table": VERSION_TABLE, "include_name": _ours, "compare_server_default": True}
         context = MigrationContext.configure(connection, opts=options)
         assert compare_metadata(context, schema.metadata) == []
     database.close()
+
+
+def test_a_new_database_is_the_one_that_the_migrations_make(database_url: str) -> None:
+    database = ResultsDatabase(database_url)
+    database.open()
+    with database.writing() as connection:
+        new = _definitions(connection)
+        schema.metadata.drop_all(connection)
+        VERSIONS.drop(connection)
+        assert _definitions(connection) == {}
+        run_migrations(connection, None)
+        assert _definitions(connection) == new
+    database.close()
+    assert new.keys() >= {VERSION_TABLE, "nightjar_runs", "nightjar_changes_flaky"}
+
+
+def _definitions(connection: sa.Connection) -> dict[str, list[str]]:
+    """Return the columns, constraints and indices of each table, and their conditions, in any order."""
+    if connection.dialect.name == "sqlite":
+        rows = connection.execute(sa.text("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
+        return {name: _parts(sql) for name, sql in rows}
+    definitions: dict[str, list[str]] = {}
+    for statement in (
+        "SELECT table_name, concat_ws(' ', ordinal_position, column_name, data_type, is_nullable, column_default) "
+        "FROM information_schema.columns WHERE table_schema = current_schema() ORDER BY 1, 2",
+        "SELECT conrelid::regclass::text, conname || ' ' || pg_get_constraintdef(oid) "
+        "FROM pg_constraint WHERE connamespace = current_schema()::regnamespace AND conrelid <> 0 ORDER BY 1, 2",
+        "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = current_schema() ORDER BY 1, 2",
+    ):
+        for name, definition in connection.execute(sa.text(statement)):
+            definitions.setdefault(name, []).append(definition)
+    return definitions
+
+
+def _parts(sql: str) -> list[str]:
+    """Return what precedes the brackets of a statement, what follows, and their elements, in the order of letters."""
+    start, _, rest = " ".join(sql.split()).partition("(")
+    elements, _, end = rest.rpartition(")")
+    return sorted(part.strip() for part in (start, end, *OUTER_COMMA.split(elements)))
 
 
 def _ours(name: str | None, kind: str, _: object) -> bool:

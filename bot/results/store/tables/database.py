@@ -17,9 +17,19 @@ from bot.engine.database import NO_FOLDER, NOT_OPENED, Database, DatabaseError
 from bot.engine.sql.portable import TOO_NEW
 from bot.engine.sqlite.connector import BUSY_TIMEOUT, SqliteConnector, create_privately
 from bot.results.store.tables.names import NameCache
+from bot.results.store.tables.schema import metadata
 
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
 VERSION_TABLE = "nightjar_results_version"
+VERSIONS = sa.Table(
+    VERSION_TABLE,
+    sa.MetaData(),
+    sa.Column("version_num", sa.String(32), nullable=False),
+    sa.PrimaryKeyConstraint("version_num", name=f"{VERSION_TABLE}_pkc"),
+)
+"""The version of the schema, in the table of Alembic:
+https://alembic.sqlalchemy.org/en/latest/api/runtime.html#alembic.runtime.environment.EnvironmentContext.configure
+"""
 HEAD = "0012"
 """The newest version of the schema in this release."""
 
@@ -111,9 +121,19 @@ class ResultsDatabase:
 
 
 def _migrate(connection: sa.Connection) -> None:
+    """Create the tables in an empty database, or bring older ones up to date."""
     version = _version(connection)
-    if version == HEAD:
-        return
+    if version is None:
+        # Without Alembic, which would take 12 MiB for as long as the process runs.
+        metadata.create_all(connection, checkfirst=False)
+        VERSIONS.create(connection)
+        connection.execute(VERSIONS.insert().values(version_num=HEAD))
+    elif version != HEAD:
+        run_migrations(connection, version)
+
+
+def run_migrations(connection: sa.Connection, version: str | None) -> None:
+    """Run those that follow a version, or all for None. Raises DatabaseError for the version of a newer release."""
     # Imported here, because the import takes longer than all the rest and is needed only after an upgrade.
     from alembic import command
     from alembic.config import Config
@@ -132,8 +152,7 @@ def _version(connection: sa.Connection) -> str | None:
     """Return the schema version that alembic stored; None if there are no tables yet."""
     if not sa.inspect(connection).has_table(VERSION_TABLE):
         return None
-    table = sa.table(VERSION_TABLE, sa.column("version_num", sa.Text))
-    version: str | None = connection.execute(sa.select(table.c.version_num)).scalar()
+    version: str | None = connection.execute(sa.select(VERSIONS.c.version_num)).scalar()
     return version
 
 
