@@ -183,7 +183,7 @@ def _show_all_checks(path: Path) -> None:
 
 def _store_log(path: Path, size: StoreSize) -> None:
     """Store the log of the run whose pages are measured in the folder beside the database."""
-    key = RunKey(REPOSITORY, *FIRST.split("/"), sha_of_run(size.runs - 1), "run-1")
+    key = RunKey(REPOSITORY, LABS[0], targets_of(LABS[0])[0], sha_of_run(size.runs - 1), "run-1")
     folder = store_folder_of(str(path)) / "results" / key.folder
     folder.mkdir(parents=True)
     (folder / LOG).write_bytes(log_of_run())
