@@ -2,7 +2,8 @@
 
 A *rendered* page is what a reader with a cookie gets. A *stored* page is what everybody else gets until the
 repository's results change. The benchmark first creates the store of results, which takes some minutes.
-`NIGHTJAR_PAGES_STORE` names a file to copy it from, or to create it in.
+`NIGHTJAR_PAGES_STORE` names a file to copy it from, or to create it in. `/operate` and the page that mutes a test are
+left out: they are for people who have signed in.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from typing import Any
 
 import click
 import sqlalchemy as sa
+from nightjar_formats.model import RunKey
+from nightjar_formats.runs.artifacts import LOG
 
 from benchmarks.load import Load, generate
 from benchmarks.pages_store import (
@@ -29,8 +32,9 @@ from benchmarks.pages_store import (
     REPOSITORY,
     SUITE,
     StoreSize,
-    fill_store,
+    create_store,
     flaky_test,
+    log_of_run,
     sha_of_run,
     store_head,
     targets_of,
@@ -39,9 +43,15 @@ from benchmarks.report import Options, Row, command
 from benchmarks.results_store import name_of
 from benchmarks.stage import SQLITE, BenchmarkStage, open_stage
 from benchmarks.traffic import templates, write
+from bot.aws.store_folder import store_folder_of
+from bot.engine.service import Engine
 from bot.results.store.store import ResultsStore
 from bot.results.store.write.pending_checks import announced, scheduled_checks
+from handlers.searches.handler import MOST_COMMITS
+from handlers.searches.records import CULPRIT_SEARCH, SEARCH_SUMMARY, SearchSummary
 from tests.handlers.dashboard.site import dashboard_site
+from tests.handlers.dashboard.stored_history import REPOSITORY_ID
+from tests.handlers.dashboard.stored_searches import REQUEST, a_search
 
 TITLE = "The dashboard on a store of 10^8 results"
 STORE = "NIGHTJAR_PAGES_STORE"
@@ -55,7 +65,9 @@ KILOBYTE, MEBIBYTE = 1_000, 1 << 20
 COOKIE = {"Cookie": "reader=1"}
 
 HERE = f"/r/{REPOSITORY}"
-FIRST = f"{LABS[0]}/board-0"
+FIRST, SECOND = (f"{LABS[0]}/board-{number}" for number in range(2))
+CULPRIT = a_search(replace(REQUEST, bad="b" * 40), MOST_COMMITS)
+"""A search in as many commits as the bot searches at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +81,7 @@ class MeasuredPage:
 def measured_pages(size: StoreSize) -> list[MeasuredPage]:
     """Return the pages to measure on a store of this size."""
     newest, older = sha_of_run(size.runs - 1), sha_of_run(size.runs - 8)
+    run, series = f"{HERE}/runs/{FIRST}/{newest}/run-1", f"id={name_of(42)}&measurement=latency"
     addresses = {
         "overview": "/",
         "grid: 20 targets": HERE,
@@ -76,7 +89,7 @@ def measured_pages(size: StoreSize) -> list[MeasuredPage]:
         "grid: folders of a suite": f"{HERE}?target={FIRST}&suite={SUITE}",
         "grid: new failures of all": f"{HERE}?status=new-failure",
         "grid: a part of names": f"{HERE}?q=operators_77",
-        "run": f"{HERE}/runs/{FIRST}/{newest}/run-1",
+        "run": run,
         "test on 20 targets": f"{HERE}/tests?id={name_of(4242)}",
         "test, flaky on 20 targets": f"{HERE}/tests?id={flaky_test(size.tests)}",
         "test on one target": f"{HERE}/tests?id={name_of(4242)}&target={FIRST}",
@@ -85,14 +98,29 @@ def measured_pages(size: StoreSize) -> list[MeasuredPage]:
         "slow": f"{HERE}/slow",
         "skipped": f"{HERE}/skipped",
         "commit": f"{HERE}/commits/{newest}",
+        "compare two targets": f"{HERE}/compare/targets?target={FIRST}&against={SECOND}",
+        "log of a run": f"{run}/files/log.txt",
+        "log of a run, at a test": f"{run}/files/log.txt?test={name_of(4242)}",
+        "fixes": f"{HERE}/fixes",
+        "measurements": f"{HERE}/measurements",
+        "measurements of a target": f"{HERE}/measurements?target={FIRST}",
+        "measurement on 20 targets": f"{HERE}/measurements/series?{series}",
+        "measurement on one target": f"{HERE}/measurements/series?{series}&target={FIRST}",
+        "map of measurements": f"{HERE}/measurements/map?target={FIRST}&base={older}&head={newest}",
+        "map of all targets": f"{HERE}/measurements/map?target={FIRST}&base={older}&head={newest}&all_targets=true",
+        "badge of a measurement": f"{HERE}/badge.svg?{series}&target={FIRST}",
+        "searches": f"{HERE}/searches",
+        "search for a culprit": f"{HERE}/searches/{CULPRIT.id}",
         "lab": f"{HERE}/labs/{LABS[0]}",
         "labs": f"{HERE}/labs",
         "all labs": "/labs",
         "search: a part of names": "/search?q=operators_77",
+        "search of a repository": f"{HERE}/search?q=operators_77",
         "search: a commit": f"/search?q={newest[:8]}",
         "pull requests": f"{HERE}/pulls",
         "pull request": f"{HERE}/pulls/{PULL}",
         "nightly": f"{HERE}/nightly",
+        "picture of the grid": f"{HERE}/grid.png",
         "badge": f"{HERE}/badge/{FIRST}.svg",
         "feed": f"{HERE}/regressions.atom",
         "commands": "/help",
@@ -115,6 +143,7 @@ async def measure(options: Options) -> list[Row]:
         async with open_stage(config=_config(), database_url=f"sqlite:///{path}") as stage:
             await _deliveries(stage)
             _store_head(path, size, stage)
+            await _store_search(path, stage.repo.id)
             rows, other_rows = list[Row](), list[Row]()
             for work in (_throughput, _webhooks):
                 other_rows += await work(stage, pages, options)
@@ -133,15 +162,11 @@ def _stored(size: StoreSize) -> Iterator[Path]:
     path = folder / "nightjar.db"
     made = Path(os.environ.get(STORE) or path)
     try:
-        if not made.exists():
-            store = ResultsStore(f"sqlite:///{made}")
-            store.open()
-            for _ in fill_store(store, size, time.time()):
-                pass
-            store.close()
+        create_store(made, size)
         if made != path:
             shutil.copyfile(made, path)
         _show_all_checks(path)
+        _store_log(path, size)
         yield path
     finally:
         shutil.rmtree(folder)
@@ -154,6 +179,22 @@ def _show_all_checks(path: Path) -> None:
     for check in store.read(scheduled_checks, REPOSITORY, time.time(), 0.0, 0.0):
         store.write(announced, check)
     store.close()
+
+
+def _store_log(path: Path, size: StoreSize) -> None:
+    """Store the log of the run whose pages are measured in the folder beside the database."""
+    key = RunKey(REPOSITORY, LABS[0], targets_of(LABS[0])[0], sha_of_run(size.runs - 1), "run-1")
+    folder = store_folder_of(str(path)) / "results" / key.folder
+    folder.mkdir(parents=True)
+    (folder / LOG).write_bytes(log_of_run())
+
+
+async def _store_search(path: Path, repository_id: int) -> None:
+    """Store the search for a culprit."""
+    summary = SearchSummary.of(CULPRIT)
+    async with Engine(f"sqlite:///{path}") as engine:
+        await engine.records.put(CULPRIT_SEARCH.of(repository_id, CULPRIT.id), CULPRIT)
+        await engine.records.put(SEARCH_SUMMARY.of(repository_id, summary.place), summary)
 
 
 def _store_head(path: Path, size: StoreSize, stage: BenchmarkStage) -> None:
@@ -171,7 +212,7 @@ def _config() -> str:
     return (
         "http: {pages_per_minute: 100000}\n"
         f"repositories:\n  {REPOSITORY}:\n    nightly:\n    merge:\n"
-        f"    results:\n      bucket: device-results\n      poll: 1d\n      labs:\n{labs}"
+        f"    results:\n      poll: 1d\n      labs:\n{labs}"
     )
 
 
@@ -188,9 +229,10 @@ async def _sql_of(path: Path, pages: list[MeasuredPage]) -> dict[str, tuple[floa
         folder = Path(tempfile.mkdtemp(prefix="nightjar-bench-"))
         # The site stores a repository with an ID of its own, so it gets a copy.
         shutil.copyfile(path, folder / "copy.db")
+        await _store_search(folder / "copy.db", REPOSITORY_ID)
         async with dashboard_site(
             folder, config=_config(), public={REPOSITORY}, filled=lambda _: None, database=f"sqlite:///{folder}/copy.db",
-            clock=time.time,
+            clock=time.time, bucket=store_folder_of(str(path)),
         ) as site:  # fmt: skip
             for page in pages:
                 measurements = []

@@ -3,25 +3,37 @@
 Every run goes through `ResultsStore.put`, like an uploaded one, but its columns are generated instead of parsed: the
 tests of a target are collected once, and each run changes the outcome of some. 600 tests break now and then, 20 of each
 target are flaky, and a quarter is skipped on one target or another. Durations are lognormal and vary by five percent.
-Messages about lasting failures and ancestors of commits are stored like the bot's.
+200 tests of each target measure five numbers, and every run has a log. Messages about lasting failures, moved
+measurements and ancestors of commits are stored like the bot's.
+
+`python -m benchmarks.pages_store FILE` creates the store alone. It continues a store whose creation was interrupted.
 """
 
 from __future__ import annotations
 
+import hashlib
 import random
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 
+import click
 from nightjar_formats.columns import CODES, FLAKY, STATUS_BYTES, duration_code
 from nightjar_formats.columns.collect import Columns, collect
 from nightjar_formats.model import Case, Claims, RunKey, Status, TargetKey
+from nightjar_formats.runs.artifacts import LOG
+from nightjar_formats.runs.manifest import ArtifactEntry
 
 from benchmarks.results_store import TRACE, name_of
 from bot.results.compare.ancestors import Relation
 from bot.results.state import Admission, Run, RunState
 from bot.results.store.failures.failures import Failure, store_reports
+from bot.results.store.measurements.search import find_moves, store_moves
 from bot.results.store.store import ResultsStore
 from bot.results.store.tables.ancestry import learn
+from tests.results.measurements.corpus import MeasuringDevice
 
 REPOSITORY, LABS, SUITE = "octocat/compiler", ("example-lab", "hubot-lab"), "operators"
 TARGETS_OF_LAB = 10
@@ -33,6 +45,11 @@ VARIANTS = 8
 """The number of different columns of durations per target; its runs use them in turn."""
 REPORTED = 2
 """The number of messages about lasting failures per run of a target."""
+MEASURED_TESTS = 200
+"""The tests of a target that measure numbers. `benchmarks.measured_pages` measures stores with many more."""
+SEARCHED_NIGHTS = 2
+"""The newest nights after which the store is searched for moved measurements."""
+LOG_LINES = 20_000
 GITHUB = f"https://github.com/{REPOSITORY}/commit/"
 
 
@@ -64,10 +81,28 @@ def flaky_test(tests: int) -> str:
     return name_of(_fragile(tests)[0])
 
 
+def log_of_run() -> bytes:
+    """Return the log of every run: each test has a line, which says nothing about its outcome."""
+    return "".join(f"running {name_of(place)}\n" for place in range(LOG_LINES)).encode()
+
+
+def create_store(path: Path, size: StoreSize) -> None:
+    """Create the store in a file, unless it exists. An unfinished store is in `path` with `.part`; it is continued."""
+    if path.exists():
+        return
+    unfinished = path.with_name(f"{path.name}.part")
+    with closing(ResultsStore(f"sqlite:///{unfinished}")) as store:
+        store.open()
+        for stored in fill_store(store, size, time.time()):
+            click.echo(f"{stored:,} of {size.results:,} results", err=True)
+    unfinished.rename(path)
+
+
 def fill_store(store: ResultsStore, size: StoreSize, newest_time: float) -> Iterator[int]:
     """Store all nightly runs, the newest one at `newest_time`; yield the number of results after each."""
     boards = [_Board(TargetKey(REPOSITORY, lab, target), size.tests) for lab in LABS for target in targets_of(lab)]
-    stored = 0
+    log, stored = log_of_run(), 0
+    artifacts = [ArtifactEntry(LOG, len(log), hashlib.sha256(log).hexdigest())]
     for number in range(size.runs):
         committed_at = newest_time - (size.runs - number) * DAY + 14 * HOUR
         for board in boards:
@@ -76,10 +111,14 @@ def fill_store(store: ResultsStore, size: StoreSize, newest_time: float) -> Iter
             claims = Claims(SUITE, environment={"device": "A board", "driver": "6.2"}, exit_status=1)
             admission = Admission(committed_at, mainline=True)
             received = committed_at + 4 * HOUR + board.number * 300
-            store.put(Run(key, "etag", RunState.STORED, "", received, 90_000_000, claims, admission), columns)
+            run = Run(key, "etag", RunState.STORED, "", received, 90_000_000, claims, admission)
+            stored += len(columns)
+            if not store.put(run, columns, artifacts=artifacts):
+                continue  # it was stored before the creation was interrupted
             began = [Failure(SUITE, name_of(place), key.sha, "") for place in board.broken[:REPORTED]]
             store.write(store_reports, board.about, key.sha, store.clock(), began, {})
-            stored += len(columns)
+            if number >= size.runs - SEARCHED_NIGHTS:
+                store.write(store_moves, store.read(find_moves, board.about))
         store.write(learn, REPOSITORY, [_relation(number, earlier) for earlier in range(max(0, number - 2), number)])
         yield stored
 
@@ -128,6 +167,7 @@ class _Board:
             [STATUS_BYTES * duration_code(duration * chance.gauss(1, 0.05)) for duration in seconds]
             for _ in range(VARIANTS)
         ]
+        self._device = MeasuringDevice(min(tests, MEASURED_TESTS), seed=int.from_bytes(target.full_name.encode()))
         self._run = 0
         self.broken: Sequence[int] = ()
 
@@ -149,7 +189,9 @@ class _Board:
         tests = dict(zip(self._keys, map(int.__add__, ends, durations), strict=True))
         passed = CODES[Status.PASSED]
         explained = {key: reason for key, reason in self._reasons.items() if tests[key] % STATUS_BYTES != passed}
-        return Columns(self._names, tests, explained, self._whys, self._texts, self._packs)
+        columns = Columns(self._names, tests, explained, self._whys, self._texts, self._packs)
+        columns.measurements = dict(zip(self._keys, self._device.night(), strict=False))
+        return columns
 
     def _cases(self, tests: int, skipped: set[int], fragile: set[int]) -> Iterator[Case]:
         for place in range(tests):
@@ -164,3 +206,15 @@ class _Board:
 
 def _resolve(case: Case) -> tuple[str, str]:
     return case.name, case.name.partition("::")[0]
+
+
+@click.command(help=__doc__)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--runs", default=StoreSize().runs, show_default=True, help="Nightly runs of each target.")
+def main(file: Path, runs: int) -> None:
+    """Create the store in a file."""
+    create_store(file, StoreSize(runs))
+
+
+if __name__ == "__main__":
+    main()

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, quote_plus
 
 PAGES_OF_A_REPOSITORY = "/r/{owner}/{repo}"
 REPLACED = "replace"
 """The error handler for encoding: a lab's JSON may contain a lone surrogate, which UTF-8 cannot encode."""
 HELP = "/help"
+_IN_QUERIES = {number: quote_plus(chr(number)) for number in range(128)}
 
 
 @lru_cache(4096)
@@ -23,8 +24,18 @@ def segment(text: str) -> str:
 
 def query(values: Mapping[str, object]) -> str:
     """Return the query of an address, with its question mark, without empty values."""
-    parameters = {name: value for name, value in values.items() if value not in (None, "", ())}
-    return f"?{urlencode(parameters, doseq=True, errors=REPLACED)}" if parameters else ""
+    parameters = [
+        f"{_in_query(name)}={_in_query(str(item))}"
+        for name, value in values.items()
+        if value not in (None, "")
+        for item in (value if isinstance(value, list | tuple) else (value,))
+    ]
+    return f"?{'&'.join(parameters)}" if parameters else ""
+
+
+def _in_query(text: str) -> str:
+    # A page has hundreds of addresses, and `quote_plus` takes a tenth of the time to make a page.
+    return text.translate(_IN_QUERIES) if text.isascii() else quote_plus(text, errors=REPLACED)
 
 
 def view_path(repository: str, view: str = "", **filters: object) -> str:

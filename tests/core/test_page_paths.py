@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.page_paths import help_path, history_path, lab_path, pull_path, run_path, view_path
+from bot.core.page_paths import help_path, history_path, lab_path, pull_path, query, run_path, view_path
 
 HERE = "octocat/compiler"
 
@@ -34,3 +34,12 @@ def test_the_path_of_any_test_name_is_one_valid_address(name: str) -> None:
     assert parse_qs(path.query, keep_blank_values=True) == {"id": [name], "target": ["example-lab/adreno"]}
     assert run_path(HERE, f"lab/{name.replace('/', '')}x", "ab", name).count("/") == 8
     assert history_path(HERE, "\ud800") == "/r/octocat/compiler/tests?id=%3F"
+
+
+VALUES = st.text() | st.integers() | st.booleans() | st.lists(st.text(), min_size=1)
+
+
+@given(st.dictionaries(st.text(min_size=1), VALUES))
+def test_a_query_is_quoted_like_that_of_the_standard_library(values: dict[str, object]) -> None:
+    filled = {name: value for name, value in values.items() if value != ""}
+    assert query(values) == (f"?{urlencode(filled, doseq=True, errors='replace')}" if filled else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
+from itertools import compress, repeat
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -111,21 +111,23 @@ def skipped_tests(connection: sa.Connection, query: ListedTests, since: float) -
     for run in newest:
         by_suite[run.suite.row].append(run)
         suite_of[run.suite.row] = run.suite.name
-    skipped: list[_NamedTest] = []
-    idle: list[_NamedTest] = []
+    # Tuples, not `_NamedTest`: there may be 100,000 tests, and a page shows a few.
+    skipped: list[tuple[str, str, SuiteRow, int]] = []
+    idle: list[tuple[str, str, SuiteRow, int]] = []
     for row in sorted(by_suite, key=suite_of.__getitem__):
         name_of, suite_runs = all_names(connection, row), by_suite[row]
         for ordinals, tests in (
             (_marked(_union(run.column.translate(_SKIPPED) for run in suite_runs)), skipped),
             (_idle(connection, suite_runs, since), idle),
         ):
-            named = (_NamedTest(suite_of[row], name_of[ordinal], row, ordinal) for ordinal in ordinals)
-            tests += sorted(test for test in named if not query.text or query.text in test.name.lower())
-    page = skipped[query.start : query.start + query.limit]
+            names = [name_of[ordinal] for ordinal in ordinals]
+            named = sorted(zip(repeat(suite_of[row]), names, repeat(row), ordinals))
+            tests += [test for test in named if query.text in test[1].lower()] if query.text else named
+    page = list(map(_NamedTest._make, skipped[query.start : query.start + query.limit]))
     return SkippedList(
         _with_history(connection, query, page, by_suite, stored),
         len(skipped),
-        [_idle_test(test, by_suite[test.row], since) for test in idle[: query.limit]],
+        [_idle_test(test, by_suite[test.row], since) for test in map(_NamedTest._make, idle[: query.limit])],
         len(idle),
         len(newest),
     )
@@ -165,7 +167,7 @@ def _idle(connection: sa.Connection, suite_runs: Sequence[_Newest], since: float
     """Return the tests that are in a newest run, were there before a moment, and did not run in any run since."""
     present = _union(run.column.translate(_PRESENT) for run in suite_runs)
     ran = _union(run.column.translate(RAN) for run in suite_runs if run.point.committed_at >= since)
-    candidates = {ordinal for ordinal in _marked(present) if not at(ran, ordinal)}
+    candidates = set(_marked(present)).difference(_marked(ran))
     if not candidates:
         return []
     changes, points = schema.changes, schema.points
