@@ -18,7 +18,7 @@ ALERTS = CHART / "files/alerts.yaml"
 DASHBOARD = CHART / "files/dashboard.json"
 UNIT = ROOT / "deploy/systemd/nightjar.service"
 COMPOSE = ROOT / "compose.yaml"
-LONGEST = 60
+LONGEST = 600
 
 
 def run(name: str, *arguments: str | os.PathLike[str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -38,12 +38,9 @@ MOST_TESTS = 1_000
 # All pairs of status bytes, so that a statement can count flips by the columns of `changes`.
 FLIPS = [(old, new) for old in range(STATUS_BYTES) for new in range(STATUS_BYTES) if is_flip(old, new)]
 CEASED = [
-    (old, new)
-    for old in range(STATUS_BYTES)
-    for new in range(STATUS_BYTES)
-    if is_flaky(old) and not is_flaky(new) and not is_flip(old, new)
+    (old, new) for old in range(STATUS_BYTES) for new in range(STATUS_BYTES) if is_flaky(old) and not is_flaky(new)
 ]
-"""A test ceased to be flaky: the only change of one that was flaky in the first run of its suite, and never again."""
+"""A test ceased to be flaky: the only sign of one that was flaky in the first run of its suite, and never again."""
 LEAST_FLIPS = 3
 """A test without proof is listed if it changed this often between good and bad. A failure that was fixed has two."""
 MOST_PROOFS = 5
