@@ -66,3 +66,35 @@ def test_what_moved_is_listed_and_what_a_test_measures(tmp_path: Path, monkeypat
     assert [night["value"] for night in document["series"][0]["nights"]] == [12, 12, 11, 12]
     refused = listed("--test", "no such test")
     assert (refused.exit_code, texts.NO_MEASUREMENTS.format(test="no such test") in refused.output) == (1, True)
+
+
+def test_what_the_tests_of_files_measure_is_listed_without_a_database(tmp_path: Path) -> None:
+    file = tmp_path / "pytest.xml"
+    case = '<testcase classname="te.a" name="test_a"><properties>{}</properties></testcase>'
+    property_text = '<property name="measurement.latency" value="1.5 ms lower 1.4,1.5,1.6"/>'
+    file.write_text(f"<testsuite>{case.format(property_text)}</testsuite>")
+    assert listed(str(file)).output.splitlines() == [
+        "FILE        TEST          MEASUREMENT  VALUE   BETTER  SAMPLES",
+        "pytest.xml  te.a::test_a  latency      1.5 ms  lower   3",
+    ]
+    (row,) = json.loads(listed(str(file), "--json").output)["measurements"]
+    assert row == {
+        "file": "pytest.xml",
+        "test": "te.a::test_a",
+        "name": "latency",
+        "value": 1.5,
+        "unit": "ms",
+        "better": "lower",
+        "samples": [1.4, 1.5, 1.6],
+    }
+    assert listed(str(file), "--test", "te.b::test_b").output == f"{texts.NOTHING_MEASURED}\n"
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "broken.xml"
+    file.write_text("<testsuite>")
+    assert listed(str(file)).exit_code == 1
+    assert listed(str(file)).stderr.startswith("broken.xml: ")
+    missing = listed(str(tmp_path / "missing.xml"))
+    assert (missing.exit_code, "missing.xml could not be read: No such file" in missing.stderr) == (1, True)
+    assert texts.ONLY_STORED in listed(str(file), "--target", "example-lab/adreno").stderr

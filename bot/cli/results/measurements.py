@@ -1,4 +1,4 @@
-"""`nightjar results measurements`: what tests measure on the nightly branch, and what moved."""
+"""`nightjar results measurements`: what tests measure on the nightly branch or in report files, and what moved."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,6 +16,7 @@ from nightjar_formats.model import TargetKey
 from nightjar_formats.terminal import escape_controls
 
 from bot.cli.results import texts
+from bot.cli.results.measured_files import measured_tests, row_of_measured
 from bot.cli.support import AS_WRITTEN, REPOSITORY, env_file_option, json_option, start_logging, stopping_at_faults
 from bot.config.environment import DatabaseSettings
 from bot.core.errors import UserError
@@ -52,19 +54,26 @@ class ListedSeries:
       nightjar results measurements
       nightjar results measurements --target example-lab/adreno --json
       nightjar results measurements --test tests/te/test_tile.py::test_tile
+      nightjar results measurements benchmark.json
     """,
 )
+@click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--test", default="", help="The test's ID: also list all that it measures, with the newest numbers.")
 @click.option("--target", help="LAB/TARGET, or the name of its check run. Default: all targets.")
 @click.option("--repo", "--repository", "repository", type=REPOSITORY, help="OWNER/NAME. Default: all repositories.")
 @click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True, help="The most changes to list.")
 @json_option
 @env_file_option()
-def measurements(test: str, target: str | None, repository: str | None, limit: int, as_json: bool) -> None:
-    """List which measurements of nightly runs changed, newest first.
+def measurements(
+    files: tuple[Path, ...], test: str, target: str | None, repository: str | None, limit: int, as_json: bool
+) -> None:
+    """List which measurements of nightly runs changed, newest first; or what the tests of report files measure.
 
-    Works beside a running server. Only DATABASE_URL is needed.
+    Works beside a running server. Only DATABASE_URL is needed, and nothing for files.
     """
+    if files:
+        _list_files(files, test.strip(), target or repository, as_json)
+        return
     with stopping_at_faults():
         settings = DatabaseSettings.from_environment()
         start_logging(settings)
@@ -87,6 +96,19 @@ def measurements(test: str, target: str | None, repository: str | None, limit: i
     if series:
         click.echo(table(texts.SERIES_HEADER, [_series_row(item) for item in series]) + "\n")
     click.echo(table(texts.MOVES_HEADER, [_moved_row(change) for change in moved]) if moved else texts.NO_MOVES)
+
+
+def _list_files(files: Sequence[Path], test: str, stored_only: str | None, as_json: bool) -> None:
+    with stopping_at_faults():
+        if stored_only:
+            raise UserError(texts.ONLY_STORED)
+        measured = [item for item in measured_tests(files) if test in ("", item.test)]
+    if as_json:
+        rows = [{"file": item.file, "test": item.test, **item.measurement._asdict()} for item in measured]
+        click.echo(json.dumps({"measurements": rows}, indent=2))
+        return
+    rows_of_table = [row_of_measured(item) for item in measured]
+    click.echo(table(texts.MEASURED_HEADER, rows_of_table) if measured else texts.NOTHING_MEASURED)
 
 
 def _listing(
