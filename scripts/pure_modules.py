@@ -24,6 +24,8 @@ JOINING = frozenset({"__main__.py", "feature.py", "wiring.py"})
 """Modules that only join others."""
 SLOW_TESTS = ("browser", "conversations", "deploy", "robustness", "signal")
 """Folders of tests that start the whole bot, which takes too long for each mutant, as do those beside the folders."""
+ENOUGH, MOST_MORE = 8, 40
+"""Files of tests: when no further ones are looked for, and how many are added at once at most."""
 DECISIONS = (ast.BoolOp, ast.Compare, ast.For, ast.If, ast.IfExp, ast.While, ast.comprehension)
 
 
@@ -43,18 +45,24 @@ def pure_modules() -> list[str]:
 def quick_tests(module: str) -> list[str]:
     """Return the quick tests that import a module, or one of its folder that uses it.
 
-    If none does, return those of the modules that import these, and so on. If nothing quick imports these either,
-    return the tests of the folder that mirrors the module's, or the nearest one above it that has tests.
+    If these are fewer than `ENOUGH`, add those of the modules that import these, and so on: what a part of a reader
+    does is shown by the tests of the reader. If nothing quick imports any, return the tests of the folder that mirrors
+    the module's, or the nearest one above it that has tests.
     """
     name = dotted(module)
     folder_name = name.rpartition(".")[0]
     neighbors = {importer for importer in _importers().get(name, ()) if importer.rpartition(".")[0] == folder_name}
     tests, names, visited = _importers_among_tests(), {name, *neighbors}, {name, *neighbors}
-    while names:
-        if direct := sorted({test for name in names for test in tests.get(name, ())}):
-            return direct
+    found = dict[str, None]()
+    while names and len(found) < ENOUGH:
+        nearest = sorted({test for name in names for test in tests.get(name, ())} - found.keys())
+        if found and len(nearest) > MOST_MORE:  # what everything imports shows little of one module
+            break
+        found |= dict.fromkeys(nearest)
         names = {importer for name in names for importer in _importers().get(name, ())} - visited
         visited |= names
+    if found:
+        return list(found)
     folders = (ROOT / "tests" / folder for folder in Path(module).parents)
     tests_by_folder = [sorted(folder.glob("test_*.py")) for folder in folders]
     return [file.relative_to(ROOT).as_posix() for file in next(filter(None, tests_by_folder), [])]

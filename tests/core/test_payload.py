@@ -44,3 +44,10 @@ def test_an_answer_equals_what_github_sent() -> None:
 def test_the_two_errors_are_distinct() -> None:
     assert not issubclass(AnswerError, PayloadError)
     assert not issubclass(PayloadError, AnswerError)
+
+
+@pytest.mark.parametrize(("value", "kind"), [("a", "text"), (7, "a number"), ([], "a list"), (None, "missing")])
+def test_the_error_names_what_stands_in_the_place_of_an_object(value: object, kind: str) -> None:
+    with pytest.raises(PayloadError) as raised:
+        Payload({"head": value}, "pull_request").at("head")
+    assert kind in str(raised.value)
