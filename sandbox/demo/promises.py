@@ -18,6 +18,8 @@ from sandbox.model.pulls import PullRequest
 
 COMMENT = "@ci help"
 CULPRIT = "Began with <a"
+MEASURED = " of "
+"""What titles of issues about measurements have: `latency of …`."""
 HEXAGON = f"{story.LAB}/{story.TARGET}"
 PERSON = "hubot"
 HIDDEN_FIELD = re.compile(r'<input type="hidden" name="([^"]*)" value="([^"]*)">')
@@ -86,7 +88,8 @@ def _search_url(demo: DemoStage) -> str:
     """Return the page of the search for a culprit to which the bot's issue about the failing tests leads."""
     address = f"{demo.bot.url}{view_path(REPOSITORY, 'searches')}/"
     pattern = re.compile(rf"{re.escape(address)}[0-9a-f]+")
-    matches = (pattern.search(issue.body or "") for issue in demo.repo.issues.values())
+    issues = (issue for issue in demo.repo.issues.values() if MEASURED not in issue.title)
+    matches = (pattern.search(issue.body or "") for issue in issues)
     return next((match[0] for match in matches if match), address)
 
 
