@@ -11,8 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import zlib
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -152,16 +151,8 @@ def _passed(headers: Mapping[str, str], *others: str) -> list[tuple[str, str]]:
     return [(name, value) for name, value in headers.items() if name.lower() not in (*OF_ONE_HOP, *others)]
 
 
-@asynccontextmanager
-async def serving_front(owners: Owners) -> AsyncIterator[str]:
-    """Serve the front while the block runs; yields its address."""
-    async with aiohttp.ClientSession(auto_decompress=False) as client:
-        application = web.Application(client_max_size=MOST_BYTES)
-        application.router.add_route("*", "/{path:.*}", Front(owners, client).handle)
-        runner = web.AppRunner(application)
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, "127.0.0.1", 0).start()
-            yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-        finally:
-            await runner.cleanup()
+def front_application(owners: Owners, client: aiohttp.ClientSession) -> web.Application:
+    """Return the front as an application; `client` must not decompress what it gets."""
+    application = web.Application(client_max_size=MOST_BYTES)
+    application.router.add_route("*", "/{path:.*}", Front(owners, client).handle)
+    return application

@@ -24,16 +24,15 @@ from bot.results.measurements.levels import MeasuredLevels
 from bot.results.service import RESULTS
 from bot.results.store.history.flakiness import flakiness_of_tests
 from bot.results.store.measurements.levels import SeriesName, levels_before
-from handlers.device_tests.commit_jobs import commit_job, request_commit_job
+from handlers.device_tests.commit_jobs import request_commit_job
 from handlers.device_tests.effects import FEW_TESTS_ENDED, NoteShownStep
 from handlers.device_tests.model import ShownStep
-from handlers.device_tests.store import JOBS
 from handlers.regressions.begun import FAILURES_BEGUN
 from handlers.regressions.records import target_issue
 from handlers.results.config import LAB_RESULTS, RENAMES
 from handlers.searches import texts
 from handlers.searches.comments import culprit_comments, with_pull
-from handlers.searches.decide import MOST_RUNS, advance, settled
+from handlers.searches.decide import MOST_RUNS, advance
 from handlers.searches.effects import SEARCH_EVENT, SearchEvent, StartSearch, StoreSearch
 from handlers.searches.paths import with_paths
 from handlers.searches.records import (
@@ -42,13 +41,12 @@ from handlers.searches.records import (
     CulpritSearch,
     SearchedCommit,
     SearchRequest,
-    SearchRunState,
     section_name,
     series_name,
 )
 from handlers.searches.requests import request_of
 from handlers.searches.revert.begin import revert_checks
-from handlers.searches.targets import idle_targets, named_target
+from handlers.searches.targets import idle_targets, named_target, settled_runs
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
@@ -208,14 +206,6 @@ async def _continued(
 
 
 async def _with_ended_runs(context: Context, search: CulpritSearch, moment: float) -> CulpritSearch:
-    """Return the search with what its jobs say now. A run without results may get late ones."""
-    store, runs = context.part(JOBS), []
-    for run in search.runs:
-        if run.state is SearchRunState.RESULTS:
-            runs.append(run)
-            continue
-        lab = run.target.partition("/")[0]
-        job = await commit_job(store, context.repository.id, lab, search.purpose(run.number))
-        runs.append(settled(search, run, job, moment))
-    changed = tuple(runs) != search.runs
-    return replace(search, runs=tuple(runs), answer=None if changed else search.answer)
+    """Return the search with what its jobs say now; what changes takes its answer back."""
+    runs = await settled_runs(context, search, search.runs, search.purpose, moment)
+    return replace(search, runs=runs, answer=None if runs != search.runs else search.answer)

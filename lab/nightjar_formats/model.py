@@ -78,6 +78,11 @@ class Case(NamedTuple):
     failure_path: str = ""
     measurements: tuple[Measurement, ...] = ()
 
+    @property
+    def own_name(self) -> str:
+        """What the file calls the test: its node ID, or else its class and name."""
+        return self.nodeid or "::".join(filter(None, (self.classname, self.name)))
+
 
 class SeenTest(NamedTuple):
     """The outcome of one test in one run, with all its attempts combined."""

@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple
 
 from nightjar_formats.limits import MAX_NAME
 from nightjar_formats.measurements import Measurement
-from nightjar_formats.model import BAD, Case
+from nightjar_formats.model import BAD
 from nightjar_formats.pairs import LEAST_BLOCKS, Block, Ratio, ratio_of, within_bounds
 from nightjar_formats.readers import read
 from nightjar_formats.runs.benchmark import (
@@ -57,17 +57,13 @@ def run_of(reports: Iterator[tuple[str, BinaryIO]]) -> SideRun:
     failures: list[str] = []
     for name, stream in reports:
         for case in read(stream, name):
-            test = _test_of(case)
+            test = case.own_name[:MAX_NAME]
             if case.status in BAD:
                 failures.append(test)
             for measurement in case.measurements:
                 if measurement.value > 0:
                     measured[MeasurementKey(test, measurement.name)] = measurement
     return SideRun(measured, failures)
-
-
-def _test_of(case: Case) -> str:
-    return (case.nodeid or "::".join(filter(None, (case.classname, case.name))))[:MAX_NAME]
 
 
 def joined(runs: Sequence[SideRun]) -> SideRun:

@@ -19,11 +19,12 @@ from bot.engine.tokens import LAB as LAB_SCOPE
 from bot.engine.tokens import TokenStore
 from handlers.labs.calls import LAB_CALLS
 from sandbox import App, GitHubSandbox, Repository
-from sandbox.front import Owners, serving_front
+from sandbox.front import Owners, front_application
 from tests.conversations.lab import Moments
 from tests.conversations.town import BOT, SECRET, SOON, UNHURRIED, Town
 from tests.conversations.uploads import FILES, UploadLab
 from tests.processes import lent_pool
+from tests.serving import served
 from tests.tables import with_tables
 
 CONFIG = """
@@ -91,7 +92,8 @@ async def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
             at_work.bot.services.part(LAB_CALLS).clock = lambda: 0.0
             bots.append(at_work.bot)
             servers[f"http://127.0.0.1:{at_work.port}"] = config
-        front = await stack.enter_async_context(serving_front(Owners.of(servers)))
+        front_client = await stack.enter_async_context(aiohttp.ClientSession(auto_decompress=False))
+        front = await stack.enter_async_context(served(front_application(Owners.of(servers), front_client)))
         app.webhook_url = f"{front}/webhook"
         shards = {
             owner: Shard(Town(github, app, repositories[owner], bot, front), lab)

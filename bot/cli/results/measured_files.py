@@ -33,8 +33,7 @@ def measured_tests(paths: Sequence[Path]) -> Iterator[MeasuredTest]:
         try:
             with path.open("rb") as stream:
                 for case in read(stream, path.name):
-                    test = case.nodeid or "::".join(filter(None, (case.classname, case.name)))
-                    yield from (MeasuredTest(path.name, test, measurement) for measurement in case.measurements)
+                    yield from (MeasuredTest(path.name, case.own_name, measured) for measured in case.measurements)
         except Refused as error:
             raise UserError(str(error)) from error
         except OSError as error:

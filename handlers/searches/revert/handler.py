@@ -19,14 +19,13 @@ from bot.github.commits.refs import first_parents
 from bot.plan.effect import Effect
 from bot.plan.handler import ConcludeStage, Context, Plan, Router
 from bot.plan.page_links import page_url
-from handlers.device_tests.commit_jobs import commit_job, request_commit_job
+from handlers.device_tests.commit_jobs import request_commit_job
 from handlers.device_tests.effects import FEW_TESTS_ENDED, NoteShownStep
 from handlers.device_tests.model import ShownStep
-from handlers.device_tests.store import JOBS
 from handlers.regressions.config import REGRESSIONS
 from handlers.results.config import LAB_RESULTS
 from handlers.searches.comments import PULLS
-from handlers.searches.decide import MOST_RUNS, settled
+from handlers.searches.decide import MOST_RUNS
 from handlers.searches.records import CULPRIT_SEARCH, AskedRun, CulpritSearch, SearchRunState
 from handlers.searches.revert import texts
 from handlers.searches.revert.decide import MOST_ATTEMPTS, repeats_without, reverted_pull, stage_after
@@ -47,7 +46,7 @@ from handlers.searches.revert.records import (
     RevertEvent,
     RevertStage,
 )
-from handlers.searches.targets import idle_targets, named_target
+from handlers.searches.targets import idle_targets, named_target, settled_runs
 from handlers.searches.texts import search_sentence
 
 if TYPE_CHECKING:
@@ -124,7 +123,8 @@ async def check_revert(context: Context) -> Plan:
 
 async def _continued(context: Context, search: CulpritSearch, revert: CulpritRevert, moment: float) -> Plan:
     """Return the next step of a revert; `moment` is in seconds since 1970."""
-    updated = replace(revert, runs=await _with_results(context, search, revert, moment))
+    runs = await settled_runs(context, search, revert.runs, revert.purpose, moment)
+    updated = replace(revert, runs=runs)
     if revert.stage not in IN_WORK and updated == revert:
         return Plan(why=_why(revert))
     stage = stage_after(updated.runs, search.request.tests)
@@ -257,21 +257,6 @@ def _corrections(search: CulpritSearch, revert: CulpritRevert) -> tuple[CorrectD
     text = texts.SEARCHES_AGAIN if search.answer is None else texts.CORRECTED
     reason = text.format(pull=revert.pull, answer=search_sentence(search, MOST_RUNS))
     return (CorrectDraft(revert.number, reason),) if revert.is_own else ()
-
-
-async def _with_results(
-    context: Context, search: CulpritSearch, revert: CulpritRevert, moment: float
-) -> tuple[AskedRun, ...]:
-    """Return the runs of a revert with what their jobs say now; a run without results may get late ones."""
-    runs = list[AskedRun]()
-    for run in revert.runs:
-        if run.state is SearchRunState.RESULTS:
-            runs.append(run)
-            continue
-        lab = run.target.partition("/")[0]
-        job = await commit_job(context.part(JOBS), context.repository.id, lab, revert.purpose(run.number))
-        runs.append(settled(search, run, job, moment))
-    return tuple(runs)
 
 
 async def _pull(context: Context, number: int) -> Payload:
