@@ -44,6 +44,8 @@ SETTINGS = {
     # A crashed server waits this long for clients that connected and sent nothing; a minute by default.
     "authentication_timeout": "10s",
 }
+FIRST_WITH_STRATEGIES = 150_000
+"""The version, as `PQserverVersion` gives it."""
 PR_SET_PDEATHSIG = 1
 LONGEST_ENTRY = 1 << 20
 """The most bytes of an entry of the log; the kernel's own limit is lower (`wmem_default` in socket(7))."""
@@ -159,7 +161,9 @@ class PostgresServer:
         """Make an empty database and return its URL."""
         name = f"test_{next(self._numbers)}"
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name} TEMPLATE template0".encode())
+            # Takes half of the default's CPU time: https://www.postgresql.org/docs/current/sql-createdatabase.html
+            strategy = "STRATEGY FILE_COPY" if connection.info.server_version >= FIRST_WITH_STRATEGIES else ""
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE template0 {strategy}".encode())
         return self.url(name)
 
     def drop_database(self, url: str) -> None:

@@ -1,4 +1,4 @@
-"""The bot's reports about 50 simulated labs are as good as docs/signal.md promises."""
+"""The bot's reports about 25 simulated labs are as good as docs/signal.md promises."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.signal.measure import measure
 from tests.signal.names import DECOYS, RENAMINGS
 from tests.signal.score import Count, Score
 
-SEEDS, PARTS = 50, 5
+SEEDS, PARTS = 25, 5
 """The labs that are simulated, and how many tests share them: they may run side by side."""
 
 PRECISION, RECALL = 1.0, 1.0
