@@ -88,7 +88,7 @@ async def test_the_deliveries_of_an_earlier_version_go_on(url: str, world: World
             assert (await engine.replay(guid)).state == "done"
         payload = await engine.journal.payload("done")
         assert payload is not None
-        assert Delivery("done", EVENT, payload, 0.0).repository == "octocat/compiler"
+        assert Delivery("done", EVENT, payload, 0.0).repository_name == "octocat/compiler"
     written = set(world.written)
     assert written >= {f"{guid} a x" for guid in ("queued", "in-progress", "waiting-plan", "waiting-effect", *FAILED)}
     assert written >= {f"{guid} a end" for guid in ("queued", "in-progress", "waiting-effect", "waiting-conclusion")}

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import structlog
 
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.effects import texts
 from bot.engine.records import Record
 from bot.github.access import CHECKS, WritePermissions

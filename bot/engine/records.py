@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from bot.core.adapters import adapter_of
 from bot.core.errors import DeclarationError
-from bot.core.payload import Json
+from bot.core.events import Json
 from bot.engine.sql import encoding
 
 if TYPE_CHECKING:

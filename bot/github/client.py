@@ -17,7 +17,7 @@ from gidgethub import RedirectionException, sansio
 from gidgethub.abc import ITERABLE_KEY, JSON_CONTENT_TYPE, JSON_UTF_8_CHARSET, GitHubAPI
 from uritemplate.variable import VariableValue
 
-from bot.core.payload import answered
+from bot.core.events import answered
 from bot.engine.writes import Writes
 from bot.github.auth import Credentials, SharedReading
 from bot.github.errors import (

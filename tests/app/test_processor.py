@@ -10,8 +10,7 @@ from bot.app.processor import RANK, STRANGERS_PATIENCE
 from bot.app.texts import RATE_LIMITED
 from bot.config import RepositoryConfig
 from bot.core.errors import GiveWay
-from bot.core.events import Delivery, Repository, intent_key
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload, Repository, intent_key
 from bot.effects.labels import EnsureLabel
 from bot.engine.processor import EffectJob
 from bot.github.errors import RateLimited

@@ -12,8 +12,7 @@ from typing import Any, LiteralString, TypeVar
 
 from cachetools import LRUCache
 
-from bot.core.events import Delivery
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload
 from bot.engine.jobs.definitions import DELIVERY_PRIORITY, URGENT_PRIORITY
 from bot.engine.jobs.once import ONCE, NewJob
 from bot.engine.jobs.packing import packed, unpacked

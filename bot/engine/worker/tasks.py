@@ -17,7 +17,7 @@ from procrastinate import JobContext
 from procrastinate.jobs import Job
 
 from bot.core.errors import PayloadError, UserError
-from bot.core.events import Delivery, Repository, intent_key
+from bot.core.events import Delivery, intent_key
 from bot.engine.changes import Changes
 from bot.engine.jobs import notes
 from bot.engine.jobs.definitions import (
@@ -292,7 +292,7 @@ class Tasks:
         self, job: Job, origin: Origin, delivery: Delivery, planned: PlannedEffects, subject: Mapping[str, Any]
     ) -> FollowUp:
         planned, stored, changes = await self._with_changes(origin, planned)
-        jobs = effect_jobs(origin, id_of(job), Repository.of(delivery.payload), planned) if planned.has_jobs else []
+        jobs = effect_jobs(origin, id_of(job), delivery.repository, planned) if planned.has_jobs else []
         outcome = JobOutcome(notes.PLANNED, planned.why, subject, stored=stored)
         is_again = bool(origin.replay) or origin.message is not None
         return FollowUp(lambda _: outcome, jobs, changes, again=is_again)
@@ -328,7 +328,7 @@ class Tasks:
         )
         planned = await self.processor.conclude(delivery, conclusion)
         planned, stored, changes = await self._with_changes(replace(origin, replay=0), planned)
-        jobs = conclusion_jobs(origin, id_of(job), number, Repository.of(delivery.payload), planned)
+        jobs = conclusion_jobs(origin, id_of(job), number, delivery.repository, planned)
         outcome = JobOutcome(notes.CONCLUDED, planned.why, stored=stored)
         return FollowUp(lambda _: outcome, jobs, changes)
 

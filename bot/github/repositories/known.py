@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import structlog
 from pydantic import BeforeValidator
 
-from bot.core.events import Delivery, Repository
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload, Repository
 from bot.engine.records import Record
 from bot.github.pull_heads import REPOSITORY_ID, RepositoryId, repository_id_of
 from bot.github.repositories.privacy import CalledPrivate, is_called_public
@@ -247,12 +246,12 @@ class Repositories:
             await self._see_all(delivery, "repositories_removed", LeftAlone.REMOVED)
             await self._see_all(delivery, "repositories_added", LeftAlone.NO)
         elif delivery.event == "repository":
-            repository = Repository.of(payload)
+            repository = delivery.repository
             self._seen.pop(repository.id, None)  # another process may have stored a newer state
             await self.see(repository.id, repository.full_name, away=AWAY_BY_ACTION.get(action))
         # Events with a dot in their names are internal: their bodies repeat stored data.
         elif "." not in delivery.event and payload.has("repository", "id"):
-            repository = Repository.of(payload)
+            repository = delivery.repository
             if repository.id not in self._seen or self._seen[repository.id].full_name != repository.full_name:
                 await self.see(repository.id, repository.full_name)
         if "." not in delivery.event and payload.has("repository", "id"):
