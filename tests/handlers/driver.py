@@ -27,7 +27,7 @@ from bot.config.environment import Settings
 from bot.core.errors import Refusal, TryAgain, UserError
 from bot.core.events import Delivery, Payload, Repository, intent_key
 from bot.engine.changes import Outdated
-from bot.engine.jobs.packing import unpacked
+from bot.engine.jobs.inbox import unpacked
 from bot.engine.processor import (
     AppliedEffect,
     ConclusionJob,

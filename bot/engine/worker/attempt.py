@@ -44,7 +44,7 @@ from bot.engine.retry import (
     is_away,
     next_try,
 )
-from bot.engine.sql.encoding import JSONDict
+from bot.engine.sql.portable import JSONDict
 from bot.engine.sql.transactions import Connector, Steps
 from bot.engine.worker.guard import Busy, Guard, Stopping
 from bot.engine.worker.manager import TAKEN_OVER, leave_ended, leave_note
