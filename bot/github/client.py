@@ -39,9 +39,8 @@ from bot.github.errors import (
     problem_of,
 )
 from bot.github.limits.governor import SHORT_WAIT, Governor, Timing
-from bot.github.limits.ledger import READ_POINTS, WRITE_POINTS, Demand, resource_of
+from bot.github.limits.ledger import READ_POINTS, WRITE_POINTS, Demand, current_head_write, resource_of
 from bot.github.limits.ranks import Rank, current_rank, ranked
-from bot.github.limits.waiting_writes import current_head_write
 from bot.github.transport.breaker import Breakers
 from bot.github.transport.cache import AnswerCache, revalidated
 from bot.github.transport.call import CALL, ApiCall, UrlVars, calling
