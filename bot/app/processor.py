@@ -35,7 +35,7 @@ from bot.engine.processor import (
 )
 from bot.github.access import InstalledRepository
 from bot.github.errors import AccessPaused, NotInstalled, NotSelected, RateLimited, kind_of
-from bot.github.limits.ranks import Rank, current_rank, ranked
+from bot.github.limits.ranks import CURRENT_RANK, Rank, ranked
 from bot.github.pull_heads import note_head
 from bot.github.repositories.in_force import config_in_force, file_key
 from bot.github.repositories.known import KNOWN_REPOSITORY, PAUSED, KnownRepository, LeftAlone, Repositories
@@ -151,7 +151,7 @@ class Pipeline:
                 return PlannedEffects(why=FEATURE_OFF)
             # Nobody waits for a timer.
             rank = Rank.SWEEP if delivery.event == TIMER_EVENT.name else Rank.WRITER
-            with ranked(min(current_rank(), rank)):
+            with ranked(min(CURRENT_RANK.get(), rank)):
                 plan = await planner.plan(context)
         return self._as_data(replace(plan, rank=min(plan.rank, rank)), planner, context)
 

@@ -44,10 +44,11 @@ class Payload:
     so no caller can confuse the two; the docstrings below say `PayloadError` for both.
     """
 
-    __slots__ = ("_data", "_is_answer", "_place")
+    __slots__ = ("_is_answer", "_place", "raw")
 
     def __init__(self, data: Any, place: str = "", *, is_answer: bool = False) -> None:
-        self._data = data
+        self.raw = data
+        """The JSON value itself."""
         self._place = place
         self._is_answer = is_answer or isinstance(data, AnsweredObject | AnsweredList)
 
@@ -57,16 +58,11 @@ class Payload:
     def __repr__(self) -> str:
         return f"Payload({self._place or '(root)'})"
 
-    @property
-    def raw(self) -> Any:
-        """The JSON value itself."""
-        return self._data
-
     def _path(self, *keys: str) -> str:
         return ".".join(key for key in (self._place, *keys) if key)
 
     def _find(self, keys: tuple[str, ...]) -> Any:
-        value = self._data
+        value = self.raw
         for depth, key in enumerate(keys):
             if value is None:
                 return None
@@ -77,7 +73,7 @@ class Payload:
 
     def has(self, *keys: str) -> bool:
         """Return whether a value other than null stands at the path."""
-        value = self._data
+        value = self.raw
         for key in keys:
             if not isinstance(value, _OBJECT) or value.get(key) is None:
                 return False

@@ -39,8 +39,8 @@ from bot.github.errors import (
     problem_of,
 )
 from bot.github.limits.governor import SHORT_WAIT, Governor, Timing
-from bot.github.limits.ledger import READ_POINTS, WRITE_POINTS, Demand, current_head_write, resource_of
-from bot.github.limits.ranks import Rank, current_rank, ranked
+from bot.github.limits.ledger import HEAD_WRITE, READ_POINTS, WRITE_POINTS, Demand, resource_of
+from bot.github.limits.ranks import CURRENT_RANK, Rank, ranked
 from bot.github.transport.breaker import Breakers
 from bot.github.transport.cache import AnswerCache, revalidated
 from bot.github.transport.call import CALL, ApiCall, UrlVars, calling
@@ -254,7 +254,7 @@ class GitHub(GitHubAPI):
         if not call.write_key or self._writing is None:
             yield
             return
-        async with self._writes.once(call.write_key, self.now):
+        async with self._writes.once(call.write_key, self._wire.clock.now):
             try:
                 yield
             except Unavailable as error:
@@ -335,7 +335,7 @@ class GitHub(GitHubAPI):
         if url == shared.url:
             raise not_selected
         # One read in ten minutes for all clients, so strangers need not pay for it from their small budget.
-        with calling(ApiCall.rest("GET", REPOSITORY)), ranked(max(current_rank(), Rank.SWEEP)):
+        with calling(ApiCall.rest("GET", REPOSITORY)), ranked(max(CURRENT_RANK.get(), Rank.SWEEP)):
             as_json = {**headers, "accept": sansio.accept_format()}
             repository = (await self._attempt("GET", shared.url, as_json, b"")).json()
         if not isinstance(repository, Mapping) or repository.get("id") != shared.repository:
@@ -364,7 +364,7 @@ class GitHub(GitHubAPI):
         # https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api
         reads = method == "GET" or (resource == "graphql" and not call.write)
         points = READ_POINTS if reads else WRITE_POINTS
-        demand = Demand(resource, points, call.write, current_rank(), current_head_write())
+        demand = Demand(resource, points, call.write, CURRENT_RANK.get(), HEAD_WRITE.get())
         # The answer depends on the credentials, and one URL may have several media types.
         key = (name, url, headers["accept"])
         cached = wire.cache.get(key) if method == "GET" else None
@@ -404,7 +404,7 @@ class GitHub(GitHubAPI):
         if answer.status >= 500:
             breakers.fail(name)
         else:
-            breakers.of(name).succeed()
+            breakers.succeed(name)
         return answer
 
     async def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Answer:

@@ -145,26 +145,23 @@ class Re2Pattern(TextPattern):
 
     def match(self, text: str) -> PatternMatch | None:
         """Match at the beginning of the text."""
-        return next(self._matches(_AT_START, text), None)
+        return self._first(_AT_START, text)
 
     def fullmatch(self, text: str) -> PatternMatch | None:
         """Match the whole text."""
-        return next(self._matches(_WHOLE, text), None)
+        return self._first(_WHOLE, text)
 
     def search(self, text: str) -> PatternMatch | None:
         """Find the first match in the text."""
-        return next(self._matches(_UNANCHORED, text), None)
+        return self._first(_UNANCHORED, text)
 
     def finditer(self, text: str) -> Iterator[PatternMatch]:
         """Find all matches, none of which overlap."""
-        return self._matches(_UNANCHORED, text)
-
-    def _matches(self, anchor: object, text: str) -> Iterator[PatternMatch]:
         encoded = without_half_pairs(text).encode()
         characters = _Characters(encoded)
         start, end = 0, len(encoded)
         while True:
-            spans: list[Span] = self._matched(anchor, encoded, start, end)
+            spans: list[Span] = self._matched(_UNANCHORED, encoded, start, end)
             begins, ends = spans[0]
             if begins < 0:
                 return
@@ -173,6 +170,15 @@ class Re2Pattern(TextPattern):
                 return
             # After an empty match, continue one character later, or the search would never end.
             start = ends if ends > begins else characters.after(ends)
+
+    def _first(self, anchor: object, text: str) -> PatternMatch | None:
+        encoded = without_half_pairs(text).encode()
+        spans: list[Span] = self._matched(anchor, encoded, 0, len(encoded))
+        if spans[0][0] < 0:
+            return None
+        return PatternMatch(
+            text, spans if len(text) == len(encoded) else _Characters(encoded).spans(spans), self._index
+        )
 
 
 class _Characters:

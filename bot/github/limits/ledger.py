@@ -32,22 +32,18 @@ class HeadWrite:
     since: float
 
 
-_WRITE: ContextVar[HeadWrite | None] = ContextVar("head write", default=None)
+HEAD_WRITE: ContextVar[HeadWrite | None] = ContextVar("head write", default=None)
+"""The head write that the running code is making, None if it makes none."""
 
 
 @contextmanager
 def about_head(write: HeadWrite | None) -> Iterator[None]:
     """Make the writes inside the block wait behind those about newer heads; with None they wait behind none."""
-    token = _WRITE.set(write)
+    token = HEAD_WRITE.set(write)
     try:
         yield
     finally:
-        _WRITE.reset(token)
-
-
-def current_head_write() -> HeadWrite | None:
-    """Return the head write that the running code is making, None if it makes none."""
-    return _WRITE.get()
+        HEAD_WRITE.reset(token)
 
 
 class WaitingWrites:
