@@ -123,7 +123,7 @@ class Pipeline:
 
     async def _refresh_prefilter(self, delivery: Delivery) -> None:
         """Give the prefilter a new view of the repository, with which it decides about the next deliveries."""
-        if "." in delivery.event or not delivery.payload.has("repository", "id"):
+        if "." in delivery.event or not delivery.names_repository:
             return
         if self.prefilter.view_of(delivery.repository) is None:
             self.prefilter.remember(delivery.repository, await self.view_of(delivery.repository))
@@ -138,7 +138,7 @@ class Pipeline:
 
     async def _is_ours(self, delivery: Delivery) -> bool:
         """Return whether app.yaml names the repository: another one may have got its name on GitHub."""
-        if not delivery.payload.has("repository", "id"):
+        if not delivery.names_repository:
             return True  # The code that needs the id fails, and says so.
         return await self.repositories.name_of(delivery.repository) is not None
 

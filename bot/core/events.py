@@ -171,6 +171,11 @@ class Delivery:
         return self.payload.text("repository", "full_name")
 
     @cached_property
+    def names_repository(self) -> bool:
+        """Whether the payload has a repository's ID."""
+        return self.payload.has("repository", "id")
+
+    @cached_property
     def repository(self) -> Repository:
         """The repository; raises `PayloadError` for events of no repository."""
         return Repository.of(self.payload)

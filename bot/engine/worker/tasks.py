@@ -586,7 +586,8 @@ class Tasks:
         self, job: Job, origin: Origin, delivery: Delivery, planned: PlannedEffects, subject: Mapping[str, Any]
     ) -> FollowUp:
         planned, stored, changes = await self._with_changes(origin, planned)
-        jobs = effect_jobs(origin, id_of(job), delivery.repository, planned) if planned.has_jobs else []
+        has_jobs = planned.effects or planned.conclusion_basis is not None
+        jobs = effect_jobs(origin, id_of(job), delivery.repository, planned) if has_jobs else []
         outcome = JobOutcome(PLANNED, planned.why, subject, stored=stored)
         is_again = bool(origin.replay) or origin.message is not None
         return FollowUp(lambda _: outcome, jobs, changes, again=is_again)
