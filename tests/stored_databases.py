@@ -18,8 +18,7 @@ from typing import Any, LiteralString
 import psycopg
 
 from bot.app.features import RECORDS
-from bot.core.events import Delivery
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload
 from bot.engine.jobs.notes import RETRYING
 from bot.engine.jobs.store import note_of_ignored
 from bot.engine.postgres import schema as postgres_schema

@@ -21,8 +21,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 OF_OURS = frozenset(
     {
         "bot/engine/sql/portable.py",
-        "lab/nightjar_formats/patterns/possessive.py",
-        "lab/nightjar_formats/patterns/with_re.py",
+        "lab/nightjar_formats/patterns.py",
     }
 )
 """Modules that match only text of this repository, or text on the machine of its author."""

@@ -13,8 +13,7 @@ from nightjar_lab.nightly import NightlyCommit, NightlySource
 from pydantic import TypeAdapter
 
 from bot.app.features import CODEC, EVENTS, RECORDS, full_router
-from bot.core.events import Repository
-from bot.core.payload import Payload
+from bot.core.events import Payload, Repository
 from bot.engine.jobs.notes import Note
 from bot.engine.records import UnreadableRecord
 from bot.engine.writes import Writes

@@ -46,7 +46,7 @@ def test_a_module_that_decides_without_io_is_pure(module: str) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["bot/engine/worker/attempt.py", "bot/github/client.py", "handlers/merge/commands.py", "bot/config/load.py"],
+    ["bot/engine/worker/tasks.py", "bot/github/client.py", "handlers/merge/commands.py", "bot/config/load.py"],
 )
 def test_a_module_that_reads_or_writes_is_not_pure(module: str) -> None:
     assert module not in pure()

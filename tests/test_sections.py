@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from bot.core.events import Delivery, Repository, lock_key
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload, Repository, lock_key
 from bot.effects.section_state import SECTION_EVENT, SECTION_TEXT, SectionEvent, SectionState, SectionText, with_mark
 from bot.effects.section_words import moment, seconds_since_1970, short
 from bot.github.text.sticky import with_section

@@ -11,7 +11,7 @@ import pytest
 from bot.app.features import RECORDS
 from bot.core.events import Delivery
 from bot.engine.service import Engine
-from bot.engine.sql import encoding
+from bot.engine.sql.portable import loads
 from bot.engine.tokens import TokenStore
 from bot.results.state import RunState
 from bot.results.store.commit import commit_state, seen_tests
@@ -88,7 +88,7 @@ async def test_the_deliveries_of_an_earlier_version_go_on(url: str, world: World
             assert (await engine.replay(guid)).state == "done"
         payload = await engine.journal.payload("done")
         assert payload is not None
-        assert Delivery("done", EVENT, payload, 0.0).repository == "octocat/compiler"
+        assert Delivery("done", EVENT, payload, 0.0).repository_name == "octocat/compiler"
     written = set(world.written)
     assert written >= {f"{guid} a x" for guid in ("queued", "in-progress", "waiting-plan", "waiting-effect", *FAILED)}
     assert written >= {f"{guid} a end" for guid in ("queued", "in-progress", "waiting-effect", "waiting-conclusion")}
@@ -104,7 +104,7 @@ async def test_the_records_and_tokens_of_an_earlier_version_are_read(url: str) -
     assert len(rows) >= 40
     for row in rows:
         prefix = row["key"].partition(":")[0]
-        RECORDS.kinds[prefix].load(row["key"], encoding.loads(row["value"]), row["version"])
+        RECORDS.kinds[prefix].load(row["key"], loads(row["value"]), row["version"])
     assert (token.subject, token.note, token.expires_at) == ("octocat", "fixture", None)
 
 

@@ -1,6 +1,6 @@
 """Copy a SQLite database into an empty PostgreSQL database: tables of the engine, of features and of results.
 
-Both have the same tables and columns in the same form (`bot.engine.sql.encoding`); only the types of a few columns
+Both have the same tables and columns in the same form (`bot.engine.sql.portable`); only the types of a few columns
 differ. Each chunk of rows is stored in one transaction with the place where the next one begins, so an interrupted copy
 goes on there. docs/decisions/database-copy.md says what guards the two databases meanwhile.
 """

@@ -118,7 +118,7 @@ class WebhookPrefilter:
         if not payload.has("repository"):
             # `note` stores the head of a pull request, and reports there that the repository is missing.
             return "" if delivery.event == PULL_REQUEST else no_handler(delivery) if not wanting else NO_REPOSITORY
-        repository = Repository.of(payload)
+        repository = delivery.repository
         self._asked[repository.id] = repository
         self._has_asked.set()
         view = self.view_of(repository)
@@ -149,7 +149,7 @@ def routed(
         return Routing(reason=no_handler(delivery))
     if config is None:
         ending = tuple(handler.name for handler in wanting if handler.after_removal)
-        return Routing(ending, "" if ending else NOT_CONFIGURED.format(repository=delivery.repository))
+        return Routing(ending, "" if ending else NOT_CONFIGURED.format(repository=delivery.repository_name))
     on = [handler for handler in wanting if not handler.feature or handler.feature in config.features]
     names = tuple(handler.name for handler in on if _accepts(handler, delivery, config, mentions))
     return Routing(handlers=names, reason="" if names else NOT_ACCEPTED if on else FEATURE_OFF)

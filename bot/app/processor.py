@@ -35,7 +35,7 @@ from bot.engine.processor import (
 )
 from bot.github.access import InstalledRepository
 from bot.github.errors import AccessPaused, NotInstalled, NotSelected, RateLimited, kind_of
-from bot.github.limits.ranks import Rank, current_rank, ranked
+from bot.github.limits.ranks import CURRENT_RANK, Rank, ranked
 from bot.github.pull_heads import note_head
 from bot.github.repositories.in_force import config_in_force, file_key
 from bot.github.repositories.known import KNOWN_REPOSITORY, PAUSED, KnownRepository, LeftAlone, Repositories
@@ -89,7 +89,7 @@ class Pipeline:
         wanting = self.router.wanting(delivery.event, delivery.action)
         if not wanting:
             return Routing(reason=no_handler(delivery))
-        if not delivery.repository:
+        if not delivery.repository_name:
             return Routing(reason=NO_REPOSITORY)
         name = await self._name_of(delivery)
         config = self.config.repository(name) if name is not None else None
@@ -103,9 +103,9 @@ class Pipeline:
 
     async def _name_of(self, delivery: Delivery) -> str | None:
         try:
-            return await self.repositories.name_of(Repository.of(delivery.payload))
+            return await self.repositories.name_of(delivery.repository)
         except PayloadError:
-            return delivery.repository  # The plans then fail because the id is missing, and say so.
+            return delivery.repository_name  # The plans then fail because the id is missing, and say so.
 
     async def note(self, delivery: Delivery) -> None:
         """Remember what the payload says: repositories, a pull request's head, and which refreshes have begun."""
@@ -123,11 +123,10 @@ class Pipeline:
 
     async def _refresh_prefilter(self, delivery: Delivery) -> None:
         """Give the prefilter a new view of the repository, with which it decides about the next deliveries."""
-        if "." in delivery.event or not delivery.payload.has("repository", "id"):
+        if "." in delivery.event or not delivery.names_repository:
             return
-        repository = Repository.of(delivery.payload)
-        if self.prefilter.view_of(repository) is None:
-            self.prefilter.remember(repository, await self.view_of(repository))
+        if self.prefilter.view_of(delivery.repository) is None:
+            self.prefilter.remember(delivery.repository, await self.view_of(delivery.repository))
 
     async def view_of(self, repository: Repository) -> RepositoryView:
         """Read the prefilter's view of a repository from the records."""
@@ -139,9 +138,9 @@ class Pipeline:
 
     async def _is_ours(self, delivery: Delivery) -> bool:
         """Return whether app.yaml names the repository: another one may have got its name on GitHub."""
-        if not delivery.payload.has("repository", "id"):
+        if not delivery.names_repository:
             return True  # The code that needs the id fails, and says so.
-        return await self.repositories.name_of(Repository.of(delivery.payload)) is not None
+        return await self.repositories.name_of(delivery.repository) is not None
 
     async def plan(self, delivery: Delivery, handler: str, intent: str) -> PlannedEffects:
         """Let one handler decide."""
@@ -152,7 +151,7 @@ class Pipeline:
                 return PlannedEffects(why=FEATURE_OFF)
             # Nobody waits for a timer.
             rank = Rank.SWEEP if delivery.event == TIMER_EVENT.name else Rank.WRITER
-            with ranked(min(current_rank(), rank)):
+            with ranked(min(CURRENT_RANK.get(), rank)):
                 plan = await planner.plan(context)
         return self._as_data(replace(plan, rank=min(plan.rank, rank)), planner, context)
 
@@ -169,7 +168,7 @@ class Pipeline:
 
     def answering(self, delivery: Delivery) -> Sequence[str]:
         """Return the handlers that tell people if a delivery could not be routed, by app.yaml alone."""
-        config = self.config.repository(delivery.repository) if delivery.repository else None
+        config = self.config.repository(delivery.repository_name) if delivery.repository_name else None
         if config is None:
             return ()
         names: list[str] = []
@@ -269,7 +268,7 @@ class Pipeline:
 
     @asynccontextmanager
     async def _context(self, delivery: Delivery, intent: str, handler: str) -> AsyncIterator[Context]:
-        async with self._place_of(Repository.of(delivery.payload)) as (repository, place, records):
+        async with self._place_of(delivery.repository) as (repository, place, records):
             yield Context(
                 delivery=delivery,
                 intent=intent,

@@ -24,8 +24,8 @@ from gidgethub import BadRequest
 
 from bot.app.texts import CURSOR_GONE, LIST_TOO_LONG, LIST_TOO_SLOW, READ_LATER
 from bot.core.errors import TryAgain
+from bot.core.events import Payload
 from bot.core.metrics import Metrics
-from bot.core.payload import Payload
 from bot.engine.records import Record, Records
 from bot.github.client import GitHub
 from bot.github.errors import Unavailable

@@ -10,8 +10,8 @@ import aiohttp
 import structlog
 from gidgethub import BadRequest
 
+from bot.core.events import Payload
 from bot.core.http import open_session
-from bot.core.payload import Payload
 from bot.core.web_json import HTTP
 from bot.github.errors import is_not_found
 from bot.github.sign_in import SignInClient

@@ -22,7 +22,7 @@ from bot.aws import texts
 from bot.aws.bucket import Arrival, BucketFolder, is_manifest
 from bot.aws.client import Aws, explained, in_thread
 from bot.core.errors import PayloadError, TryAgain, UserError
-from bot.core.payload import Payload
+from bot.core.events import Payload
 
 WAIT, BATCH = 20, 10
 """Seconds that SQS lets a poll wait, and messages that it returns at once: the maxima that SQS allows."""

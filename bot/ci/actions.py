@@ -17,8 +17,8 @@ from bot.ci.listing import Listing
 from bot.ci.rerun_actions import RerunJob, RerunWorkflow
 from bot.ci.restarts import PullOrigin, why_not_own
 from bot.ci.texts import OTHER_APP
+from bot.core.events import Payload
 from bot.core.patterns import Pattern
-from bot.core.payload import Payload
 from bot.github.commits.signals import name_of_run
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from bot.ci.texts import OTHER_CI, OTHER_JENKINS_JOB
 
 if TYPE_CHECKING:
     from bot.ci.jenkins_builds import JenkinsBuilds
-    from bot.core.payload import Payload
+    from bot.core.events import Payload
     from bot.github.client import GitHub
     from bot.github.commits.ours import Ours
     from bot.plan.effect import Effect

@@ -14,8 +14,8 @@ import aiohttp
 import structlog
 
 from bot.core.errors import PayloadError, TryAgain, UserError
+from bot.core.events import Payload
 from bot.core.parts import PartKey
-from bot.core.payload import Payload
 from bot.core.web_json import Reader
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from gidgethub import BadRequest
 
 from bot.ci.texts import NOT_SHOWN, cannot_see
 from bot.core.errors import UserError
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.github.errors import is_forbidden, is_not_found, message_of
 from bot.github.forbidden import is_generic
 from bot.plan.failure_text import refusal_text

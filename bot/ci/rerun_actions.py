@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 from bot.ci import texts
 from bot.ci.restarts import ACTION_REQUIRED, PullOrigin, why_not_own, why_not_restart
 from bot.core.errors import RefusedToPerson, UserError
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.github.access import ACTIONS, WritePermissions
 from bot.github.addresses import workflow_run_on_github
 from bot.github.errors import is_conflict, is_forbidden, is_not_found, is_unprocessable

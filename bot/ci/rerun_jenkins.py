@@ -20,7 +20,7 @@ from bot.ci import texts
 from bot.ci.addresses import server_of
 from bot.config.environment import SETTINGS
 from bot.core.errors import RefusedToPerson, TryAgain, UserError
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.core.web_json import HTTP, read_body
 from bot.engine.writes import UnclearWrite
 from bot.github.access import NO_PERMISSIONS, WritePermissions

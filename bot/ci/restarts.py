@@ -36,8 +36,7 @@ from bot.ci.texts import AWAITS_APPROVAL, NO_FORK, OTHER_BRANCH, OTHER_EVENT
 from bot.github.text.markdown import code, truncate
 
 if TYPE_CHECKING:
-    from bot.core.events import PullRequest
-    from bot.core.payload import Payload
+    from bot.core.events import Payload, PullRequest
 
 ACTION_REQUIRED = "action_required"
 """The conclusion of a run that GitHub starts only after somebody with write access has approved it.

@@ -43,9 +43,8 @@ from bot.commands.conclusion import CommandConclusion, CommandResults, Item, dec
 from bot.commands.effects import COMMANDS_BY, COMMANDS_ON, CountCommands
 from bot.commands.grammar import BadCommand, Command, CommandRegistry, CommandSpec, new_commands, parse
 from bot.core.errors import TryAgain, UserError
-from bot.core.events import Delivery, Person, PullRequest, UserComment, comment_in
+from bot.core.events import Delivery, Payload, Person, PullRequest, UserComment, comment_in
 from bot.core.page_paths import help_path
-from bot.core.payload import Payload
 from bot.core.run_in_thread import run_in_thread
 from bot.effects.reactions import CONFUSED, EYES, React
 from bot.engine.retry import TRANSIENT

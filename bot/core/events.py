@@ -1,39 +1,132 @@
-"""The event shapes that handlers read, and the keys that identify deliveries and put them in order.
+"""What GitHub sends: typed reading of its JSON, the shapes that handlers read, and the keys of deliveries.
 
-A handler reads a shape from the payload when it needs it. So a payload that lacks a field fails the handlers that need
-the field, and no others.
+A handler reads a shape, or a value by its path, when it needs it. So a payload that lacks a field fails the handlers
+that need the field, and no others; the error names the path: `pull_request.head.sha`. The keys identify deliveries and
+put them in order.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
-from bot.core.errors import PayloadError
-from bot.core.payload import Json, Payload
+from bot.core.errors import AnswerError, PayloadError
+
+Json = Mapping[str, Any]
+_OBJECT = (dict, Mapping)
+"""The types of JSON objects. Almost all are of the first, which costs a tenth of the second to check."""
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """One webhook as it arrived: `guid` from X-GitHub-Delivery, `event` from X-GitHub-Event, the parsed body."""
+class AnsweredObject(dict[str, Any]):
+    """A JSON object in an answer of GitHub's; its type lets `Payload` raise `AnswerError` for it."""
 
-    guid: str
-    event: str
-    payload: Payload
-    received_at: float
 
-    @property
-    def action(self) -> str:
-        """What happened to the event's subject; empty for events that have no actions."""
-        return self.payload.text("action")
+class AnsweredList(list[Any]):
+    """A JSON list in an answer of GitHub's."""
 
-    @property
-    def repository(self) -> str:
-        """`owner/name`, empty for events of no repository."""
-        return self.payload.text("repository", "full_name")
+
+def answered(data: Any) -> Any:
+    """Mark a JSON value as an answer of GitHub's; return anything but an object or a list unchanged."""
+    if isinstance(data, dict):
+        return AnsweredObject(data)
+    return AnsweredList(map(answered, data)) if isinstance(data, list) else data
+
+
+class Payload:
+    """Read values of a JSON object by path; every error names the whole path from the root.
+
+    A value that is missing in a delivery or a record raises `PayloadError`, which is final. A value that is missing in
+    an answer of GitHub's raises `AnswerError`, and the request is tried again. The type of the data says which it is,
+    so no caller can confuse the two; the docstrings below say `PayloadError` for both.
+    """
+
+    __slots__ = ("_is_answer", "_place", "raw")
+
+    def __init__(self, data: Any, place: str = "", *, is_answer: bool = False) -> None:
+        self.raw = data
+        """The JSON value itself."""
+        self._place = place
+        self._is_answer = is_answer or isinstance(data, AnsweredObject | AnsweredList)
+
+    def _wrong(self, path: str, problem: str) -> AnswerError | PayloadError:
+        return (AnswerError if self._is_answer else PayloadError)(path, problem)
+
+    def __repr__(self) -> str:
+        return f"Payload({self._place or '(root)'})"
+
+    def _path(self, *keys: str) -> str:
+        return ".".join(key for key in (self._place, *keys) if key)
+
+    def _find(self, keys: tuple[str, ...]) -> Any:
+        value = self.raw
+        for depth, key in enumerate(keys):
+            if value is None:
+                return None
+            if not isinstance(value, _OBJECT):
+                raise self._wrong(self._path(*keys[:depth]), f"is {_kind(value)} where an object was expected")
+            value = value.get(key)
+        return value
+
+    def has(self, *keys: str) -> bool:
+        """Return whether a value other than null stands at the path."""
+        value = self.raw
+        for key in keys:
+            if not isinstance(value, _OBJECT) or value.get(key) is None:
+                return False
+            value = value[key]
+        return True
+
+    def at(self, *keys: str) -> Payload:
+        """Return the object at the path; raise `PayloadError` if there is none."""
+        value = self._find(keys)
+        if not isinstance(value, _OBJECT):
+            raise self._wrong(self._path(*keys), f"is {_kind(value)} where an object was expected")
+        return Payload(value, self._path(*keys), is_answer=self._is_answer)
+
+    def string(self, *keys: str) -> str:
+        """Return the text at the path; raise `PayloadError` if there is none."""
+        value = self._find(keys)
+        if not isinstance(value, str):
+            raise self._wrong(self._path(*keys), f"is {_kind(value)} where text was expected")
+        return value
+
+    def text(self, *keys: str) -> str:
+        """Return the text at the path, empty if it is missing or null (bodies often are)."""
+        return self.string(*keys) if self.has(*keys) else ""
+
+    def integer(self, *keys: str) -> int:
+        """Return the whole number at the path; raise `PayloadError` if there is none."""
+        value = self._find(keys)
+        # In Python, True is an int.
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self._wrong(self._path(*keys), f"is {_kind(value)} where a whole number was expected")
+        return value
+
+    def flag(self, *keys: str) -> bool:
+        """Return the truth value at the path, false if it is missing or null."""
+        value = self._find(keys)
+        if value is not None and not isinstance(value, bool):
+            raise self._wrong(self._path(*keys), f"is {_kind(value)} where true or false was expected")
+        return bool(value)
+
+    def items(self, *keys: str) -> Iterator[Payload]:
+        """Yield the objects of the list at the path; a missing list is empty."""
+        value = self._find(keys)
+        if value is None:
+            return
+        if not isinstance(value, list):
+            raise self._wrong(self._path(*keys), f"is {_kind(value)} where a list was expected")
+        for index, item in enumerate(value):
+            yield Payload(item, f"{self._path(*keys)}[{index}]", is_answer=self._is_answer)
+
+
+def _kind(value: object) -> str:
+    names = {str: "text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    return "missing" if value is None else names.get(type(value), type(value).__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +146,39 @@ class Repository:
             full_name=payload.string("repository", "full_name"),
             installation_id=payload.integer("installation", "id") if installed else None,
         )
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """One webhook as it arrived: `guid` from X-GitHub-Delivery, `event` from X-GitHub-Event, the parsed body.
+
+    What all stages of a delivery ask for is read from the payload once. Each raises `PayloadError` if it is damaged.
+    """
+
+    guid: str
+    event: str
+    payload: Payload
+    received_at: float
+
+    @cached_property
+    def action(self) -> str:
+        """What happened to the event's subject; empty for events that have no actions."""
+        return self.payload.text("action")
+
+    @cached_property
+    def repository_name(self) -> str:
+        """`owner/name`, empty for events of no repository."""
+        return self.payload.text("repository", "full_name")
+
+    @cached_property
+    def names_repository(self) -> bool:
+        """Whether the payload has a repository's ID."""
+        return self.payload.has("repository", "id")
+
+    @cached_property
+    def repository(self) -> Repository:
+        """The repository; raises `PayloadError` for events of no repository."""
+        return Repository.of(self.payload)
 
 
 @dataclass(frozen=True, slots=True)

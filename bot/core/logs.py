@@ -1,6 +1,6 @@
 """Logging: one JSON object a line on standard error, or colored lines for people if that is a terminal.
 
-Inside a job every line carries the delivery's id, which `bot.engine.worker.attempt` binds. Lines that libraries log
+Inside a job every line carries the delivery's id, which `bot.engine.worker.tasks` binds. Lines that libraries log
 through the standard library pass the same processors and look the same.
 """
 

@@ -19,9 +19,7 @@ from functools import lru_cache
 # google-re2 has no type information.
 import re2  # type: ignore[import-untyped]
 from nightjar_formats.normal_forms import normalized
-from nightjar_formats.patterns import SPACE, Pattern
-from nightjar_formats.patterns.match import PatternMatch, without_half_pairs
-from nightjar_formats.patterns.with_re2 import MAX_MEMORY
+from nightjar_formats.patterns import HAS_RE2, MAX_MEMORY, SPACE, Pattern, PatternMatch, without_half_pairs
 
 __all__ = [
     "LETTER_OR_DIGIT",
@@ -35,6 +33,9 @@ __all__ = [
     "normalized",
     "without_half_pairs",
 ]
+
+if not HAS_RE2:
+    raise ImportError("the module re2 is not that of google-re2", name="re2")
 
 LETTER_OR_DIGIT = r"\p{L}\p{N}"
 """The characters that `str.isalnum` accepts, for use inside brackets."""

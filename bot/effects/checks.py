@@ -10,14 +10,14 @@ from typing import Any, ClassVar, Literal
 
 import structlog
 
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.effects import texts
 from bot.engine.records import Record
 from bot.github.access import CHECKS, WritePermissions
 from bot.github.addresses import check_run_on_github
 from bot.github.check_runs import COMPLETED, Annotation, CheckContent
 from bot.github.errors import is_unprocessable, message_of
-from bot.github.limits.waiting_writes import HeadWrite, about_head
+from bot.github.limits.ledger import HeadWrite, about_head
 from bot.plan.effect import Applied, EffectContext
 
 FOR_COMMIT = "/repos/{+repo}/commits/{sha}/check-runs{?check_name,app_id,filter}"

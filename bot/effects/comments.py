@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bot.core.errors import TryAgain
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.effects import texts
 from bot.engine.records import Record
 from bot.github.access import ISSUES, PULL_REQUESTS, WritePermissions

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.effects import texts
 from bot.effects.comments import delete_comment, marked_comments
 from bot.engine.records import Record

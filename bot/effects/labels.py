@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.effects import texts
 from bot.github.access import ISSUES, WritePermissions
 from bot.github.addresses import pull_on_github

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from bot.core.errors import TryAgain, UserError
+from bot.core.events import Payload
 from bot.core.line_edits import LineEdits
 from bot.core.patterns import Pattern
-from bot.core.payload import Payload
 from bot.effects import texts
 from bot.effects.refs import ONE_REF, REFS
 from bot.effects.reviews import request_reviews

@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from gidgethub import GitHubException
 
-from bot.core.events import ISSUE_COMMENT, PULL_REQUEST_BODY, REVIEW, REVIEW_COMMENT, UserComment
-from bot.core.payload import Payload
+from bot.core.events import ISSUE_COMMENT, PULL_REQUEST_BODY, REVIEW, REVIEW_COMMENT, Payload, UserComment
 from bot.effects import texts
 from bot.github.access import ISSUES, PULL_REQUESTS, WritePermissions
 from bot.github.addresses import NO_PAGE, GitHubPage, comment_on_github

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from gidgethub import QueryError
 
 from bot.core.errors import RefusedToPerson
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.effects import texts
 from bot.effects.pulls import ONE_PULL, OURS
 from bot.engine.records import Record

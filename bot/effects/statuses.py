@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.effects import texts
 from bot.github.access import STATUSES, WritePermissions
 from bot.github.addresses import commit_on_github

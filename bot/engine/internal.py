@@ -15,8 +15,7 @@ from pydantic import ValidationError
 
 from bot.core.adapters import adapter_of
 from bot.core.errors import DeclarationError, PayloadError
-from bot.core.events import Repository
-from bot.core.payload import Json, Payload
+from bot.core.events import Json, Payload, Repository
 
 
 class Announce(Protocol):

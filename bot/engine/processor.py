@@ -52,11 +52,6 @@ class PlannedEffects:
     conclusion_basis: JsonObject | None = None
     """The input of the conclude stage in addition to the outcomes. None: the plan has no conclude stage."""
 
-    @property
-    def has_jobs(self) -> bool:
-        """Whether effects or a conclude stage become jobs."""
-        return bool(self.effects) or self.conclusion_basis is not None
-
 
 class EffectState(StrEnum):
     """How an effect ended."""

@@ -16,8 +16,8 @@ from pydantic import ValidationError
 
 from bot.core.adapters import adapter_of
 from bot.core.errors import DeclarationError
-from bot.core.payload import Json
-from bot.engine.sql import encoding
+from bot.core.events import Json
+from bot.engine.sql.portable import dumps, loads
 
 if TYPE_CHECKING:
     from bot.engine.sql.transactions import Connector
@@ -315,7 +315,7 @@ class Records:
     async def stored(self, name: str) -> dict[str, Any] | None:
         """Return the JSON that is stored under a key's name, whatever its kind."""
         rows = await self.connector.execute_query_all_async(GET, key=name)
-        return cast("dict[str, Any]", encoding.loads(rows[0]["stored"])) if rows else None
+        return cast("dict[str, Any]", loads(rows[0]["stored"])) if rows else None
 
     async def write(self, name: str, value: StoredValue) -> None:
         """Store a value, as a plan has it, under the name of a key."""
@@ -327,7 +327,7 @@ class Records:
 
 
 def _load(record: Record[T], key: str, row: dict[str, Any]) -> T:
-    return record.load(key, encoding.loads(row["stored"]), row["version"])
+    return record.load(key, loads(row["stored"]), row["version"])
 
 
 @lru_cache(maxsize=64)
@@ -340,5 +340,5 @@ def values_of_record(name: str, value: StoredValue) -> dict[str, Any]:
     """Return the values of `PUT`, `INSERT` and `EXCHANGE` for a value under a key's name."""
     moment = time.time()
     expires_at = None if value.days is None else moment + value.days * DAY
-    written = encoding.dumps(dict(value.value))
+    written = dumps(dict(value.value))
     return {"key": name, "value": written, "version": value.version, "at": moment, "expires_at": expires_at}

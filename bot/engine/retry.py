@@ -25,8 +25,8 @@ from bot.core.errors import (
 )
 from bot.engine.outage import is_outage
 from bot.engine.processor import ErrorKind
-from bot.engine.sql.encoding import JSONDict
 from bot.engine.sql.errors import DatabaseFailure
+from bot.engine.sql.portable import JSONDict
 from bot.engine.writes import CheckAgain
 
 FIRST_WAIT = 1.0

@@ -28,9 +28,8 @@ from uuid import uuid4
 import structlog
 
 from bot.core.errors import StorageError
-from bot.core.events import Delivery
+from bot.core.events import Delivery, Payload
 from bot.core.parts import PartKey
-from bot.core.payload import Payload
 from bot.engine.changes import Changes
 from bot.engine.database import Database
 from bot.engine.internal import Announcement

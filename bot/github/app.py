@@ -11,7 +11,7 @@ import aiohttp
 from cachetools import TTLCache
 from gidgethub import BadRequest, sansio
 
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.core.single_flight import SingleFlight
 from bot.engine.writes import Writes
 from bot.github.access import IDENTITY, NO_PERMISSIONS, READING, Access, InstalledRepository, WritePermissions

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, BinaryIO
@@ -17,7 +19,8 @@ from gidgethub import RedirectionException, sansio
 from gidgethub.abc import ITERABLE_KEY, JSON_CONTENT_TYPE, JSON_UTF_8_CHARSET, GitHubAPI
 from uritemplate.variable import VariableValue
 
-from bot.core.payload import answered
+from bot.core.events import answered
+from bot.core.patterns import Pattern
 from bot.engine.writes import Writes
 from bot.github.auth import Credentials, SharedReading
 from bot.github.errors import (
@@ -39,15 +42,13 @@ from bot.github.errors import (
     problem_of,
 )
 from bot.github.limits.governor import SHORT_WAIT, Governor, Timing
-from bot.github.limits.ledger import READ_POINTS, WRITE_POINTS, Demand, resource_of
-from bot.github.limits.ranks import Rank, current_rank, ranked
-from bot.github.limits.waiting_writes import current_head_write
+from bot.github.limits.ledger import HEAD_WRITE, READ_POINTS, WRITE_POINTS, Demand, resource_of
+from bot.github.limits.ranks import CURRENT_RANK, Rank, ranked
 from bot.github.transport.breaker import Breakers
 from bot.github.transport.cache import AnswerCache, revalidated
-from bot.github.transport.call import CALL, ApiCall, UrlVars, calling
 from bot.github.transport.clock import GitHubClock
 from bot.github.transport.download import fetch
-from bot.github.transport.graphql import data_of, graphql_url, refuses_data
+from bot.github.transport.graphql import data_of, graphql_url, is_mutation, refuses_data
 from bot.github.transport.observer import RequestObserver, Unobserved
 from bot.github.transport.pages import MAX_PAGES, items_of, may_have_grown, with_few_links, with_page_size
 from bot.github.transport.seen import SeenAddresses
@@ -64,7 +65,72 @@ REPOSITORY = "/repos/{+repo}"
 NOT_SHOWN = "installation {installation}: GitHub no longer shows the repository to the App"
 NO_REDIRECTION = "the answer is not a redirect to the file"
 
+# An absolute URL is not a template: as the label of a metric, each would be a series of its own.
+ABSOLUTE = "(address from a payload)"
+
+# Requests that must not be sent twice although their method is idempotent: a repeat adds the annotations of a check run
+# again, or is refused because the first one worked. So the effect gets the error, and checks before it retries.
+_NOT_REPEATABLE = Pattern(r"/check-runs/\d+$|/pulls/\d+/(merge|update-branch)$|/contents/")
+
+# These POSTs may be sent twice: GitHub stores one reaction of a kind and one label of a name, and nobody sees a tree or
+# a commit that no branch has.
+_REPEATABLE_POST = Pattern(r"/reactions$|/issues/\d+/labels$|/git/(trees|commits)$")
+_REPEATABLE_MUTATION = Pattern(r"\b(addReaction|removeReaction)\b")
+
 log = structlog.get_logger(__name__)
+
+UrlVars = Mapping[str, VariableValue] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCall:
+    """Facts about a request that the client's `_request` needs and cannot read from its method and URL."""
+
+    route: str
+    write: bool
+    repeatable: bool
+    write_key: str = ""
+    """The key of a write that must not be sent twice; empty for every other request."""
+    follow: bool = True
+    """Whether a GET follows GitHub's redirects."""
+    is_page: bool = False
+    """Whether a GET reads a page of a list whose other pages are read as well."""
+
+    @classmethod
+    def rest(cls, method: str, url: str, url_vars: UrlVars = None) -> ApiCall:
+        """Describe a REST request."""
+        route = ABSOLUTE if "://" in url else url.split("?")[0].split("{?")[0].split("{&")[0]
+        path = urlsplit(sansio.format_url(url, url_vars)).path
+        pattern = _REPEATABLE_POST if method == "POST" else _NOT_REPEATABLE
+        # For a POST, the pattern lists the repeatable paths; for any other method, those that are not repeatable.
+        repeatable = method == "GET" or (pattern.search(path) is not None) == (method == "POST")
+        return cls(
+            route, write=method != "GET", repeatable=repeatable, write_key="" if repeatable else f"{method} {path}"
+        )
+
+    @classmethod
+    def of_graphql(cls, query: str, variables: Mapping[str, Any]) -> ApiCall:
+        """Describe a GraphQL document: a mutation counts as a POST, a query as a GET."""
+        write = is_mutation(query)
+        repeatable = not write or _REPEATABLE_MUTATION.search(query) is not None
+        document = json.dumps([query, variables], sort_keys=True).encode()
+        # 64 bits of the digest are enough for the few mutations of one job.
+        write_key = "" if repeatable else f"POST /graphql {hashlib.sha256(document).hexdigest()[:16]}"
+        return cls("/graphql", write=write, repeatable=repeatable, write_key=write_key)
+
+
+CALL: ContextVar[ApiCall] = ContextVar("call")
+"""The request that the running code is making."""
+
+
+@contextmanager
+def calling(call: ApiCall) -> Iterator[None]:
+    """Describe the requests made inside the block."""
+    token = CALL.set(call)
+    try:
+        yield
+    finally:
+        CALL.reset(token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +321,7 @@ class GitHub(GitHubAPI):
         if not call.write_key or self._writing is None:
             yield
             return
-        async with self._writes.once(call.write_key, self.now):
+        async with self._writes.once(call.write_key, self._wire.clock.now):
             try:
                 yield
             except Unavailable as error:
@@ -336,7 +402,7 @@ class GitHub(GitHubAPI):
         if url == shared.url:
             raise not_selected
         # One read in ten minutes for all clients, so strangers need not pay for it from their small budget.
-        with calling(ApiCall.rest("GET", REPOSITORY)), ranked(max(current_rank(), Rank.SWEEP)):
+        with calling(ApiCall.rest("GET", REPOSITORY)), ranked(max(CURRENT_RANK.get(), Rank.SWEEP)):
             as_json = {**headers, "accept": sansio.accept_format()}
             repository = (await self._attempt("GET", shared.url, as_json, b"")).json()
         if not isinstance(repository, Mapping) or repository.get("id") != shared.repository:
@@ -365,7 +431,7 @@ class GitHub(GitHubAPI):
         # https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api
         reads = method == "GET" or (resource == "graphql" and not call.write)
         points = READ_POINTS if reads else WRITE_POINTS
-        demand = Demand(resource, points, call.write, current_rank(), current_head_write())
+        demand = Demand(resource, points, call.write, CURRENT_RANK.get(), HEAD_WRITE.get())
         # The answer depends on the credentials, and one URL may have several media types.
         key = (name, url, headers["accept"])
         cached = wire.cache.get(key) if method == "GET" else None
@@ -405,7 +471,7 @@ class GitHub(GitHubAPI):
         if answer.status >= 500:
             breakers.fail(name)
         else:
-            breakers.of(name).succeed()
+            breakers.succeed(name)
         return answer
 
     async def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Answer:

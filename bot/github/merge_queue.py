@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from bot.config.types import HEADS
-from bot.core.events import MERGE_GROUP, queued_pull
-from bot.core.payload import Payload
+from bot.core.events import MERGE_GROUP, Payload, queued_pull
 
 CHECKS_REQUESTED = "checks_requested"
 """The action of `MERGE_GROUP` that requests the checks of a group."""

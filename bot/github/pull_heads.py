@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from gidgethub import HTTPException
 
-from bot.core.events import Delivery, PullRequest, Repository
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload, PullRequest, Repository
 from bot.engine.records import Record
 from bot.github.errors import is_not_found
 
@@ -152,8 +151,7 @@ async def note_head(records: Records, delivery: Delivery) -> None:
     """
     if delivery.event != "pull_request":
         return
-    payload = delivery.payload
-    pull, repository = PullRequest.of(payload.at("pull_request")), Repository.of(payload)
+    pull, repository = PullRequest.of(delivery.payload.at("pull_request")), delivery.repository
     head, key = _head_in(pull, delivery), HEAD.of(repository.id, pull.number)
     stored = await records.get(key)
     newest = head.merged_into(stored) if stored is not None else head

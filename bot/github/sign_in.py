@@ -16,8 +16,7 @@ import aiohttp
 from nightjar_formats.strict_json import read_json
 
 from bot.core.errors import TryAgain
-from bot.core.events import Person
-from bot.core.payload import Payload
+from bot.core.events import Payload, Person
 from bot.core.web_json import read_body
 from bot.github.client import API_VERSION, USER_AGENT
 from bot.github.transport.graphql import graphql_url

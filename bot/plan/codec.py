@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from bot.core.adapters import adapter_of
 from bot.core.errors import DeclarationError, UnknownEffect
-from bot.core.payload import Json
+from bot.core.events import Json
 from bot.plan.effect import Effect
 
 TWO_KINDS = "two kinds of effects are named {kind}"

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from nightjar_formats.model import TargetKey, escaped_target
 
 from bot.aws.bucket import Arrival
-from bot.core.events import check_lock
-from bot.core.payload import Payload
+from bot.core.events import Payload, check_lock
 from bot.engine.internal import InternalEvent
 from bot.results.state import PendingCheck
 

@@ -17,8 +17,7 @@ import structlog
 
 from bot.config.repositories import is_pattern
 from bot.core.errors import UserError
-from bot.core.events import Delivery, Repository
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload, Repository
 from bot.core.schedule import FixedInterval
 from bot.engine.internal import InternalEvent, announce
 from bot.engine.jobs.journal import WAITING, WORKING

@@ -20,8 +20,7 @@ from aiohttp import web
 from nightjar_formats.strict_json import read_json
 from pydantic_core import from_json  # noqa: TID251  # GitHub writes no 1e999, and `read_json` takes longer
 
-from bot.core.events import Delivery, lock_key
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload, lock_key
 from bot.core.rarely import Rarely
 from bot.engine.jobs.store import note_of_ignored
 from bot.engine.service import StorageError

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.effects.comments import write_section
 from bot.effects.reviews import REQUESTED, RefusedNames, request_reviews, slug_of
 from bot.github.access import ISSUES, MEMBERS, PULL_REQUESTS, WritePermissions

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bot.core.events import PullRequestEvent
-from bot.core.payload import Payload
+from bot.core.events import Payload, PullRequestEvent
 from bot.core.run_in_thread import run_in_thread
 from bot.github.text.mentions import Ccs, parse_ccs
 from bot.plan.effect import Effect

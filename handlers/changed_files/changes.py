@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from bot.core.events import PullRequest
-from bot.core.payload import Payload
+from bot.core.events import Payload, PullRequest
 from handlers.changed_files import texts
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from handlers.changed_files import texts
 from handlers.changed_files.changes import SHOWN_OF_SHA, ChangedFiles, Changes, UnknownChanges, changed_names
 

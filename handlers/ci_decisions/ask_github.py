@@ -22,8 +22,8 @@ from bot.config.own_file import REPOSITORY_FILE
 from bot.config.repository_file import parse_repository_file
 from bot.config.shared import PATH, overlaid
 from bot.core.errors import TryAgain
+from bot.core.events import Payload
 from bot.core.http import open_session
-from bot.core.payload import Payload
 from bot.github.client import GitHub, Wire
 from bot.github.commits.contents import FILE, found_at
 from bot.github.errors import is_forbidden, is_not_found, message_of, status_of

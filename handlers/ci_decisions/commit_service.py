@@ -15,7 +15,7 @@ from nightjar_lab.ci.decision import run_everything
 
 from bot.core.single_flight import Remembered
 from bot.github.errors import NotInstalled, is_conflict, is_not_found
-from bot.github.limits.ranks import current_rank
+from bot.github.limits.ranks import CURRENT_RANK
 from bot.github.repositories.in_force import config_in_force
 from handlers.changed_files.changes import NOT_NEEDED, Changes, UnknownChanges
 from handlers.changed_files.commits import BranchPush, no_base, read_compared, read_parent, read_pushes
@@ -94,7 +94,7 @@ class CommitDecisions:
         async def ask_files() -> Changes:
             return await read_compared(await self._github_for(repository), repository, parent, sha)
 
-        place = (current_rank(), repository.lower())
+        place = (CURRENT_RANK.get(), repository.lower())
         parent = await self._parents.get((*place, sha), ask_parent)
         if not commit_needs_files(config):
             return NOT_NEEDED

@@ -19,7 +19,7 @@ from nightjar_lab.ci.decision import CiDecision, CiVerdict, run_everything
 from bot.core.errors import TryAgain
 from bot.core.single_flight import Remembered
 from bot.github.errors import NotInstalled, RateLimited, is_not_found
-from bot.github.limits.ranks import current_rank
+from bot.github.limits.ranks import CURRENT_RANK
 from bot.github.pull_heads import PullHead, head_of, repository_id_of
 from bot.github.repositories.in_force import config_in_force
 from handlers.changed_files.changes import (
@@ -167,7 +167,7 @@ class Decisions:
             return PullFacts(recorded.repository_id, recorded.head)
         try:
             # The key contains what webhooks have reported, so that a cached answer from before them does not count.
-            key = (current_rank(), repository.lower(), number, await self._webhook_facts(number, recorded))
+            key = (CURRENT_RANK.get(), repository.lower(), number, await self._webhook_facts(number, recorded))
             proposed = await in_time(self._newest(key, repository, number, sha))
         except Exception as error:
             # Without a head there is nothing to decide about; a caller that names a commit gets the fallback.
@@ -232,7 +232,7 @@ class Decisions:
             return await read_changes(await self._github_for(repository), repository, proposed)
 
         try:
-            key = (current_rank(), repository.lower(), pull.number, pull.head_sha, pull.base_ref)
+            key = (CURRENT_RANK.get(), repository.lower(), pull.number, pull.head_sha, pull.base_ref)
             return await in_time(self._files.get(key, ask))
         except Exception as error:
             log.warning("changed files are not known", repository=repository, number=pull.number, reason=str(error))

@@ -17,8 +17,8 @@ from nightjar_formats.limits import MAX_INFLATED_BYTES
 from nightjar_formats.refused import Refused
 
 from bot.config.types import matches
+from bot.core.events import Payload
 from bot.core.parts import PartKey
-from bot.core.payload import Payload
 from bot.core.single_flight import SingleFlight
 from bot.core.untrusted.limits import OverLimit
 from bot.core.untrusted.queue import Owner

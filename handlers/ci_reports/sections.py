@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from nightjar_formats.model import TargetKey
 
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.core.untrusted.pool import POOL
 from bot.core.untrusted.queue import Owner
 from bot.effects.section_state import SECTION_EVENT, SectionEvent

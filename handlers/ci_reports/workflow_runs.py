@@ -10,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.github.text.markdown import code, truncate
 from bot.github.transport.pages import PER_PAGE
 from handlers.ci_reports import texts

@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from bot.commands.dialogue import WRITERS
-from bot.core.events import PullRequestEvent
-from bot.core.payload import Payload
+from bot.core.events import Payload, PullRequestEvent
 from bot.github.commits.workflow_files import MOST_PULL_FILES, PULL_FILES
 from bot.github.pull_heads import head_of
 from bot.github.repositories.permissions import role_of

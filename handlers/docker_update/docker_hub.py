@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from bot.core.errors import PayloadError
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.core.web_json import Reader
 from handlers.docker_update.config import HUB
 from handlers.docker_update.images import BUILT

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
+from bot.core.events import Payload
 from bot.core.patterns import Pattern
-from bot.core.payload import Payload
 from bot.core.urls import linkable
 from bot.effects.section_words import moment, seconds_since_1970, short
 from bot.effects.sections import SubmitSection

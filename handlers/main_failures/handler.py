@@ -39,8 +39,7 @@ from handlers.main_failures.texts import (
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
-    from bot.core.events import Delivery
-    from bot.core.payload import Payload
+    from bot.core.events import Delivery, Payload
     from bot.engine.records import Key
     from bot.plan.effect import Effect
     from handlers.main_failures.config import MainFailures

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gidgethub import QueryError
 
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.github.text.commit_message import AuthoredCommit
 from bot.github.transport.graphql import is_unknown_field
 

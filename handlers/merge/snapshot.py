@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.core.events import GHOST, Person, PullRequest, person_or_ghost
-from bot.core.payload import Payload
+from bot.core.events import GHOST, Payload, Person, PullRequest, person_or_ghost
 from bot.github.commits.expected import expected_of
 from bot.github.commits.signals import signals_of
 from bot.github.errors import is_forbidden, is_not_found

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from bot.core.errors import RefusedToPerson, UserError
-from bot.core.events import PullRequest
-from bot.core.payload import Payload
+from bot.core.events import Payload, PullRequest
 from bot.github.access import CONTENTS, PULL_REQUESTS, WORKFLOWS, WritePermissions
 from bot.github.addresses import pull_on_github
 from bot.github.commits.refs import AHEAD, IDENTICAL, compared, is_update_of

@@ -19,8 +19,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from bot.core.errors import TryAgain
-from bot.core.events import PullRequest, person_or_ghost
-from bot.core.payload import Payload
+from bot.core.events import Payload, PullRequest, person_or_ghost
 from bot.effects.comments import Reply
 from bot.effects.labels import EnsureLabel
 from bot.github.commits.ours import Ours

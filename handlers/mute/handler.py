@@ -15,8 +15,8 @@ from bot.config.faults import ConfigError
 from bot.config.repository_file import parse_repository_file
 from bot.config.shared import PATH
 from bot.core.errors import RefusedToPerson
+from bot.core.events import Payload
 from bot.core.page_paths import history_path
-from bot.core.payload import Payload
 from bot.effects.pulls import OURS, PULL_BRANCH, EnsurePull
 from bot.effects.remember import StoreRecord
 from bot.github.commits.contents import found_at

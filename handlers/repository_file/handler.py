@@ -30,8 +30,7 @@ from handlers.repository_file.texts import ERRORS, NO_ERRORS, NO_FILE, NOT_TOUCH
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
-    from bot.core.events import Delivery
-    from bot.core.payload import Payload
+    from bot.core.events import Delivery, Payload
 
 NAME, CHECK_NAME, AGAIN_NAME = "repository-file", "repository-file-check", "repository-file-again"
 

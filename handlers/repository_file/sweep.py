@@ -16,8 +16,7 @@ import structlog
 
 from bot.config.own_file import REPOSITORY_FILE
 from bot.config.shared import PATH
-from bot.core.events import Repository
-from bot.core.payload import Json, Payload
+from bot.core.events import Json, Payload, Repository
 from bot.engine.internal import InternalEvent, announce
 from bot.engine.sweeps import only_logged
 from bot.github.commits.contents import found_at

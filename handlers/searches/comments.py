@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.core.utc import iso_utc
 from bot.effects.comments import Reply
 from bot.results.culprit.search import SearchOutcome

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.config.types import matches
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from handlers.changed_files.changes import ChangedFiles, changed_names
 from handlers.device_tests.targets import RequestTarget, request_targets
 from handlers.results.config import LAB_RESULTS

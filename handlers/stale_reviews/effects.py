@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bot.core.events import PullRequest
-from bot.core.payload import Payload
+from bot.core.events import Payload, PullRequest
 from bot.effects.comments import delete_comment
 from bot.github.access import ISSUES, WritePermissions
 from bot.github.addresses import comment_on_github, pull_on_github

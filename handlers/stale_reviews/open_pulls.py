@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gidgethub import QueryError
 
-from bot.core.events import Person
-from bot.core.payload import Payload
+from bot.core.events import Payload, Person
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

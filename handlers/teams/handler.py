@@ -17,8 +17,7 @@ import structlog
 
 from bot.commands.conclusion import WHAT, answer_text
 from bot.commands.texts import COMMENT
-from bot.core.events import ISSUE_COMMENT, PULL_REQUEST_BODY, person_or_ghost
-from bot.core.payload import Payload
+from bot.core.events import ISSUE_COMMENT, PULL_REQUEST_BODY, Payload, person_or_ghost
 from bot.core.run_in_thread import run_in_thread
 from bot.core.titles import tags_of
 from bot.effects.comments import Reply

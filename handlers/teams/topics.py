@@ -10,10 +10,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from bot.core.events import person_or_ghost
+from bot.core.events import Payload, person_or_ghost
 from bot.core.listing import listed
 from bot.core.patterns import Pattern
-from bot.core.payload import Payload
 from bot.core.titles import folded, tags_of
 from bot.github.text.markdown import HOLE, code, truncate, visible_lines
 from bot.github.text.mentions import login_or_team, mentioned

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bot.commands.dialogue import help_url
-from bot.core.events import PullRequest
-from bot.core.payload import Payload
+from bot.core.events import Payload, PullRequest
 from bot.effects.comments import UpsertSection
 from bot.feature import Feature
 from bot.github.text.markdown import code, escape

@@ -16,8 +16,7 @@ from bot.app.features import NOTES, full_router
 from bot.app.load import parse_config
 from bot.app.prefilter import CERTAIN_SECONDS, RepositoryView, WebhookPrefilter
 from bot.app.processor import Pipeline
-from bot.core.events import Delivery, Repository
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload, Repository
 from bot.engine.processor import Routing
 from bot.engine.sql.errors import DatabaseFailure
 from bot.github.repositories.known import Repositories

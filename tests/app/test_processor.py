@@ -10,13 +10,12 @@ from bot.app.processor import RANK, STRANGERS_PATIENCE
 from bot.app.texts import RATE_LIMITED
 from bot.config import RepositoryConfig
 from bot.core.errors import GiveWay
-from bot.core.events import Delivery, Repository, intent_key
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload, Repository, intent_key
 from bot.effects.labels import EnsureLabel
 from bot.engine.processor import EffectJob
 from bot.github.errors import RateLimited
 from bot.github.limits.ledger import Allowance
-from bot.github.limits.ranks import Rank, current_rank
+from bot.github.limits.ranks import CURRENT_RANK, Rank
 from bot.plan.handler import ConcludeStage, Context, Handler, Plan, Router
 from bot.plan.outcome import EffectOutcomes
 from bot.timers.timers import TIMER_EVENT, TimerEvent
@@ -61,7 +60,7 @@ async def test_the_run_of_a_timer_leaves_half_of_the_limits_to_people(tmp_path: 
     ranks = []
 
     async def plan(context: Context) -> Plan:
-        ranks.append(current_rank())
+        ranks.append(CURRENT_RANK.get())
         return Plan((EnsureLabel(1, "nightly", on=True),))
 
     router = Router()

@@ -130,7 +130,7 @@ async def test_every_line_of_a_job_names_its_delivery(world: World) -> None:
     guid = await world.guid_of("issue_comment")
     assert await world.bot.stop() == 0
     message = [line for line in world.bot.logs if line.get("delivery") == guid]
-    assert {line["logger"] for line in message} >= {"bot.engine.worker.attempt"}
+    assert {line["logger"] for line in message} >= {"bot.engine.worker.tasks"}
 
 
 async def test_commands_work_next_to_the_server(world: World) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from bot.ci.actions import newest
-from bot.core.payload import Payload
+from bot.core.events import Payload
 
 
 def run(number: int, workflow: int, event: str = "pull_request", branch: str | None = "fast") -> Payload:

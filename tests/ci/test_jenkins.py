@@ -8,7 +8,7 @@ from bot.ci.base import CiRun, CiState
 from bot.ci.jenkins import JenkinsProvider
 from bot.ci.rerun_jenkins import StartJenkinsBuild
 from bot.ci.texts import OTHER_CI, OTHER_JENKINS_JOB
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.github.commits.ours import Ours
 
 SERVER = "https://ci.example.org"

@@ -8,7 +8,7 @@ import pytest
 
 from bot.ci.restarts import PullOrigin, why_not_own, why_not_restart
 from bot.ci.texts import AWAITS_APPROVAL, NO_FORK
-from bot.core.payload import Payload
+from bot.core.events import Payload
 
 BASE, FORK, OTHER_FORK = 1, 2, 3
 FROM_FORK = PullOrigin(12, BASE, "main", FORK, "fast")

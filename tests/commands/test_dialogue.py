@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from bot.core.errors import TryAgain
-from bot.core.events import Delivery, intent_key
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload, intent_key
 from bot.engine.processor import PlannedEffects
 from bot.github.pull_heads import HEAD
 from sandbox.webhooks import SentDelivery

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nightjar_formats.patterns.with_re2 import Re2Pattern
+from nightjar_formats.patterns import Re2Pattern
 
 import bot.app.features as all_features
 from bot.core.patterns import Pattern

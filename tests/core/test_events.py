@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from bot.core.errors import PayloadError
-from bot.core.events import Delivery, PullRequestEvent, comment_in, intent_key, lock_key
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload, PullRequestEvent, comment_in, intent_key, lock_key
 
 EXAMPLES = Path(__file__).parents[1] / "data" / "webhook-examples.json.xz"
 

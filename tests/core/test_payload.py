@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from bot.core.errors import AnswerError, PayloadError
-from bot.core.payload import Payload, answered
+from bot.core.events import Payload, answered
 
 READS: list[Callable[[Payload], object]] = [
     lambda payload: payload.string("title"),

@@ -12,8 +12,7 @@ from types import SimpleNamespace
 
 from bot.engine.jobs.journal import DONE
 from bot.github.limits.governor import SHORT_WAIT, SPREAD
-from bot.github.limits.ledger import Allowance, Demand, Ledger
-from bot.github.limits.waiting_writes import HeadWrite
+from bot.github.limits.ledger import Allowance, Demand, HeadWrite, Ledger
 from handlers.device_tests.effects import announce_step
 from handlers.device_tests.model import ShownStep
 from handlers.device_tests.store import JobStore

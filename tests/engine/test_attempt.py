@@ -26,11 +26,10 @@ from bot.engine.service import Engine
 from bot.engine.sql.errors import DatabaseFailure
 from bot.engine.sql.transactions import Connector
 from bot.engine.sqlite.connector import SqliteConnector
-from bot.engine.worker.attempt import SUSPECT_WAITS, Attempt, JobOutcome
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.manager import EngineJobManager, QuietJob
 from bot.engine.worker.queue import EngineRetry
-from bot.engine.worker.tasks import Tasks
+from bot.engine.worker.tasks import SUSPECT_WAITS, Attempt, JobOutcome, Tasks
 from bot.github.errors import kind_of
 from tests.engine.toy import Toy, World
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.engine.sql import encoding
+from bot.engine.sql.portable import dumps, loads, original, storable
 
 ANY_TEXT = st.text(st.characters(codec=None, categories=None))
 ANY_JSON = st.recursive(
@@ -18,20 +18,20 @@ ANY_JSON = st.recursive(
 
 @given(ANY_TEXT)
 def test_text_comes_back(written: str) -> None:
-    stored = encoding.storable(written)
+    stored = storable(written)
     stored.encode()  # no lone surrogate
     assert "\x00" not in stored
-    assert encoding.original(stored) == written
+    assert original(stored) == written
 
 
 @pytest.mark.no_cover
 @given(ANY_JSON)
 def test_json_comes_back(value: object) -> None:
-    stored = encoding.dumps(value)  # type: ignore[arg-type]
+    stored = dumps(value)  # type: ignore[arg-type]
     stored.encode()
     assert "\\u0000" not in stored.replace("\\\\", "")
-    assert encoding.loads(stored) == json.loads(json.dumps(value))
-    assert encoding.loads(stored.encode()) == json.loads(json.dumps(value))
+    assert loads(stored) == json.loads(json.dumps(value))
+    assert loads(stored.encode()) == json.loads(json.dumps(value))
 
 
 @pytest.mark.parametrize(
@@ -39,10 +39,10 @@ def test_json_comes_back(value: object) -> None:
     ['{"a": "\\u0000"}', '{"a": "\\ud800"}', '{"a": "\\\\u0000"}', '{"a": "\ufdd0"}', '{"a": "\U0001f600"}'],
 )
 def test_the_raw_text_of_a_payload_is_stored_unchanged(body: str) -> None:
-    stored = encoding.dumps({"body": body})
-    assert encoding.loads(stored) == {"body": body}
+    stored = dumps({"body": body})
+    assert loads(stored) == {"body": body}
 
 
 def test_text_that_is_not_json_is_refused() -> None:
     with pytest.raises(ValueError, match="Out of range"):
-        encoding.dumps({"n": float("nan")})
+        dumps({"n": float("nan")})

@@ -9,10 +9,9 @@ import pytest
 
 from bot.engine.database import Database
 from bot.engine.jobs.definitions import delivery_job
-from bot.engine.jobs.inbox import MOST_ROWS, RecentDeliveries, store_delivery
+from bot.engine.jobs.inbox import MOST_ROWS, SMALL, RecentDeliveries, packed, store_delivery, unpacked
 from bot.engine.jobs.journal import Journal
 from bot.engine.jobs.once import NewJob, defer_once
-from bot.engine.jobs.packing import SMALL, packed, unpacked
 from bot.engine.upkeep import DAY, remove_old
 
 IGNORED = {"text": "nobody wants it", "about": {"action": "created", "repository": "octocat/compiler", "number": 7}}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bot.engine.jobs.notes import UNKNOWN_END, Note, UnreadableNote
 from bot.engine.processor import NobodyWatches
 from bot.engine.service import Engine
-from bot.engine.sql import encoding
+from bot.engine.sql.portable import loads
 from tests.engine.running import LOCK, opened, running, settled
 from tests.engine.toy import World, body, writes
 from tests.waiting import until
@@ -137,7 +137,7 @@ def test_any_stored_note_is_read_or_shown_as_unreadable(stored: str) -> None:
             Note.read("retrying", stored)
     else:
         assert Note.read("retrying", stored) == note
-        assert encoding.loads(note.written())
+        assert loads(note.written())
 
 
 async def test_a_failed_job_without_a_note_says_that_it_has_none(database_url: str) -> None:

@@ -13,8 +13,7 @@ from procrastinate.schema import SchemaManager
 
 from bot.engine.jobs.definitions import Origin
 from bot.engine.postgres import schema as postgres_schema
-from bot.engine.sql import encoding
-from bot.engine.sql.encoding import JSONDict
+from bot.engine.sql.portable import JSONDict, dumps
 from bot.engine.sqlite import schema as sqlite_schema
 from tests.engine.running import LOCK, opened, running, settled
 from tests.engine.toy import World, body, writes
@@ -27,7 +26,7 @@ BEFORE_BODIES_MOVE = sqlite_schema.BEFORE_MOVE - 1
 
 
 def job(number: int, task: str, key: str, args: JSONDict, status: str) -> str:
-    stored = encoding.dumps(args).replace("'", "''")
+    stored = dumps(args).replace("'", "''")
     return f"{JOB} ({number}, 'default', '{task}', '{LOCK}', 'once:{key}', '{stored}', '{status}')"
 
 

@@ -12,7 +12,7 @@ import structlog
 from gidgethub import BadRequest, RedirectionException
 
 from bot.core.errors import AnswerError
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.github.access import NO_PERMISSIONS
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub

@@ -13,8 +13,7 @@ from bot.engine.budget import WriteBudget
 from bot.engine.database import Database
 from bot.github.errors import RateLimited
 from bot.github.limits.governor import Governor
-from bot.github.limits.ledger import Allowance, Demand, Ledger
-from bot.github.limits.waiting_writes import RETURNS_WITHIN, HeadWrite
+from bot.github.limits.ledger import RETURNS_WITHIN, Allowance, Demand, HeadWrite, Ledger
 from tests.github.virtual import JumpingTime
 
 ALLOWANCE = Allowance(writes_per_minute=10, writes_per_hour=40, write_burst=5)

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot.core.events import Person
-from bot.core.payload import Payload
+from bot.core.events import Payload, Person
 from handlers.stale_reviews.open_pulls import MOST_PAGES, moment, open_pulls, pull_of
 from tests.github.scripted import Say, ScriptedGitHub
 from tests.github.support import INSTALLATION, Apps, client_of

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from bot.core.errors import PayloadError
-from bot.core.events import Delivery, Repository
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload, Repository
 from bot.engine.database import Database
 from bot.engine.records import Records
 from bot.github.pull_heads import MOST_PULLS, confirmed_head, head_of, note_head, pulls_with_head, repository_id_of

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.app.load import parse_config
-from bot.core.events import Delivery, Repository
-from bot.core.payload import Json, Payload
+from bot.core.events import Delivery, Json, Payload, Repository
 from bot.engine.database import Database
 from bot.engine.records import Records
 from bot.engine.sql.errors import DatabaseFailure

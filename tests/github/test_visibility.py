@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from bot.app.load import parse_config
-from bot.core.events import Delivery
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload
 from bot.github.client import GitHub
 from bot.github.repositories.installed import INSTALLATIONS, REPOSITORIES, InstalledRepositories
 from bot.github.repositories.visibility import FRESH_SECONDS, LAST_SECONDS, PAUSE, Visibility

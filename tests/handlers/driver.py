@@ -25,10 +25,9 @@ from bot.app.services import open_services
 from bot.config import Config
 from bot.config.environment import Settings
 from bot.core.errors import Refusal, TryAgain, UserError
-from bot.core.events import Delivery, Repository, intent_key
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload, Repository, intent_key
 from bot.engine.changes import Outdated
-from bot.engine.jobs.packing import unpacked
+from bot.engine.jobs.inbox import unpacked
 from bot.engine.processor import (
     AppliedEffect,
     ConclusionJob,

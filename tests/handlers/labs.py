@@ -16,8 +16,7 @@ from nightjar_formats.model import Case, Claims, RunKey, Status
 from bot.app.features import CODEC
 from bot.app.load import parse_config
 from bot.config import Config
-from bot.core.events import Delivery, Repository
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload, Repository
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
 from bot.results.state import Admission, Run, RunState
 from bot.results.store.store import ResultsStore

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.core.events import Delivery
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload
 from handlers.docs_link.config import DocsLink
 from handlers.docs_link.feature import DocsBuild, accepts, build_of, link
 from handlers.docs_link.texts import BUILT

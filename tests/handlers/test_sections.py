@@ -8,8 +8,7 @@ import pytest
 
 from bot.app.features import CODEC, SECTIONS
 from bot.core.errors import TryAgain
-from bot.core.events import Delivery, Repository
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload, Repository
 from bot.effects.section_handlers import NAME, SHOW_NAME
 from bot.effects.section_state import SECTION_TEXT, SectionText
 from bot.effects.sections import MarkOutOfDate, ShowSection

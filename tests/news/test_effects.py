@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from bot.config.environment import SETTINGS
 from bot.core.errors import TryAgain, UserError
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.effects.issues import EnsureIssue
 from bot.news.channels import Channel
 from bot.news.effects import MESSAGE_EVENT, IssueState, PostMessage, PostNews, message_effects

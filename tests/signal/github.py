@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
-from bot.core.payload import answered
+from bot.core.events import answered
 from bot.github.transport.pages import PER_PAGE
 from tests.signal.lab import sha_of
 

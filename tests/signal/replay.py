@@ -17,9 +17,8 @@ from nightjar_formats.columns.collect import Columns, collect
 from nightjar_formats.model import BAD, Case, Claims, RunKey, Status, TargetKey, Trouble
 
 from bot.app.load import parse_config
-from bot.core.events import Delivery, Repository
+from bot.core.events import Delivery, Payload, Repository
 from bot.core.parts import PartMap
-from bot.core.payload import Payload
 from bot.core.untrusted.limits import AllLimits
 from bot.core.untrusted.pool import Pool
 from bot.core.untrusted.queue import Owner

@@ -217,7 +217,11 @@ async def test_a_timer_returns_its_last_run_and_its_next(desk: Desk) -> None:
 
 async def test_the_delivery_that_would_start_a_run_is_shown_and_not_stored(desk: Desk) -> None:
     delivery = await desk.timers().delivery("octocat/compiler", "nightly")
-    assert (delivery.event, delivery.action, delivery.repository) == ("nightjar.timer", "nightly", "octocat/compiler")
+    assert (delivery.event, delivery.action, delivery.repository_name) == (
+        "nightjar.timer",
+        "nightly",
+        "octocat/compiler",
+    )
     assert json.dumps(delivery.payload.raw)
     assert await desk.engine.journal.recent() == []
 

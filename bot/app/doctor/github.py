@@ -28,7 +28,7 @@ from bot.app.doctor.texts import (
     SYNCHRONIZE_CLOCK,
 )
 from bot.core.errors import TryAgain
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.github.errors import AppRefused, NoSuchApp
 from bot.github.repositories.installed import ListedRepository
 from bot.github.repositories.known import NO_LONGER_OURS, KnownRepository, LeftAlone, Repositories

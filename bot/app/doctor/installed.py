@@ -16,7 +16,7 @@ from gidgethub import BadRequest
 
 from bot.app.doctor.judge import InstallationState
 from bot.config.repositories import is_pattern
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.github.access import InstalledRepository
 from bot.github.errors import AccessPaused, NotInstalled, RateLimited, Vanished, is_not_found
 from bot.github.repositories.installed import InstalledRepositories, ListedInstallation, ListedRepository

@@ -10,8 +10,8 @@ from itertools import islice
 from bot.app.setup.addresses import WEBHOOK
 from bot.app.setup.texts import CONFIG_HEADER, MORE_REPOSITORIES
 from bot.config.types import REPOSITORY_NAME
+from bot.core.events import Payload
 from bot.core.patterns import Pattern
-from bot.core.payload import Payload
 from bot.core.urls import linkable
 from bot.github.app import GitHubApp
 

@@ -11,7 +11,7 @@ from typing import Any
 from bot.core.events import Repository
 from bot.engine.jobs.once import NewJob
 from bot.engine.processor import PlannedEffect, PlannedEffects
-from bot.engine.sql.encoding import JSONDict
+from bot.engine.sql.portable import JSONDict
 
 DELIVER, REPLAY, HANDLE, EFFECT, CONCLUDE = "deliver", "replay", "handle", "effect", "conclude"
 TICK, TIMER = "tick", "timer"

@@ -6,21 +6,53 @@ the same transaction, with the same ID. A delivery that no handler accepts has a
 
 from __future__ import annotations
 
+import json
 import sqlite3
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, LiteralString, TypeVar
+from typing import Any, LiteralString, TypeVar, cast
 
 from cachetools import LRUCache
+from nightjar_formats import zstd
 
-from bot.core.events import Delivery
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload
 from bot.engine.jobs.definitions import DELIVERY_PRIORITY, URGENT_PRIORITY
 from bot.engine.jobs.once import ONCE, NewJob
-from bot.engine.jobs.packing import packed, unpacked
-from bot.engine.sql import encoding
 from bot.engine.sql.errors import DuplicateKey
-from bot.engine.sql.portable import Row, Value, stored
+from bot.engine.sql.portable import Row, Value, dumps, stored
 from bot.engine.sql.transactions import Connector
+
+SMALL = 2048
+"""Bytes up to which a body is stored uncompressed: its row then fits on one page of the database."""
+
+LEVEL = 1
+"""zstd's fastest positive level; every level compresses a payload to about a sixth."""
+
+
+class _PerThread(threading.local):
+    """The compressor of a thread: threads must not share one, and creating one costs as much as its use."""
+
+    def __init__(self) -> None:
+        self.compressor = zstd.ZstdCompressor(LEVEL)
+
+
+_PER_THREAD = _PerThread()
+
+
+def packed(body: bytes | bytearray) -> bytes:
+    """Return a body, which is a JSON object, in its stored form."""
+    if len(body) <= SMALL:
+        return bytes(body)
+    return _PER_THREAD.compressor.compress(body, mode=zstd.ZstdCompressor.FLUSH_FRAME)
+
+
+def unpacked(stored: bytes) -> dict[str, Any]:
+    """Return the JSON object of a stored body."""
+    # No JSON text begins with the bytes of a frame.
+    if stored.startswith(zstd.FRAME_MAGIC):
+        stored = zstd.decompress(stored)
+    return cast("dict[str, Any]", json.loads(stored))  # noqa: TID251  # verified before it was stored
+
 
 Item = TypeVar("Item")
 
@@ -114,7 +146,7 @@ def delivery_values(job: NewJob, body: bytes | bytearray, ignored: Mapping[str, 
     values: Values = {
         **{name: job.args[name] for name in ("guid", "event", "received_at")},
         "lock": job.lock,
-        "note": None if ignored is None else encoding.dumps(dict(ignored)),
+        "note": None if ignored is None else dumps(dict(ignored)),
         "body": packed(body),
     }
     if ignored is None:

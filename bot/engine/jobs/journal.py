@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, LiteralString
 
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.core.utc import iso_utc_or_none
 from bot.engine.jobs.definitions import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY
+from bot.engine.jobs.inbox import unpacked
 from bot.engine.jobs.notes import IGNORED, REFUSED, ROUTED, UNKNOWN_END, Note, StoredPart
-from bot.engine.jobs.packing import unpacked
 from bot.engine.sql.transactions import Connector
 
 WAITING, WORKING, DONE, FAILED = "waiting", "working", "done", "failed"

@@ -13,8 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, LiteralString, cast
 
 from bot.engine.retry import Tries
-from bot.engine.sql import encoding
-from bot.engine.sql.encoding import JSONDict
+from bot.engine.sql.portable import JSONDict, dumps, loads
 from bot.engine.sql.transactions import Connector
 
 ROUTED, IGNORED, PLANNED, CONCLUDED = "routed", "ignored", "planned", "concluded"
@@ -91,7 +90,7 @@ class Note:
         if outcome is None or stored is None:
             return cls()
         try:
-            value = cast("dict[str, Any]", encoding.loads(stored))
+            value = cast("dict[str, Any]", loads(stored))
             note = cls(
                 outcome=outcome,
                 text=value.get("text", ""),
@@ -138,7 +137,7 @@ class Note:
             "is_user_error": self.is_user_error,
             **({"stored": [asdict(part) for part in self.stored]} if self.stored else {}),
         }
-        return encoding.dumps(note)
+        return dumps(note)
 
 
 async def write_note(connector: Connector, job_id: int, note: Note) -> None:

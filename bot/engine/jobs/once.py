@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import LiteralString, cast
 
-from bot.engine.sql.encoding import JSONDict
 from bot.engine.sql.errors import DatabaseFailure
+from bot.engine.sql.portable import JSONDict
 from bot.engine.sql.transactions import Connector, Statement, Steps, run_separately
 
 ONCE = "once:"

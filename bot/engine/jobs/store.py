@@ -180,7 +180,7 @@ def subject_of(delivery: Delivery) -> dict[str, Any]:
     with contextlib.suppress(PayloadError):
         subject["action"] = delivery.action
     with contextlib.suppress(PayloadError):
-        subject["repository"] = delivery.repository
+        subject["repository"] = delivery.repository_name
     for member in ("pull_request", "issue"):
         if delivery.payload.has(member, "number"):
             with contextlib.suppress(PayloadError):

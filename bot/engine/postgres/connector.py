@@ -39,9 +39,8 @@ from bot.engine.outage import is_outage
 from bot.engine.postgres.announcer import JobAnnouncer
 from bot.engine.postgres.batches import Batcher
 from bot.engine.postgres.schema import BEFORE_MOVE, LOCK_ID, VERSIONS
-from bot.engine.sql import encoding
 from bot.engine.sql.errors import DatabaseFailure, DuplicateKey
-from bot.engine.sql.portable import Row, check_version
+from bot.engine.sql.portable import Row, check_version, dumps, loads, original, storable
 from bot.engine.sql.queueing_lock import DuplicateJob
 from bot.engine.sql.transactions import Steps, run_steps
 
@@ -92,8 +91,8 @@ Configure = Callable[[psycopg.AsyncConnection], Awaitable[None]]
 
 
 async def _configure(connection: psycopg.AsyncConnection) -> None:
-    set_json_dumps(encoding.dumps, connection)
-    set_json_loads(encoding.loads, connection)
+    set_json_dumps(dumps, connection)
+    set_json_loads(loads, connection)
     # Every query is one statement: BEGIN and COMMIT around it would be two more round trips.
     await connection.set_autocommit(True)
     # Not in the `options` of the URL: PgBouncer refuses a connection that has any.
@@ -170,7 +169,7 @@ async def _check(connection: psycopg.AsyncConnection) -> None:
 class PostgresConnector(procrastinate.PsycopgConnector):
     """Answer Procrastinate and our own SQL from PostgreSQL.
 
-    In addition to Procrastinate's connector: it stores any text unchanged (`bot.engine.sql.encoding`); a duplicate
+    In addition to Procrastinate's connector: it stores any text unchanged (`bot.engine.sql.portable`); a duplicate
     `once:` key raises the same DuplicateJob whether the first job waits or has ended; workers are notified after a
     commit (`bot.engine.postgres.announcer`), and no notification is lost between two fetches.
     """
@@ -213,7 +212,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
     async def _store(self, deliveries: Sequence[Values]) -> list[list[Row]]:
         with _own_errors():
             new = await super().execute_query_all_async(STORE, **values_of_store(*unique_deliveries(deliveries)))
-        return ids_of(deliveries, {encoding.original(row["guid"]): row["id"] for row in new})
+        return ids_of(deliveries, {original(row["guid"]): row["id"] for row in new})
 
     async def transact(self, begin: Callable[[], Steps[Result]]) -> Result:
         """Run a transaction, as `bot.engine.sql.transactions` describes."""
@@ -362,7 +361,7 @@ async def _move_bodies(connection: psycopg.AsyncConnection) -> None:
 
 
 def _storable(value: object) -> object:
-    return encoding.storable(value) if isinstance(value, str) else value
+    return storable(value) if isinstance(value, str) else value
 
 
 def _defaults_for(database_url: str) -> dict[str, str]:
@@ -377,7 +376,7 @@ async def _exists(connection: psycopg.AsyncConnection, table: str) -> bool:
 
 
 def _original(row: dict[str, Any]) -> Row:
-    return {name: encoding.original(value) if isinstance(value, str) else value for name, value in row.items()}
+    return {name: original(value) if isinstance(value, str) else value for name, value in row.items()}
 
 
 def _is_refused(error: DatabaseFailure) -> bool:

@@ -1,4 +1,4 @@
-"""SQL that is written once and runs on PostgreSQL and on SQLite.
+r"""SQL that is written once and runs on PostgreSQL and on SQLite.
 
 It is PostgreSQL's dialect in psycopg's form, restricted to what SQLite understands after this translation:
 
@@ -8,20 +8,73 @@ It is PostgreSQL's dialect in psycopg's form, restricted to what SQLite understa
 - moments are compared with `to_timestamp(seconds)` and read with `date_part('epoch', moment)`; there is `now()`;
 - `RETURNING`, `ON CONFLICT`, `->>`, `FILTER` and `NULLS LAST` are the same on both;
 - columns named `args`, `scheduled_at` and `abort_requested` come back as a dict, a datetime and a bool on both.
+
+Text is stored unchanged, whatever people wrote. PostgreSQL's `text` and `jsonb` refuse U+0000 and lone surrogates, and
+SQLite's driver refuses the latter; GitHub's payloads may hold both, as the JSON escapes `\u0000` and `\ud800`. So each
+such character is stored as U+FDD0 followed by its four hexadecimal digits. U+FDD0 is one of Unicode's noncharacters,
+which are reserved for a program's own use (https://www.unicode.org/faq/private_use.html#noncharacters); a U+FDD0 in the
+text itself is stored the same way, so decoding is unambiguous. The connectors do this for every string that they store
+or return.
 """
 
 from __future__ import annotations
 
 import datetime
+import json
 import re  # noqa: TID251  # reads SQL of our own, and nothing else
 import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from sqlite3 import Connection, Cursor
+from typing import TypeAlias
 
-from bot.engine.sql import encoding
-from bot.engine.sql.encoding import JSONValue
 from bot.engine.sql.errors import DatabaseFailure
+
+JSONValue: TypeAlias = "dict[str, JSONValue] | list[JSONValue] | str | int | float | bool | None"
+JSONDict = dict[str, JSONValue]
+
+ESCAPE = "\ufdd0"
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_HALF_PAIRS = {half: f"{ESCAPE}{half:04x}" for half in range(0xD800, 0xE000)}
+
+
+def storable(text: str) -> str:
+    """Encode text so that both databases can store it."""
+    if text.isascii() and "\x00" not in text:
+        return text
+    text = text.replace(ESCAPE, f"{ESCAPE}fdd0").replace("\x00", f"{ESCAPE}0000")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.translate(_HALF_PAIRS)
+    return text
+
+
+def original(text: str) -> str:
+    """Decode the result of `storable`."""
+    first, *escaped = text.split(ESCAPE)
+    return "".join([first, *(f"{chr(int(part[:4], 16))}{part[4:]}" for part in escaped)]) if escaped else text
+
+
+def dumps(value: JSONValue) -> str:
+    """Write a value as JSON that both databases can store.
+
+    Raises ValueError for NaN and infinity, which are not JSON (RFC 8259, section 6).
+    """
+    written = storable(_ENCODER.encode(value))
+    if "\\u0000" in written:
+        # Behind an escaped backslash, `u0000` is five characters like any other.
+        sections = written.split("\\\\")
+        written = "\\\\".join(section.replace("\\u0000", f"{ESCAPE}0000") for section in sections)
+    return written
+
+
+def loads(written: str | bytes) -> JSONValue:
+    """Read the JSON that `dumps` wrote."""
+    text = written.decode() if isinstance(written, bytes) else written
+    value: JSONValue = json.loads(text.replace(ESCAPE, "\\u"))  # noqa: TID251  # `dumps` wrote it
+    return value
+
 
 TOO_NEW = "a newer release created the database (schema {found}, this release supports {known}); install that release"
 
@@ -79,11 +132,11 @@ def stored(value: object) -> Value:
     """Convert a parameter for SQLite: moments to seconds since 1970, dicts and lists to JSON."""
     match value:
         case str():
-            return encoding.storable(value)
+            return storable(value)
         case datetime.datetime():
             return value.timestamp()
         case dict() | list() | tuple():
-            return encoding.dumps(value)  # type: ignore[arg-type]  # `dumps` refuses other values
+            return dumps(value)  # type: ignore[arg-type]  # `dumps` refuses other values
         case None | int() | float() | bytes():
             return value
         case _:
@@ -97,9 +150,9 @@ def row(cursor: Cursor, values: tuple[Value, ...]) -> Row:
 
 def _read(column: str, value: Value) -> JSONValue | bytes | datetime.datetime:
     if column == "args" and isinstance(value, str):
-        return encoding.loads(value)
+        return loads(value)
     if isinstance(value, str):
-        return encoding.original(value)
+        return original(value)
     if column == "scheduled_at" and isinstance(value, int | float):
         return datetime.datetime.fromtimestamp(value, datetime.UTC)
     if column == "abort_requested" and value is not None:

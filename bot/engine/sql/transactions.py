@@ -36,11 +36,6 @@ class Connector(Protocol):
         ...
 
 
-def first_statement(steps: Steps[Any]) -> Statement:
-    """Begin a transaction and return its first statement. Raises StopIteration with the result if it has none."""
-    return steps.send(None)  # type: ignore[arg-type]  # nothing was yielded that could receive rows
-
-
 async def run_separately(connector: Connector, steps: Steps[Result]) -> Result:
     """Run each statement in a transaction of its own, for steps that are right between any two of them."""
     return await run_steps(steps, lambda query, values: connector.execute_query_all_async(query, **values))
@@ -50,9 +45,9 @@ async def run_steps(
     steps: Steps[Result], execute: Callable[[LiteralString, Mapping[str, object]], Awaitable[list[Row]]]
 ) -> Result:
     """Return the result of a transaction whose statements `execute` runs, one after the other."""
+    rows: Any = None  # with which a generator begins
     try:
-        statement = first_statement(steps)
         while True:
-            statement = steps.send(await execute(*statement))
+            rows = await execute(*steps.send(rows))
     except StopIteration as end:
         return cast("Result", end.value)

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from procrastinate import connector, schema, sql
 
@@ -28,7 +28,7 @@ from bot.engine.sql import portable
 from bot.engine.sql.errors import DatabaseFailure, DuplicateKey
 from bot.engine.sql.portable import Row, check_version
 from bot.engine.sql.queueing_lock import DuplicateJob
-from bot.engine.sql.transactions import Steps, first_statement
+from bot.engine.sql.transactions import Steps
 from bot.engine.sqlite.lists import LISTS
 from bot.engine.sqlite.queries import CHANGES
 from bot.engine.sqlite.schema import BEFORE_MOVE, VERSIONS, WAKE_TRIGGERS
@@ -352,14 +352,14 @@ def _operation(
 
 def _run_steps(connection: sqlite3.Connection, begin: Callable[[], Steps[Result]]) -> Result:
     steps = begin()
+    rows: Any = None  # with which a generator begins
     try:
-        query, values = first_statement(steps)
         while True:
+            query, values = steps.send(rows)
             if batched := _BATCHED.get(query):
                 (rows,) = batched(connection, [values])
             else:
                 rows = _operation(query, dict(values), has_rows=False)(connection)
-            query, values = steps.send(rows)
     except StopIteration as end:
         return cast("Result", end.value)
 

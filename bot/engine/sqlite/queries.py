@@ -12,10 +12,8 @@ from datetime import datetime
 
 from procrastinate.types import JobToDefer
 
-from bot.engine.sql import encoding
-from bot.engine.sql.encoding import JSONDict
 from bot.engine.sql.errors import DatabaseFailure
-from bot.engine.sql.portable import Row, Value, stored
+from bot.engine.sql.portable import JSONDict, Row, Value, dumps, stored
 from bot.engine.sql.queueing_lock import DuplicateJob
 
 COLUMNS = "id, status, task_name, priority, lock, queueing_lock, args, scheduled_at, queue_name, attempts, worker_id"
@@ -103,7 +101,7 @@ def defer_periodic_job(
 
 def fetch_job(connection: sqlite3.Connection, *, queues: Iterable[str] | None, worker_id: int) -> list[Row]:
     """Assign the first job that may run to a worker."""
-    queue_list = None if queues is None else encoding.dumps(list(queues))
+    queue_list = None if queues is None else dumps(list(queues))
     arguments: dict[str, Value] = {"worker_id": worker_id, "queues": queue_list}
     return connection.execute(FETCH_JOB, arguments).fetchall() or [NO_JOB]
 

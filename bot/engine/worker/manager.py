@@ -41,8 +41,8 @@ from bot.engine.jobs.steps import (
 )
 from bot.engine.outage import is_outage
 from bot.engine.retry import unnoted_wait
-from bot.engine.sql.encoding import JSONDict
 from bot.engine.sql.errors import DatabaseFailure
+from bot.engine.sql.portable import JSONDict
 from bot.engine.sql.transactions import Connector
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.intake import Intake

@@ -13,7 +13,7 @@ from bot.engine.processor import JobObserver
 from bot.engine.retry import Failed, RunAgain, unnoted_wait
 from bot.engine.sql.transactions import Connector
 from bot.engine.sqlite.connector import SqliteConnector
-from bot.engine.worker.unreadable import Task, fail_unreadable
+from bot.engine.worker.tasks import Task, fail_unreadable
 
 
 def create_queue(connector: SqliteConnector | PostgresConnector) -> App:

@@ -1,4 +1,4 @@
-"""The tasks that a delivery goes through: deliver (or replay), handle, effect.
+"""The tasks that a delivery goes through, deliver (or replay), handle, effect, conclude, and one try of such a job.
 
 A task may crash at any point and then runs again. So one transaction stores all that follows from a job, its new jobs,
 records and internal events, and ends the job with its note: after a crash either all of it is stored or nothing.
@@ -6,23 +6,25 @@ records and internal events, and ends the job with its note: after a crash eithe
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import structlog
 from procrastinate import JobContext
-from procrastinate.jobs import Job
+from procrastinate.jobs import Job, Status
 
-from bot.core.errors import PayloadError, UserError
-from bot.core.events import Delivery, Repository, intent_key
-from bot.engine.changes import Changes
-from bot.engine.jobs import notes
+from bot.core.errors import GiveWay, PayloadError, Refusal, UserError
+from bot.core.events import Delivery, intent_key
+from bot.engine.changes import Changes, Outdated
+from bot.engine.jobs import definitions
 from bot.engine.jobs.definitions import (
     CONCLUSION_RETRY_PRIORITY,
     EFFECT_RETRY_PRIORITY,
+    GIVE_WAY_PRIORITY,
     HANDLE_RETRY_PRIORITY,
     OWN_EVENT,
     Origin,
@@ -33,9 +35,29 @@ from bot.engine.jobs.definitions import (
 )
 from bot.engine.jobs.inbox import RecentDeliveries
 from bot.engine.jobs.journal import Journal
-from bot.engine.jobs.notes import WRITING, Note, StoredPart, read_note, write_note
-from bot.engine.jobs.once import Deferred
-from bot.engine.jobs.store import Store, Unfinished, subject_of
+from bot.engine.jobs.notes import (
+    APPLIED,
+    AWAY,
+    CONCLUDED,
+    FAILED,
+    IGNORED,
+    PLANNED,
+    REFUSED,
+    REPLAYED,
+    RETRYING,
+    ROUTED,
+    UNCHANGED,
+    WRITING,
+    Note,
+    StoredPart,
+    UnreadableNote,
+    read_note,
+    write_note,
+)
+from bot.engine.jobs.once import Deferred, NewJob, insert_once
+from bot.engine.jobs.steps import FINISH_NOTED
+from bot.engine.jobs.store import BECOME_PLAN, Store, Unfinished, insert_again, subject_of
+from bot.engine.outage import release_waiting
 from bot.engine.processor import (
     AppliedEffect,
     ConclusionJob,
@@ -46,12 +68,33 @@ from bot.engine.processor import (
     PlannedEffects,
     Processor,
 )
-from bot.engine.retry import FIRST_WAIT, RunAgain, is_final
-from bot.engine.sql.transactions import Connector
-from bot.engine.worker.attempt import Attempt, FollowUp, JobOutcome, id_of
-from bot.engine.worker.guard import Guard
-from bot.engine.worker.repeat import resume
+from bot.engine.retry import (
+    FIRST_WAIT,
+    MAX_ALONE,
+    SUSPECT_AFTER,
+    SUSPECT_PAUSE,
+    Failed,
+    LostTooOften,
+    Postponed,
+    RunAgain,
+    Tries,
+    is_away,
+    is_final,
+    next_try,
+)
+from bot.engine.sql.errors import DatabaseFailure
+from bot.engine.sql.portable import JSONDict
+from bot.engine.sql.transactions import Connector, Steps
+from bot.engine.worker.guard import Busy, Guard, Stopping
+from bot.engine.worker.manager import TAKEN_OVER, leave_ended, leave_note
+from bot.engine.worker.repeat import resume, resume_later
 from bot.engine.writes import CHECK_AFTER, CheckAgain, Writes
+
+MAX_PLANS = 5
+"""How often the work of one try is done again because another job changed the records that it has read."""
+
+SUSPECT = "it may have crashed the worker, so it runs alone"
+SUSPECT_WAITS = f"{SUSPECT}, once its process has run for a while without it"
 
 FOR_HANDLERS = "for {handlers}"
 ALREADY_HANDLED = "another delivery reported this first, and was handled: {intent}"
@@ -59,8 +102,266 @@ RESUMED, NOT_RESUMED = "job {job} runs again", "job {job} was tried again meanwh
 PLANNED_BEFORE = "planned before its worker was lost"
 NOT_CONCLUDED = "I started this, but I can't tell how it ended. {message}"
 NO_BODY = "The body of this delivery is no longer stored, so it cannot be handled again."
+UNREADABLE = "the stored form of a job cannot be read"
+UNREADABLE_JOB = "its stored arguments cannot be read: {error}"
+
+Task = Callable[..., Awaitable[None]]
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class JobOutcome:
+    """The outcome of a job that did not fail; `text` and `about` are stored in its note."""
+
+    outcome: str
+    text: str
+    about: Mapping[str, Any] = field(default_factory=dict)
+    value: Any = None
+    """The value of an effect for the conclude stage, as JSON."""
+    stored: tuple[StoredPart, ...] = ()
+    """The effects of a plan that are stored together with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """What follows from a job, stored in the transaction that ends the job: new `jobs`, and `changes`.
+
+    `outcome` gets the job of each key. With `again`, existing jobs that have failed are requeued.
+    """
+
+    outcome: Callable[[Sequence[Deferred]], JobOutcome]
+    jobs: Sequence[NewJob] = ()
+    changes: Changes | None = None
+    again: bool = False
+    plan_args: JSONDict | None = None
+    """If set, the job becomes that of a plan, with these arguments."""
+
+
+class TakenOver(Exception):
+    """Another worker took the job over, so nothing that follows from this try was stored."""
+
+
+async def _no_answer(_: str, __: bool) -> None:
+    """Do nothing: most failures are for operators only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try of a job.
+
+    `work` does the job, under the `guard` of its process. `watch` gets the outcome and the seconds that the try took.
+    `message` turns an error into a text for people. `answer` gets that text if the error ends the job, and whether the
+    engine runs the job again by itself after a quiet hour. `retry_priority` is the priority of the job while it waits
+    for its next try.
+    """
+
+    job: Job
+    work: Callable[[], Awaitable[JobOutcome | FollowUp]]
+    guard: Guard
+    watch: Callable[[str, float], None]
+    message: Callable[[Exception], str]
+    kind_of: Callable[[BaseException], ErrorKind]
+    labels: Mapping[str, str | int]
+    retry_priority: int | None = None
+    writes: Writes = field(default_factory=Writes)
+    """The writes that the job has sent and must not send twice; the next try reads them."""
+    answer: Callable[[str, bool], Awaitable[None]] = _no_answer
+    first_wait: float = FIRST_WAIT
+
+    async def run(self, connector: Connector) -> None:
+        """Try once. Raises `RunAgain` or `Failed`, which `bot.engine.worker.queue.EngineRetry` understands.
+
+        Leaves the note of the outcome with the job. Raises DatabaseFailure if the database fails first.
+        """
+        job_id = id_of(self.job)
+        with structlog.contextvars.bound_contextvars(job=job_id, **self.labels), self.guard.outliving(job_id):
+            await self._run(connector, job_id)
+
+    async def _run(self, connector: Connector, job_id: int) -> None:
+        began = time.monotonic()
+        # The first try has no note, which saves a query for most jobs.
+        try:
+            earlier_note = await read_note(connector, job_id) if self.job.attempts else Note()
+        except UnreadableNote as error:
+            # `fail_unreadable` ends the job, and leaves the note: another version may read it.
+            await self.answer(self.message(error), True)
+            raise
+        tries = earlier_note.tries.after_outlived(self.guard.outlived(job_id))
+        try:
+            result = await self._guarded(connector, tries)
+        except Postponed as postponed:
+            # It may wait for long, so its note says why.
+            counted = tries.after(postponed, time.time())
+            waiting = replace(earlier_note, outcome=RETRYING, text=SUSPECT_WAITS, tries=counted)
+            leave_note(self.job, replace(waiting, writes=self.writes.state))
+            raise
+        except (RunAgain, asyncio.CancelledError) as ended:
+            # It stopped on purpose, and must not look like a crash of its process.
+            stopped = replace(earlier_note, tries=tries.after(ended, time.time()), writes=self.writes.state)
+            leave_note(self.job, stopped)
+            raise
+        except TakenOver:
+            leave_ended(self.job)
+            log.warning(TAKEN_OVER)
+            return
+        except Exception as error:
+            decision = await self._settle(connector, error, tries, began)
+            if decision is None:
+                return
+            raise decision from error
+        if tries.away_since:
+            await release_waiting(connector)
+        leave_note(self.job, _note_of(result, tries))
+        line = f"{self.job.task_name}: {result.outcome}"
+        log.info(line, text=result.text)
+        self.watch(result.outcome, time.monotonic() - began)
+
+    async def _note(self, connector: Connector, note: Note) -> None:
+        """Store a note that covers all tries so far, before this one goes on."""
+        job_id = id_of(self.job)
+        await write_note(connector, job_id, note)
+        self.guard.forget(job_id)
+
+    async def _guarded(self, connector: Connector, tries: Tries) -> JobOutcome:
+        """Do the work beside other jobs; in isolation if it may crash the process."""
+        if tries.alone >= MAX_ALONE:
+            raise LostTooOften(tries.alone, runs_again=await resume_later(connector, self.job))
+        lost = tries.lost(self.job.attempts)
+
+        async def work() -> JobOutcome:
+            return await self._work_and_end(connector, tries)
+
+        if lost < SUSPECT_AFTER:
+            return await self.guard.run(work)
+        if seconds := self.guard.too_young(tries.alone):
+            raise Postponed(seconds, self.retry_priority)
+
+        async def alone() -> JobOutcome:
+            # The work may end this process. The note, stored first, tells the next process that the job ran alone.
+            log.warning(SUSPECT, ended=lost)
+            begun = replace(tries, alone=tries.alone + 1)
+            note = Note(outcome=RETRYING, text=SUSPECT, tries=begun, writes=self.writes.state)
+            await self._note(connector, note)
+            return await work()
+
+        try:
+            return await self.guard.run_alone(alone)
+        # Not a failed try: other jobs caused the delay.
+        except Busy:
+            raise Postponed(SUSPECT_PAUSE, self.retry_priority) from None
+        except Stopping:
+            raise Postponed(0.0, self.retry_priority) from None
+
+    async def _work_and_end(self, connector: Connector, tries: Tries) -> JobOutcome:
+        """Do the work, and end the job together with what follows from it, if anything does."""
+        for _ in range(MAX_PLANS):
+            result = await self.work()
+            if isinstance(result, JobOutcome):
+                return result
+            try:
+                outcome = await connector.transact(partial(self._steps, result, tries))
+            except Outdated as error:
+                # The records that the work has read were changed meanwhile, so it must be done again.
+                outdated = error
+                continue
+            leave_ended(self.job)
+            self.guard.forget(id_of(self.job))
+            if result.changes is not None:
+                result.changes.committed()
+            return outcome
+        raise outdated
+
+    def _steps(self, follow_up: FollowUp, tries: Tries) -> Steps[JobOutcome]:
+        deferred: list[Deferred] = []
+        if follow_up.jobs:
+            deferred = yield from (insert_again if follow_up.again else insert_once)(follow_up.jobs)
+        if follow_up.changes is not None:
+            yield from follow_up.changes.steps()
+        if follow_up.plan_args is not None:
+            yield BECOME_PLAN, {"id": id_of(self.job), "args": follow_up.plan_args}
+        outcome = follow_up.outcome(deferred)
+        note = _note_of(outcome, tries)
+        values = {"id": id_of(self.job), "worker_id": self.job.worker_id, "status": Status.SUCCEEDED.value}
+        if not (yield FINISH_NOTED, {**values, "outcome": note.outcome, "note": note.written()}):
+            raise TakenOver
+        return outcome
+
+    async def _settle(
+        self, connector: Connector, error: Exception, tries: Tries, began: float
+    ) -> RunAgain | Failed | None:
+        """Leave the note of a failed try; return the error to raise, None if the job ends with a refusal."""
+        moment = time.time()
+        seconds = next_try(error, tries, moment, self.first_wait, self.kind_of(error))
+        message = self.message(error)
+        counted = tries.after(error, moment)
+        outcome = RETRYING if seconds is not None else _final(error)
+        if seconds is None:
+            await self.answer(message, isinstance(error, LostTooOften) and error.runs_again)
+        noted_outcome = AWAY if seconds is not None and is_away(error) else outcome
+        note = Note(
+            outcome=noted_outcome,
+            text=describe(error),
+            message=message,
+            tries=counted,
+            writes=self.writes.state,
+            is_user_error=isinstance(error, UserError),
+        )
+        # Any other error shows that the service answers again, so the jobs that wait for it may run now.
+        if tries.away_since and not counted.away_since:
+            await release_waiting(connector)
+        leave_note(self.job, note)
+        self._log(error, seconds)
+        self.watch(outcome, time.monotonic() - began)
+        if seconds is not None:
+            return RunAgain(seconds, GIVE_WAY_PRIORITY if isinstance(error, GiveWay) else self.retry_priority)
+        # A refusal is not a failure: the job ends as succeeded, and its note says what was refused.
+        return None if outcome == REFUSED else Failed()
+
+    def _log(self, error: Exception, seconds: float | None) -> None:
+        line = f"{self.job.task_name}: {_final(error) if seconds is None else RETRYING}"
+        fields: dict[str, Any] = {"error": describe(error)}
+        if seconds is not None:
+            log.warning(line, retry_in=round(seconds, 1), **fields)
+        elif isinstance(error, Refusal | UserError):
+            log.info(line, **fields)
+        elif isinstance(error, PayloadError):
+            log.error(line, path=error.path, **fields)
+        elif self.kind_of(error) is not ErrorKind.OTHER:
+            log.error(line, **fields)
+        else:
+            # Most likely a bug of ours, so the log needs the traceback.
+            log.error(line, exc_info=error, **fields)
+
+
+def _note_of(result: JobOutcome, tries: Tries) -> Note:
+    return Note(
+        outcome=result.outcome,
+        text=result.text,
+        tries=tries,
+        about=result.about,
+        value=result.value,
+        stored=result.stored,
+    )
+
+
+def _final(error: Exception) -> str:
+    return REFUSED if isinstance(error, Refusal) else FAILED
+
+
+def describe(error: Exception) -> str:
+    """Return the text of an error for operators."""
+    text = str(error)
+    if isinstance(error, UserError | PayloadError | Refusal):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def id_of(job: Job) -> int:
+    """Return the id of a job that is stored."""
+    if job.id is None:
+        raise ValueError(f"{job.task_name}: a job that was never stored cannot run")
+    return job.id
 
 
 class Tasks:
@@ -123,18 +424,8 @@ class Tasks:
             if origin.message is None:
                 self._observer.handler(origin.handler, outcome, seconds)
 
-        await Attempt(
-            job=job,
-            work=work,
-            guard=self._guard,
-            first_wait=self._first_wait,
-            watch=watch,
-            message=lambda error: self.processor.message(error, origin.guid),
-            kind_of=self.processor.kind_of,
-            labels={"delivery": origin.guid, "handler": origin.handler},
-            retry_priority=HANDLE_RETRY_PRIORITY,
-            answer=answer,
-        ).run(self._store.connector)
+        labels = {"handler": origin.handler}
+        await self._try(job, work, origin.guid, watch, labels, HANDLE_RETRY_PRIORITY, answer=answer)
 
     async def effect(self, context: JobContext, **args: Any) -> None:
         """Apply one effect."""
@@ -147,18 +438,11 @@ class Tasks:
         async def work() -> JobOutcome:
             return await apply_and_heal(writes, lambda: self._apply(origin, args, writes), self.processor.kind_of)
 
-        await Attempt(
-            job=job,
-            work=work,
-            guard=self._guard,
-            first_wait=self._first_wait,
-            writes=writes,
-            watch=lambda outcome, seconds: self._observer.effect(kind, outcome, seconds),
-            message=lambda error: self.processor.message(error, origin.guid),
-            kind_of=self.processor.kind_of,
-            labels={"delivery": origin.guid, "handler": origin.handler, "target": args["target"]},
-            retry_priority=EFFECT_RETRY_PRIORITY,
-        ).run(self._store.connector)
+        def watch(outcome: str, seconds: float) -> None:
+            self._observer.effect(kind, outcome, seconds)
+
+        labels = {"handler": origin.handler, "target": args["target"]}
+        await self._try(job, work, origin.guid, watch, labels, EFFECT_RETRY_PRIORITY, writes=writes)
 
     async def conclude(self, context: JobContext, **args: Any) -> None:
         """Let the handler of a plan decide what follows, once all effects of the plan have ended."""
@@ -170,18 +454,11 @@ class Tasks:
         async def answer(message: str, interim: bool) -> None:
             await self._answer([origin], NOT_CONCLUDED.format(message=message), interim=interim)
 
-        await Attempt(
-            job=job,
-            work=work,
-            guard=self._guard,
-            first_wait=self._first_wait,
-            watch=lambda outcome, seconds: self._observer.handler(origin.handler, outcome, seconds),
-            message=lambda error: self.processor.message(error, origin.guid),
-            kind_of=self.processor.kind_of,
-            labels={"delivery": origin.guid, "handler": origin.handler},
-            retry_priority=CONCLUSION_RETRY_PRIORITY,
-            answer=answer,
-        ).run(self._store.connector)
+        def watch(outcome: str, seconds: float) -> None:
+            self._observer.handler(origin.handler, outcome, seconds)
+
+        labels = {"handler": origin.handler}
+        await self._try(job, work, origin.guid, watch, labels, CONCLUSION_RETRY_PRIORITY, answer=answer)
 
     async def resume(
         self, context: JobContext, *, guid: str, delivery_job: int, job_id: int, attempts: int, received_at: float
@@ -190,7 +467,7 @@ class Tasks:
 
         async def work() -> JobOutcome:
             resumed = await resume(self._store, Journal(self._store.connector), guid, job_id, attempts)
-            return JobOutcome(notes.REPLAYED, (RESUMED if resumed else NOT_RESUMED).format(job=job_id))
+            return JobOutcome(REPLAYED, (RESUMED if resumed else NOT_RESUMED).format(job=job_id))
 
         await Attempt(
             job=context.job,
@@ -230,18 +507,35 @@ class Tasks:
                 handlers = self.processor.answering(delivery)
                 await self._answer(_origins(delivery, handlers, delivery_job, 0, job.lock), message, interim=interim)
 
+        def watch(outcome: str, _: float) -> None:
+            routed = ROUTED if outcome == PLANNED else outcome
+            self._observer.delivery(event, routed, time.time() - received_at)
+
+        await self._try(job, work, guid, watch, {"event_name": event}, answer=answer)
+
+    async def _try(
+        self,
+        job: Job,
+        work: Callable[[], Awaitable[JobOutcome | FollowUp]],
+        guid: str,
+        watch: Callable[[str, float], None],
+        labels: Mapping[str, str],
+        retry_priority: int | None = None,
+        writes: Writes | None = None,
+        answer: Callable[[str, bool], Awaitable[None]] = _no_answer,
+    ) -> None:
         await Attempt(
             job=job,
             work=work,
             guard=self._guard,
-            first_wait=self._first_wait,
-            watch=lambda outcome, _: self._observer.delivery(
-                event, notes.ROUTED if outcome == notes.PLANNED else outcome, time.time() - received_at
-            ),
+            watch=watch,
             message=lambda error: self.processor.message(error, guid),
             kind_of=self.processor.kind_of,
-            labels={"delivery": guid, "event_name": event},
+            labels={"delivery": guid, **labels},
+            retry_priority=retry_priority,
+            writes=writes or Writes(),
             answer=answer,
+            first_wait=self._first_wait,
         ).run(self._store.connector)
 
     async def _route(self, job: Job, delivery: Delivery, delivery_job: int, replay: int) -> JobOutcome | FollowUp:
@@ -255,7 +549,7 @@ class Tasks:
             log.warning("could not note anything from the payload", path=error.path, error=str(error))
         routing = await self.processor.handlers_for(delivery)
         if not routing.handlers:
-            return JobOutcome(notes.IGNORED, routing.reason, subject)
+            return JobOutcome(IGNORED, routing.reason, subject)
         intent = intent_key(delivery)
         origins = _origins(delivery, routing.handlers, delivery_job, replay, job.lock)
         if OWN_EVENT in delivery.event and len(origins) == 1 and not replay and not job.attempts:
@@ -270,21 +564,21 @@ class Tasks:
             texts = [FOR_HANDLERS.format(handlers=", ".join(handlers))] if handlers else []
             if len(handlers) < len(origins):
                 texts.append(ALREADY_HANDLED.format(intent=intent))
-            return JobOutcome(notes.ROUTED if handlers else notes.IGNORED, "; ".join(texts), subject)
+            return JobOutcome(ROUTED if handlers else IGNORED, "; ".join(texts), subject)
 
         return FollowUp(outcome, [plan_job(origin) for origin in origins])
 
     async def _plan_at_once(self, job: Job, delivery: Delivery, origin: Origin, subject: Mapping[str, Any]) -> FollowUp:
         began = time.monotonic()
         follow_up = await self._follow_up(job, origin, delivery, await self._plan(delivery, origin), subject)
-        self._observer.handler(origin.handler, notes.PLANNED, time.monotonic() - began)
+        self._observer.handler(origin.handler, PLANNED, time.monotonic() - began)
         return replace(follow_up, plan_args=origin.args)
 
     async def _plan_and_store(self, job: Job, origin: Origin) -> JobOutcome | FollowUp:
         if job.attempts and await self._store.is_planned(origin.guid, id_of(job)):
             # An earlier release has stored the plan and did not end the job. A second plan would see the changes that
             # the first plan's effects may have made already.
-            return JobOutcome(notes.PLANNED, PLANNED_BEFORE)
+            return JobOutcome(PLANNED, PLANNED_BEFORE)
         delivery = await self.delivery(origin.delivery_job)
         return await self._follow_up(job, origin, delivery, await self._plan(delivery, origin), {})
 
@@ -292,8 +586,9 @@ class Tasks:
         self, job: Job, origin: Origin, delivery: Delivery, planned: PlannedEffects, subject: Mapping[str, Any]
     ) -> FollowUp:
         planned, stored, changes = await self._with_changes(origin, planned)
-        jobs = effect_jobs(origin, id_of(job), Repository.of(delivery.payload), planned) if planned.has_jobs else []
-        outcome = JobOutcome(notes.PLANNED, planned.why, subject, stored=stored)
+        has_jobs = planned.effects or planned.conclusion_basis is not None
+        jobs = effect_jobs(origin, id_of(job), delivery.repository, planned) if has_jobs else []
+        outcome = JobOutcome(PLANNED, planned.why, subject, stored=stored)
         is_again = bool(origin.replay) or origin.message is not None
         return FollowUp(lambda _: outcome, jobs, changes, again=is_again)
 
@@ -308,7 +603,7 @@ class Tasks:
                 with_job.append(effect)
             elif effect.target not in stored_before:
                 applied = await effect.store(changes)
-                outcome = notes.APPLIED if applied.changed else notes.UNCHANGED
+                outcome = APPLIED if applied.changed else UNCHANGED
                 stored.append(StoredPart(place, effect.target, effect.effect, outcome, applied.text))
                 changes.after_commit.append(partial(self._observer.effect, effect.kind, outcome, 0.0))
         return replace(planned, effects=tuple(with_job)), tuple(stored), changes
@@ -316,7 +611,7 @@ class Tasks:
     async def _conclude(self, job: Job, origin: Origin, args: dict[str, Any]) -> JobOutcome | FollowUp:
         number = int(args["conclusion"])
         if job.attempts and await self._store.is_planned(origin.guid, id_of(job), number):
-            return JobOutcome(notes.CONCLUDED, PLANNED_BEFORE)
+            return JobOutcome(CONCLUDED, PLANNED_BEFORE)
         ended = await self._store.ended(origin)
         if isinstance(ended, Unfinished):
             # From now on the conclusion waits behind the effects' retries.
@@ -328,8 +623,8 @@ class Tasks:
         )
         planned = await self.processor.conclude(delivery, conclusion)
         planned, stored, changes = await self._with_changes(replace(origin, replay=0), planned)
-        jobs = conclusion_jobs(origin, id_of(job), number, Repository.of(delivery.payload), planned)
-        outcome = JobOutcome(notes.CONCLUDED, planned.why, stored=stored)
+        jobs = conclusion_jobs(origin, id_of(job), number, delivery.repository, planned)
+        outcome = JobOutcome(CONCLUDED, planned.why, stored=stored)
         return FollowUp(lambda _: outcome, jobs, changes)
 
     async def _plan(self, delivery: Delivery, origin: Origin) -> PlannedEffects:
@@ -363,7 +658,7 @@ def _origins(
 
 
 def _outcome(applied: AppliedEffect) -> JobOutcome:
-    outcome = notes.APPLIED if applied.changed else notes.UNCHANGED
+    outcome = APPLIED if applied.changed else UNCHANGED
     return JobOutcome(outcome, applied.text, {"page": applied.page} if applied.page else {}, applied.value)
 
 
@@ -408,3 +703,51 @@ async def apply_and_heal(
     if check_again := writes.check_for_twins(asdict(outcome)):
         raise check_again
     return outcome
+
+
+def fail_unreadable(name: str, task: Task, connector: Connector, observer: JobObserver) -> Task:
+    """Wrap a task so that the job fails if reading it raises; `Attempt` handles the errors of its work.
+
+    Otherwise the jobs under its lock would wait for ever. Such a job is damaged, or another version wrote it. Its note
+    stays unchanged, because it may list sent writes. The job runs again after a quiet hour, when a version that can
+    read it may be running.
+    """
+
+    async def run(context: JobContext, **args: Any) -> None:
+        try:
+            await task(context, **args)
+        except (RunAgain, Failed, DatabaseFailure):
+            raise
+        except Exception as error:
+            # A note that cannot be read names the reason; anything else needs the traceback.
+            trace = None if isinstance(error, UnreadableNote) else error
+            labels = {"job": context.job.id, "task": name, "delivery": args.get("guid")}
+            log.error(UNREADABLE, error=describe(error), exc_info=trace, **labels)  # noqa: TRY400
+            _count(observer, name, args)
+            await _note_reason(connector, context.job, error)
+            await resume_later(connector, context.job)
+            raise Failed from error
+
+    return run
+
+
+def _count(observer: JobObserver, task: str, args: Mapping[str, Any]) -> None:
+    """Report the failure to the observer, as `Attempt` would."""
+    match task:
+        case definitions.HANDLE | definitions.CONCLUDE:
+            observer.handler(str(args.get("handler", "")), FAILED, 0.0)
+        case definitions.EFFECT:
+            effect = args.get("effect")
+            observer.effect(str(effect.get("kind", "")) if isinstance(effect, dict) else "", FAILED, 0.0)
+        case definitions.DELIVER:
+            observer.delivery(str(args.get("event", "")), FAILED, 0.0)
+
+
+async def _note_reason(connector: Connector, job: Job, error: Exception) -> None:
+    """Leave the reason in the job's note, unless the note itself cannot be read: `Note.shown` then says so."""
+    try:
+        note = await read_note(connector, id_of(job))
+    except UnreadableNote:
+        return
+    text = UNREADABLE_JOB.format(error=describe(error))
+    leave_note(job, note.failed(text))

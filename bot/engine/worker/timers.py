@@ -24,9 +24,9 @@ from bot.engine.jobs.once import defer_once
 from bot.engine.processor import ErrorKind, JobObserver
 from bot.engine.sql.errors import DatabaseFailure
 from bot.engine.sql.transactions import Connector
-from bot.engine.worker.attempt import Attempt, JobOutcome
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.queue import EngineRetry, register
+from bot.engine.worker.tasks import Attempt, JobOutcome
 
 LONGEST_OUTAGE = 86400.0
 """Seconds: a scheduled time that was missed by less than this runs at start."""

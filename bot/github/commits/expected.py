@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
+from bot.core.events import Payload
 from bot.core.patterns import is_glob
-from bot.core.payload import Payload
 from bot.github.commits.refs import first_parents
 from bot.github.commits.required import BaseCommit, Expected, stands_for
 from bot.github.commits.signals import signals_of

@@ -14,7 +14,7 @@ from bot.core.patterns import Pattern
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
-    from bot.core.payload import Payload
+    from bot.core.events import Payload
     from bot.github.app import AppIdentity
 
 _APP_PICTURE = Pattern(r"/in/([0-9]{1,18})(?:\?|$)")

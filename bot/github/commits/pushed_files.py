@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.core.payload import Payload
+from bot.core.events import Payload
 
 BRANCH_PREFIX = "refs/heads/"
 MOST_COMMITS = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.github.errors import is_not_found
 from bot.github.transport.pages import PER_PAGE
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.github.commits.ours import app_of
 from bot.github.commits.required import Signal, State
 from bot.github.errors import is_forbidden, is_not_found

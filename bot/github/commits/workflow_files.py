@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.github.errors import is_forbidden, is_not_found, message_of
 from bot.github.forbidden import is_generic
 

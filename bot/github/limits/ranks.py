@@ -56,19 +56,15 @@ SHARES = {
     Rank.ANONYMOUS: Share(writes=0.5, burst=1 / 3, reads=0.8, points=0.5),
 }
 
-_RANK: ContextVar[Rank] = ContextVar("rank", default=Rank.EVENT)
+CURRENT_RANK: ContextVar[Rank] = ContextVar("rank", default=Rank.EVENT)
+"""The rank of the requests that the running code makes."""
 
 
 @contextmanager
 def ranked(rank: Rank) -> Iterator[None]:
     """Set the rank of the requests made inside the block; an inner block overrides an outer one."""
-    token = _RANK.set(rank)
+    token = CURRENT_RANK.set(rank)
     try:
         yield
     finally:
-        _RANK.reset(token)
-
-
-def current_rank() -> Rank:
-    """Return the rank of the requests that the running code makes."""
-    return _RANK.get()
+        CURRENT_RANK.reset(token)

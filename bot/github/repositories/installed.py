@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Self
 
 from cachetools import TTLCache
 
+from bot.core.events import Payload
 from bot.core.parts import PartKey
-from bot.core.payload import Payload
 from bot.core.single_flight import SingleFlight
 from bot.github.repositories.privacy import is_called_public
 

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import structlog
 from pydantic import BeforeValidator
 
-from bot.core.events import Delivery, Repository
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload, Repository
 from bot.engine.records import Record
 from bot.github.pull_heads import REPOSITORY_ID, RepositoryId, repository_id_of
 from bot.github.repositories.privacy import CalledPrivate, is_called_public
 
 if TYPE_CHECKING:
-    from bot.config import Config
+    from bot.config import Config, RepositoryConfig
+    from bot.config.repositories import ConfiguredRepositories
     from bot.engine.records import Key, RecordReader, Records
 
 
@@ -116,7 +116,7 @@ class Repositories:
     """
 
     def __init__(self, config: Config, records: Records, release: Callable[[], Awaitable[None]] | None = None) -> None:
-        self._config = config
+        self._configured = config.configured
         self._records = records
         self._release = release or _release_nothing
         self._called_private = CalledPrivate(records)
@@ -127,7 +127,7 @@ class Repositories:
     async def all(self) -> list[KnownRepository]:
         """Return every repository of app.yaml that the bot knows. Reads many records, so only timers should call it."""
         stored = await self._records.under(KNOWN_REPOSITORY)
-        repositories = [configured_repository(self._config, repository) for repository in stored.values()]
+        repositories = [configured_repository(self._configured, repository) for repository in stored.values()]
         return [repository for repository in repositories if repository is not None]
 
     async def get(self, repository_id: int, records: RecordReader | None = None) -> KnownRepository | None:
@@ -136,13 +136,13 @@ class Repositories:
         Whoever has fetched its record passes `records`.
         """
         repository = await (records or self._records).get(KNOWN_REPOSITORY.of(repository_id))
-        return configured_repository(self._config, repository) if repository is not None else None
+        return configured_repository(self._configured, repository) if repository is not None else None
 
     async def name_of(self, repository: Repository) -> str | None:
         """Return a repository's name in app.yaml, None if it is not listed."""
-        configured = self._config.configured
+        configured = self._configured
         stored = self._seen.get(repository.id) or await self._records.get(KNOWN_REPOSITORY.of(repository.id))
-        known_repository = configured_repository(self._config, stored) if stored is not None else None
+        known_repository = configured_repository(self._configured, stored) if stored is not None else None
         if known_repository is not None:
             # Another process may already know that the repository has left the owner of its pattern.
             is_still_configured = configured.names(known_repository.name) or configured.entry_for(repository.full_name)
@@ -213,23 +213,23 @@ class Repositories:
                 changes[REPOSITORY_ID.of(configured_name.lower())] = RepositoryId(repository_id)
             await self._records.put_all(changes)
             _report(old, new)
-            if not self._config.configured.names(configured_name):
+            if not self._configured.names(configured_name):
                 self.changed.append(repository_id)
-        configured_repository(self._config, new)
+        configured_repository(self._configured, new)
         self._seen[repository_id] = new
         if old is not None and old.away in PAUSED and old.away != new.away:
             await self._release()
 
     def _name_for(self, full_name: str, name: str, old: KnownRepository | None) -> str:
         """Return the name in app.yaml of a repository, empty if it has none; a name of its own wins over a pattern."""
-        configured = self._config.configured
+        configured = self._configured
         own_names = filter(configured.names, (full_name, name, old.name if old else ""))
         return next(own_names, full_name if configured.entry_for(full_name) is not None else "")
 
     async def _store_departure(self, repository: KnownRepository, full_name: str) -> None:
         """Store the new name of a repository that has left its pattern, so that older payloads don't bring it back."""
         self._seen.pop(repository.id, None)
-        self._config.configured.forget(repository.id)
+        self._configured.forget(repository.id)
         await self._records.put(KNOWN_REPOSITORY.of(repository.id), replace(repository, full_name=full_name))
         self.changed.append(repository.id)
         log.info("repository no longer matches a pattern", repository=repository.name, now=full_name)
@@ -247,15 +247,15 @@ class Repositories:
             await self._see_all(delivery, "repositories_removed", LeftAlone.REMOVED)
             await self._see_all(delivery, "repositories_added", LeftAlone.NO)
         elif delivery.event == "repository":
-            repository = Repository.of(payload)
+            repository = delivery.repository
             self._seen.pop(repository.id, None)  # another process may have stored a newer state
             await self.see(repository.id, repository.full_name, away=AWAY_BY_ACTION.get(action))
         # Events with a dot in their names are internal: their bodies repeat stored data.
-        elif "." not in delivery.event and payload.has("repository", "id"):
-            repository = Repository.of(payload)
+        elif "." not in delivery.event and delivery.names_repository:
+            repository = delivery.repository
             if repository.id not in self._seen or self._seen[repository.id].full_name != repository.full_name:
                 await self.see(repository.id, repository.full_name)
-        if "." not in delivery.event and payload.has("repository", "id"):
+        if "." not in delivery.event and delivery.names_repository:
             changed = delivery.event == "repository" and action == PRIVATIZED
             await self._note_private(delivery, payload.at("repository"), changed=changed)
 
@@ -285,12 +285,13 @@ class Repositories:
             await self._called_private.note(name, delivery.guid, changed=changed)
 
 
-def configured_repository(config: Config, stored: KnownRepository) -> KnownRepository | None:
+def configured_repository(
+    configured: ConfiguredRepositories[RepositoryConfig], stored: KnownRepository
+) -> KnownRepository | None:
     """Return a stored repository with its name in app.yaml as it is now, None if no entry applies to it.
 
     One that matches a pattern becomes part of `config.repositories`, or leaves it.
     """
-    configured = config.configured
     if configured.names(stored.name):
         configured.forget(stored.id)
         return stored

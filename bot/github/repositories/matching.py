@@ -73,7 +73,7 @@ async def load_matching(config: Config, records: Records) -> None:
     config.configured.forget_all()
     async for page in records.pages(KNOWN_REPOSITORY):
         for repository in page:
-            configured_repository(config, repository)
+            configured_repository(config.configured, repository)
 
 
 class MatchingRepositories:
@@ -106,7 +106,7 @@ class MatchingRepositories:
             return
         stored = await self._records.get_some([KNOWN_REPOSITORY.of(repository_id) for repository_id in set(ids)])
         for repository in stored.values():
-            configured_repository(self._config, repository)
+            configured_repository(self._configured, repository)
         self._count = changes.count
 
     async def _publish(self) -> None:
@@ -135,7 +135,7 @@ class MatchingRepositories:
         known: dict[str, dict[int, KnownRepository]] = {owner: {} for owner in self._configured.owners}
         async for page in self._records.pages(KNOWN_REPOSITORY):
             for repository in page:
-                configured_repository(self._config, repository)
+                configured_repository(self._configured, repository)
                 if (known_of_owner := known.get(owner_of(repository.full_name))) is not None:
                     known_of_owner[repository.id] = repository
         installations = {item.account.lower(): item for item in await installed.read_installations()}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from cachetools import TTLCache
 from gidgethub import HTTPException
 
-from bot.core.events import Person
-from bot.core.payload import Payload
+from bot.core.events import Payload, Person
 from bot.github.client import GitHub
 
 ROLES = ("none", "read", "triage", "write", "maintain", "admin")

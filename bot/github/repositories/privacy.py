@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.engine.records import Key, Record
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from bot.config.api import API
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.github.limits.ranks import Rank, ranked
 from bot.github.pull_heads import repository_ids
 from bot.github.repositories.known import KNOWN_REPOSITORY

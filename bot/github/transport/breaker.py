@@ -68,6 +68,10 @@ class Breakers:
         """Return whether a request of an installation may be sent now."""
         return self.of(installation).may_ask(self._clock())
 
+    def succeed(self, installation: str) -> None:
+        """Record that GitHub has answered a request of an installation."""
+        self.of(installation).succeed()
+
     def fail(self, installation: str) -> None:
         """Record that a request of an installation got no answer."""
         self.of(installation).fail(self._clock())

@@ -22,16 +22,12 @@ class GitHubClock:
     """
 
     def __init__(self, wall: Callable[[], float]) -> None:
-        self._wall = wall
+        self.wall = wall
         self.ahead = 0.0
-
-    def wall(self) -> float:
-        """Return this machine's time, in seconds since 1970."""
-        return self._wall()
 
     def now(self) -> float:
         """Return GitHub's time, in seconds since 1970."""
-        return self._wall() - self.ahead
+        return self.wall() - self.ahead
 
     def learn(self, headers: Mapping[str, str], sent: float) -> None:
         """Learn from the `Date` header of an answer that has just arrived; `sent` is our time of the request.
@@ -42,7 +38,7 @@ class GitHubClock:
         date = _seconds(headers.get("date"))
         if date is None or "age" in headers:  # from a proxy's cache
             return
-        received = self._wall()
+        received = self.wall()
         least, most = sent - date - 1, received - date
         if least > most or least <= self.ahead <= most:
             return

@@ -17,7 +17,7 @@ from gidgethub import HTTPException
 from nightjar_formats.model import RunKey
 from nightjar_formats.refused import Refused
 
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.github.errors import is_not_found, is_unprocessable
 from bot.github.pull_heads import head_of
 from bot.github.transport.pages import PER_PAGE

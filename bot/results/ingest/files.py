@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 from cachetools import LRUCache
 
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.github.commits.contents import PLAIN_FILE
 from bot.results.compare.codeowners import PATHS as CODEOWNERS
 

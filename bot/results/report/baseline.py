@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from nightjar_formats.model import Counts, SeenTest, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.core.untrusted.limits import OverLimit
 from bot.core.untrusted.queue import Owner
 from bot.github.errors import is_not_found

@@ -10,7 +10,7 @@ from typing import ClassVar
 from nightjar_formats.items import first_of
 
 from bot.core.errors import TryAgain
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.effects.pulls import COMMITS, ONE_PULL
 from bot.effects.refs import ONE_REF, REFS
 from bot.engine.changes import Outdated

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bot.core.events import Payload
 from bot.core.page_paths import search_path
-from bot.core.payload import Payload
 from bot.core.utc import iso_utc
 from bot.effects.issues import EnsureIssueSection
 from bot.effects.pulls import ONE_PULL

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from bot.config.types import seconds
 from bot.core.errors import UserError
+from bot.core.events import Payload
 from bot.core.line_edits import LineEdits
 from bot.core.patterns import Pattern
-from bot.core.payload import Payload
 from bot.core.untrusted.limits import OverLimit
 from bot.core.untrusted.pool import POOL
 from bot.core.untrusted.queue import Owner

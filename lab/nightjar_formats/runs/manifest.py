@@ -27,8 +27,7 @@ from nightjar_formats.model import (
     RunKey,
     escaped_target,
 )
-from nightjar_formats.patterns import Pattern
-from nightjar_formats.patterns.match import without_half_pairs
+from nightjar_formats.patterns import Pattern, without_half_pairs
 from nightjar_formats.refused import Refused, TooMuch
 from nightjar_formats.runs import texts
 from nightjar_formats.runs.artifacts import TYPES, media_type

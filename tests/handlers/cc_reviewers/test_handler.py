@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.core.events import Delivery
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload
 from bot.github.text.mentions import Ccs
 from handlers.cc_reviewers.effects import reviewers_refused_text
 from handlers.cc_reviewers.handler import MOST, NAME, KnownReviewers, decide_reviewers

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from bot.app.load import parse_config
-from bot.core.events import Delivery
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload
 from handlers.runtime import feature as runtime
 from handlers.skipped_tests import handler as skipped_tests
 from tests.settings import repository_config

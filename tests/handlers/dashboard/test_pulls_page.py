@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from bot.core.events import Delivery
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload
 from bot.github.pull_heads import HEAD, LISTED_PULL, ListedPull, PullHead, list_key, note_head, note_id
 from bot.web.answers import answer_text
 from handlers.dashboard.pull import list_page as pulls

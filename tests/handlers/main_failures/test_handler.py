@@ -12,8 +12,7 @@ from gidgethub import BadRequest
 from bot.app.features import CODEC
 from bot.app.texts import NOT_ACCEPTED
 from bot.core.errors import PayloadError
-from bot.core.events import Delivery, Repository
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload, Repository
 from bot.effects.issues import EnsureIssue
 from bot.effects.remember import StoreRecord
 from bot.github.commits.refs import Commit

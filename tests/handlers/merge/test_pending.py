@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.core.events import Delivery, Person, Repository
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload, Person, Repository
 from bot.engine.database import Database
 from bot.engine.records import Records
 from handlers.merge.pending import REFRESH_EVENT, RefreshEvent, next_refresh, note_refresh

@@ -9,8 +9,7 @@ import pytest
 
 from bot.app.load import parse_config
 from bot.config.model import RepositoryConfig
-from bot.core.events import Delivery, Person, PullRequest
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload, Person, PullRequest
 from handlers.merge.readiness import BlockerKind, MergeBlocker, MergeState
 from handlers.merge.records import PendingMerge
 from handlers.merge.waiting import PendingMergeVerdict, decide_pending_merge, is_trigger, may_matter

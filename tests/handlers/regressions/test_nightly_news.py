@@ -14,8 +14,7 @@ import pytest
 
 from bot.app.features import CODEC
 from bot.app.load import parse_config
-from bot.core.events import Delivery, Repository
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload, Repository
 from bot.effects.issues import EnsureIssue
 from bot.effects.remember import StoreRecord
 from bot.engine.processor import PlannedEffects

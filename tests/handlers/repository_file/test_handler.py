@@ -15,8 +15,7 @@ from bot.app.prefilter import WebhookPrefilter
 from bot.config.repository_file import MOST_BYTES
 from bot.config.shared import PATH
 from bot.core.errors import TryAgain
-from bot.core.events import Delivery
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload
 from bot.engine.records import Records, StoredValue
 from bot.github.commits.contents import FoundFile
 from bot.github.commits.pushed_files import may_change

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from nightjar_formats.model import Detail
 
-from bot.core.events import Delivery, Person
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload, Person
 from bot.effects.checks import PutCheckRun
 from bot.effects.remember import StoreRecord
 from bot.engine.records import Key

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from nightjar_lab.ci.decision import CiVerdict
 
-from bot.core.events import Delivery
-from bot.core.payload import Payload
+from bot.core.events import Delivery, Payload
 from handlers.skip_ci.config import SkipCi
 from handlers.skip_ci.handler import NAME, accepts, status_for
 from handlers.skip_ci.records import ShownSkip

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.payload import Payload
+from bot.core.events import Payload
 from bot.github.text.mentions import mentioned
 from handlers.teams.config import Teams
 from handlers.teams.records import MOST, MentionedPeople

@@ -15,10 +15,7 @@ import ijson  # type: ignore[import-untyped]
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from nightjar_formats.patterns import Pattern
-from nightjar_formats.patterns.possessive import possessive
-from nightjar_formats.patterns.with_re import RePattern, in_syntax_of_re
-from nightjar_formats.patterns.with_re2 import Re2Pattern
+from nightjar_formats.patterns import Pattern, Re2Pattern, RePattern, in_syntax_of_re, possessive
 from nightjar_formats.readers.json.ijson_events import IjsonEvents
 
 from tests.lab.formats.reading import engines, read_all

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from nightjar_formats.columns import merged
 from nightjar_formats.model import Claims, RunKey, TargetKey
 
-from bot.engine.sql import encoding
+from bot.engine.sql.portable import dumps, loads
 from bot.results.state import Admission, Run, RunState
 from bot.results.store.tables import schema
 from bot.results.store.tables.blobs import Reasons, RunColumns, raw, read_reasons
@@ -123,7 +123,7 @@ def save(connection: sa.Connection, target_id: int, run: Run, number: int | None
         "state": run.state.value,
         "reason": run.reason,
         "bytes": run.bytes,
-        "claims": encoding.dumps(_plain(run.claims)) if run.claims else None,
+        "claims": dumps(_plain(run.claims)) if run.claims else None,
         "committed_at": admission.committed_at if admission else None,
         "mainline": admission.mainline if admission else None,
         "pull_request": admission.pull_request if admission else None,
@@ -157,7 +157,7 @@ def read(row: sa.RowMapping) -> Run:
         row["reason"],
         row["received_at"],
         row["bytes"],
-        Claims(**encoding.loads(claims)) if claims else None,  # type: ignore[arg-type]  # as `save` wrote it
+        Claims(**loads(claims)) if claims else None,  # type: ignore[arg-type]  # as `save` wrote it
         None if committed_at is None else Admission(committed_at, row["mainline"], row["pull_request"]),
     )
 
@@ -280,7 +280,7 @@ def bare_runs(connection: sa.Connection, places: Iterable[Place]) -> dict[Place,
     for place_runs in runs_at.values():
         # Claims are read only to order several runs of one place; most places have one.
         if len(place_runs) > 1:
-            place_runs.sort(key=lambda run: _order_of(run.run_id, Claims(**encoding.loads(claimed[run.number]))))  # type: ignore[arg-type]  # as `save` wrote it
+            place_runs.sort(key=lambda run: _order_of(run.run_id, Claims(**loads(claimed[run.number]))))  # type: ignore[arg-type]  # as `save` wrote it
     return runs_at
 
 

@@ -11,25 +11,25 @@ from typing import TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 
-from bot.engine.sql import encoding
+from bot.engine.sql.portable import original, storable
 
 Id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 """SQLite numbers rows by itself only if the type is INTEGER: https://sqlite.org/lang_createtable.html#rowid"""
 
 
 class Storable(sa.types.TypeDecorator[str]):
-    """Text from outside, in a form that both databases can store (`bot.engine.sql.encoding`)."""
+    """Text from outside, in a form that both databases can store (`bot.engine.sql.portable`)."""
 
     impl = sa.Text
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         """Return the text as it is stored."""
-        return None if value is None else encoding.storable(value)
+        return None if value is None else storable(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
         """Return the original text."""
-        return None if value is None else encoding.original(value)
+        return None if value is None else original(value)
 
 
 MAX_IN_VALUES = 500

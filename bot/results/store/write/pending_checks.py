@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from nightjar_formats.model import TargetKey
 from sqlalchemy.dialects import postgresql, sqlite
 
-from bot.engine.sql import encoding
+from bot.engine.sql.portable import original
 from bot.results.state import PendingCheck, Run, RunState
 from bot.results.store.tables import runs, schema
 
@@ -74,7 +74,7 @@ _BETWEEN = (
     .select_from(_JOINED)
     .where(_OF_TARGET, _POINTS.c.committed_at < sa.bindparam("last"), _POINTS.c.committed_at >= sa.bindparam("first"))
 )
-_suite_name = lru_cache(maxsize=1000)(encoding.original)
+_suite_name = lru_cache(maxsize=1000)(original)
 
 
 def _touching(insert: postgresql.Insert | sqlite.Insert) -> postgresql.Insert | sqlite.Insert:

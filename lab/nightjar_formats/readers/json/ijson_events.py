@@ -8,7 +8,7 @@ from typing import Any
 
 import ijson  # type: ignore[import-untyped]
 
-from nightjar_formats.patterns.match import without_half_pairs
+from nightjar_formats.patterns import without_half_pairs
 from nightjar_formats.readers import texts
 
 PYTHON = "python"

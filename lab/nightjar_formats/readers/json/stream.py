@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, BinaryIO
 
 from nightjar_formats.limits import MAX_JSON_DEPTH, MAX_RETAINED_CHARACTERS, MAX_STRING_BYTES
-from nightjar_formats.patterns.possessive import possessive
+from nightjar_formats.patterns import possessive
 from nightjar_formats.readers import texts
 from nightjar_formats.readers.fields import cut
 from nightjar_formats.readers.json.ijson_events import IjsonEvents

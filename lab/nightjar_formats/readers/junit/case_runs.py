@@ -18,7 +18,7 @@ from typing import NamedTuple, Union
 from nightjar_formats.limits import MAX_SECONDS
 from nightjar_formats.measurements import PROPERTY
 from nightjar_formats.model import Case
-from nightjar_formats.patterns.possessive import possessive
+from nightjar_formats.patterns import possessive
 
 MARK = "<testcase "
 LONGEST_VALUE = 1000

@@ -12,7 +12,7 @@ import re  # noqa: TID251  # bytes, and a search in each chunk of a report
 from typing import BinaryIO
 
 from nightjar_formats.limits import NotXml
-from nightjar_formats.patterns.possessive import possessive
+from nightjar_formats.patterns import possessive
 from nightjar_formats.readers import texts
 from nightjar_formats.readers.decoding.utf_8 import BOM, NONCHARACTERS, Utf8
 from nightjar_formats.readers.repairs import Repair, Repairs
