@@ -46,7 +46,8 @@ STATUS_QUEUED = "queued, {place}"
 STATUS_RUNNING = "running for {time}, attempt {attempt}"
 STATUS_DONE = "done; see its check run"
 STATUS_ANSWERED = "done; see the answer in the comments"
-STATUS_OF_FEW = "{test} {count} times: {status}"
+STATUS_OF_FEW = "{test} {times}: {status}"
+ONCE, TIMES = "once", "{count} times"
 NOTHING_TO_CANCEL = "This pull request has no queued or running device test."
 NOTHING_WAITS = "No device test is waiting for approval on {sha}."
 APPROVING = "Approved on {sha}: {names}."
@@ -168,8 +169,13 @@ def status_text(job: DeviceJob, place: QueuePlace | None, moment: float, approve
             status = ENDS[job.end].rstrip(".")
     if job.few_tests.tests:
         test = code(truncate(job.few_tests.tests[0], MOST_NOTE))
-        return STATUS_OF_FEW.format(test=test, count=job.few_tests.repeat, status=status)
+        return STATUS_OF_FEW.format(test=test, times=times(job.few_tests.repeat), status=status)
     return status
+
+
+def times(count: int) -> str:
+    """Return `once` or `20 times`."""
+    return ONCE if count == 1 else TIMES.format(count=count)
 
 
 def step_content(

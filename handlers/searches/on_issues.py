@@ -28,6 +28,7 @@ from handlers.device_tests.reproduce.texts import ONE_TARGET, REQUESTED_ON_ISSUE
 from handlers.device_tests.requesting import JobRequest, TargetAnswer, day_of, requested_job
 from handlers.device_tests.store import JOBS
 from handlers.device_tests.targets import named_targets, over_budget, request_targets
+from handlers.device_tests.texts import times
 from handlers.regressions.begun import member_of, members_of
 from handlers.regressions.moved.groups import MOVED_GROUP, MOVED_ISSUE
 from handlers.regressions.records import GROUP_ISSUE, REGRESSION_GROUP, TARGET_ISSUE, GroupMember
@@ -151,7 +152,7 @@ async def reproduce_on_issue(context: Context, comment: UserComment, command: Co
     say = REQUESTED_ON_ISSUE.format(
         name=code(member.full_name),
         test=code(test),
-        count=request.repeat,
+        times=times(request.repeat),
         sha=code(member.since[:7]),
         base=code(member.good[:7]),
     )

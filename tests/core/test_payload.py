@@ -46,8 +46,47 @@ def test_the_two_errors_are_distinct() -> None:
     assert not issubclass(PayloadError, AnswerError)
 
 
-@pytest.mark.parametrize(("value", "kind"), [("a", "text"), (7, "a number"), ([], "a list"), (None, "missing")])
-def test_the_error_names_what_stands_in_the_place_of_an_object(value: object, kind: str) -> None:
+KINDS = {
+    "text": "a",
+    "true or false": True,
+    "a number": 7,
+    "a list": [],
+    "an object": {},
+    "missing": None,
+}
+EXPECTED: dict[str, tuple[Callable[[Payload], object], set[str]]] = {
+    "an object": (lambda payload: payload.at("head", "repo"), {"an object"}),
+    "text": (lambda payload: payload.string("head", "repo"), {"text"}),
+    "a whole number": (lambda payload: payload.integer("head", "repo"), {"a number"}),
+    "true or false": (lambda payload: payload.flag("head", "repo"), {"true or false", "missing"}),
+    "a list": (lambda payload: list(payload.items("head", "repo")), {"a list", "missing"}),
+}
+"""How a value of each kind is read, and the kinds of values that can be read so."""
+
+
+@pytest.mark.parametrize("expected", EXPECTED)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_error_names_the_place_what_stands_there_and_what_was_expected(kind: str, expected: str) -> None:
+    read, readable = EXPECTED[expected]
+    payload = Payload({"head": {"repo": KINDS[kind]}}, "pull_request")
+    if kind in readable:
+        read(payload)
+        return
     with pytest.raises(PayloadError) as raised:
-        Payload({"head": value}, "pull_request").at("head")
-    assert kind in str(raised.value)
+        read(payload)
+    assert str(raised.value) == f"pull_request.head.repo: is {kind} where {expected} was expected"
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"an object", "missing"}))
+def test_the_error_names_what_stands_where_an_object_was_expected_on_the_way(kind: str) -> None:
+    with pytest.raises(PayloadError) as raised:
+        Payload({"head": KINDS[kind]}, "pull_request").integer("head", "repo", "id")
+    assert str(raised.value) == f"pull_request.head: is {kind} where an object was expected"
+
+
+def test_what_is_missing_on_the_way_is_missing() -> None:
+    payload = Payload({"head": None})
+    assert (payload.flag("head", "repo", "fork"), list(payload.items("head", "labels"))) == (False, [])
+    assert (payload.text("head", "ref"), payload.has("head", "ref"), payload.has("head")) == ("", False, False)
+    assert repr(payload) == "Payload((root))"
+    assert repr(Payload({"user": {}}).at("user")) == "Payload(user)"

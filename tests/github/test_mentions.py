@@ -186,6 +186,8 @@ def test_github_notifies_the_people_that_the_page_mentions(text: str, expected: 
         "    @octocat",
         "<pre>\n@octocat\n</pre>",
         "<code>@octocat</code>",
+        "<div>\n<code>\n@octocat\n</div>",
+        "<div>\n<code>@hubot\n<b>@octocat",
         "a <!-- @octocat --> b",
         "<!-- @octocat",
         "[@octocat](https://example.org)",

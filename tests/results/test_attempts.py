@@ -74,3 +74,11 @@ def test_a_refusal_names_its_file_once(content: bytes) -> None:
     with pytest.raises(Refused) as refusal:
         parse_run([io.BytesIO(content)], [("gpu.xml", None)], frozenset())
     assert str(refusal.value).count("gpu.xml") == 1
+
+
+def test_a_file_is_read_in_the_format_that_the_manifest_names() -> None:
+    report = b"<testsuite><testcase classname='tests.test_ops' name='test_add'/></testsuite>"
+    for name in (None, "junit"):
+        assert len(parse_run([io.BytesIO(report)], [("gpu.xml", name)], frozenset({FILE})).columns.names) == 1
+    with pytest.raises(Refused, match=r"gpu\.xml"):
+        parse_run([io.BytesIO(report)], [("gpu.xml", "trx")], frozenset({FILE}))

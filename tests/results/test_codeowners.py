@@ -27,6 +27,9 @@ apps/ @octocat
 /deep/**/test_*.py @hubot
 src/*/generated/ @octo-org/robots
 /lone/* @hubot
+kernel_?.cu @octocat
+bench*/ @octo-org/speed
+/anch?red.md @octocat
 """
 
 
@@ -56,6 +59,15 @@ src/*/generated/ @octo-org/robots
         ("src/x/generated/y/z", ("@octo-org/robots",)),
         ("src/x/y/generated/z", ("@global-owner1", "@global-owner2")),
         ("lone/x", ("@hubot",)),
+        ("kernel_1.cu", ("@octocat",)),
+        ("src/deep/kernel_1.cu", ("@octocat",)),
+        ("src/deep/kernel_10.cu", ("@global-owner1", "@global-owner2")),
+        ("src/benchmarks/a/b", ("@octo-org/speed",)),
+        ("src/a_benchmark/a", ("@global-owner1", "@global-owner2")),
+        ("src/x/benchmark", ("@global-owner1", "@global-owner2")),
+        ("anchored.md", ("@octocat",)),
+        ("a/anchored.md", ("@global-owner1", "@global-owner2")),
+        ("lib/src/x/generated/y", ("@global-owner1", "@global-owner2")),
         ("lone/x/y", ("@global-owner1", "@global-owner2")),
     ],
 )

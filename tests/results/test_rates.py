@@ -58,6 +58,7 @@ def test_a_repetition_is_called_fixed_only_after_enough_runs() -> None:
     before = FailureRate(4, 6)
     needed = runs_to_tell(before, 50)
     assert needed == 4
+    assert [runs_to_tell(before, most) for most in (needed - 1, needed)] == [None, needed], "of as many as are possible"
     verdicts = [repeat_verdict(before, FailureRate(0, runs)) for runs in (needed - 1, needed)]
     assert verdicts == [RepeatVerdict.UNKNOWN, RepeatVerdict.FIXED]
     assert repeat_verdict(before, FailureRate(1, 50)) is RepeatVerdict.STILL_FAILS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-UNTESTED = "all {skipped:,} tests were skipped"
+UNTESTED = "every test was skipped, {skipped:,} in all"
 COMPARISON_COST = "it could not be compared: {why}"
 BASE_UNUSABLE = "its results at the base are unusable: {why}"
 SEARCH_SKIPPED = "the search for renamed tests is skipped"

@@ -25,7 +25,7 @@ from handlers.device_tests.reproduce import texts
 from handlers.device_tests.requesting import answer_request
 from handlers.device_tests.store import JOBS, digest_of
 from handlers.device_tests.targets import request_targets
-from handlers.device_tests.texts import NO_TARGETS, TEST_CLOSED
+from handlers.device_tests.texts import NO_TARGETS, TEST_CLOSED, times
 from handlers.results.config import LAB_RESULTS
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ async def reproduce(request: CommandRequest, command: Command) -> CommandAnswer:
     requested = template.format(
         name=code(target.full_name),
         test=code(test),
-        count=repeat,
+        times=times(repeat),
         sha=code(pull.head_sha[:7]),
         base=code((base or "")[:7]),
     )

@@ -35,12 +35,12 @@ REPRODUCE_SUMMARY = (
 USAGE = "Name a test and a target, as in {command}. Test IDs with spaces need quotes."
 BAD_COUNT = "A test runs 1 to {most} times at each commit, and {written} is no such number."
 ONE_TARGET = "{name} is a target of several labs. Name one of them: {names}."
-REQUESTED = "{name}: I run {test} {count} times at {sha} and at its base {base}, and answer here."
+REQUESTED = "{name}: I run {test} {times} at {sha} and at its base {base}, and answer here."
 REQUESTED_ON_ISSUE = (
-    "{name}: I run {test} {count} times at {sha}, where it began to fail, and at {base}, where it last passed, and "
+    "{name}: I run {test} {times} at {sha}, where it began to fail, and at {base}, where it last passed, and "
     "answer here."
 )
-REQUESTED_ALONE = "{name}: I run {test} {count} times at {sha}, and answer here."
+REQUESTED_ALONE = "{name}: I run {test} {times} at {sha}, and answer here."
 
 # The answer
 REPRODUCED = "{test} failed in {failed} of {runs} runs at {sha} on {name}."

@@ -101,14 +101,14 @@ NO_MODULE = (
     "files; use pytest-reportlog, pytest -o junit_family=xunit1, or another reporter that writes `file` and `line`"
 )
 REPEATED = (
-    "{count:,} of its cases have the same name as another one and count as one test with it, as in {examples}; give "
-    "each test its own name"
+    "cases with the same name as another one, which count as one test with it: {count:,}, as in {examples}; give each "
+    "test its own name"
 )
 CHANGING = (
-    "{count:,} names contain an address, a hash or a temporary path that differs in every run, so each run seems to "
-    "have new tests, as in {examples}; give parameters IDs of their own (pytest: `ids=`)"
+    "names with an address, a hash or a temporary path that differs in every run, so that each run seems to have new "
+    "tests: {count:,}, as in {examples}; give parameters IDs of their own (pytest: `ids=`)"
 )
-NO_DURATION = "{count:,} of its {cases:,} cases have no duration"
+NO_DURATION = "cases without a duration: {count:,} of {cases:,}"
 
 # An upload
 NAMED_MANIFEST = "{path} has the name of a run's manifest; rename it if it is a result file"

@@ -23,6 +23,7 @@ from bot.core.untrusted.limits import COME_BACK, MOST_WAITING_OF_OWNER, AllLimit
 from bot.core.untrusted.pool import STUCK_AFTER, Pool
 from bot.core.untrusted.queue import Owner
 from bot.core.untrusted.slot import ChildFault
+from bot.core.untrusted.wire import read_answer
 from tests.core.untrusted import hostile
 from tests.waiting import until
 
@@ -106,6 +107,14 @@ async def test_an_answer_must_not_name_a_function(pool: Pool) -> None:
     """Code that took over a parser must not be able to run more code in the server."""
     with pytest.raises(pickle.UnpicklingError, match=r"must not refer to posix\.system"):
         await pool.run(ME, ENOUGH, hostile.name_a_function)
+
+
+@pytest.mark.parametrize("builtin", [eval, getattr, open, type, object, memoryview])
+async def test_of_the_builtins_an_answer_may_name_collections_and_numbers_alone(builtin: object) -> None:
+    harmless = [frozenset("a"), {1}, bytearray(b"a"), 1 + 2j, range(3), slice(1, 2), set, Owner("a", "b")]
+    assert read_answer(pickle.dumps(harmless)) == harmless
+    with pytest.raises(pickle.UnpicklingError, match="must not refer to"):
+        read_answer(pickle.dumps([builtin]))
 
 
 async def test_secrets_of_the_server_are_not_in_the_environment(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from bot.github.check_runs import COMPLETED, IN_PROGRESS, NEUTRAL, QUEUED
 from handlers.device_tests import texts, transitions
-from handlers.device_tests.model import DeviceJob, JobEnd, ShownStep
+from handlers.device_tests.model import DeviceJob, FewTests, JobEnd, ShownStep
 from handlers.device_tests.queue import QueuePlace
 from handlers.device_tests.texts import place_text, status_row, step_content, time_text
 from tests.gfm import rendered
@@ -62,6 +62,12 @@ def test_every_end_is_neutral_and_says_why_and_what_to_do(end: JobEnd) -> None:
     assert (content.title, content.summary.startswith(texts.ENDS[end])) == (texts.END_TITLES[end], True)
     assert "`@ci test on hexagon-v73`" in content.summary
     assert status_row(job, None, NOW, "").startswith("- `example-lab/hexagon-v73`: ")
+
+
+@pytest.mark.parametrize(("repeat", "times"), [(1, "once"), (2, "2 times")])
+def test_a_job_for_one_test_says_how_often_it_runs(repeat: int, times: str) -> None:
+    job = replace(leased(), few_tests=FewTests(("t.py::test_a",), repeat))
+    assert status_row(job, None, NOW, "").startswith(f"- `example-lab/hexagon-v73`: `t.py::test_a` {times}: ")
 
 
 @pytest.mark.parametrize("job", [leased(note=HOSTILE), transitions.fail(leased(), "digest", HOSTILE, NOW)])
