@@ -45,12 +45,14 @@ from bot.engine.retry import (
     next_try,
 )
 from bot.engine.sql.encoding import JSONDict
+from bot.engine.sql.portable import Row
 from bot.engine.sql.transactions import Connector, Steps
 from bot.engine.worker.guard import Busy, Guard, Stopping
-from bot.engine.worker.manager import TAKEN_OVER, leave_ended, leave_note
+from bot.engine.worker.manager import TAKEN_OVER, leave_ended, leave_note, values_of_next
 from bot.engine.worker.repeat import resume_later
 from bot.engine.writes import Writes
 
+NO_NEXT: Row = {"id": None}
 MAX_PLANS = 5
 """How often the work of one try is done again because another job changed the records that it has read."""
 
@@ -152,7 +154,7 @@ class Attempt:
             leave_note(self.job, stopped)
             raise
         except TakenOver:
-            leave_ended(self.job)
+            leave_ended(self.job, NO_NEXT)
             log.warning(TAKEN_OVER)
             return
         except Exception as error:
@@ -210,19 +212,19 @@ class Attempt:
             if isinstance(result, JobOutcome):
                 return result
             try:
-                outcome = await connector.transact(partial(self._steps, result, tries))
+                outcome, next_row = await connector.transact(partial(self._steps, result, tries))
             except Outdated as error:
                 # The records that the work has read were changed meanwhile, so it must be done again.
                 outdated = error
                 continue
-            leave_ended(self.job)
+            leave_ended(self.job, next_row)
             self.guard.forget(id_of(self.job))
             if result.changes is not None:
                 result.changes.committed()
             return outcome
         raise outdated
 
-    def _steps(self, follow_up: FollowUp, tries: Tries) -> Steps[JobOutcome]:
+    def _steps(self, follow_up: FollowUp, tries: Tries) -> Steps[tuple[JobOutcome, Row]]:
         deferred: list[Deferred] = []
         if follow_up.jobs:
             deferred = yield from (insert_again if follow_up.again else insert_once)(follow_up.jobs)
@@ -233,9 +235,12 @@ class Attempt:
         outcome = follow_up.outcome(deferred)
         note = _note_of(outcome, tries)
         values = {"id": id_of(self.job), "worker_id": self.job.worker_id, "status": Status.SUCCEEDED.value}
-        if not (yield FINISH_NOTED, {**values, "outcome": note.outcome, "note": note.written()}):
+        values |= {"outcome": note.outcome, "note": note.written()}
+        has_deliveries = follow_up.changes is not None and follow_up.changes.has_deliveries
+        rows = yield FINISH_NOTED, {**values, **values_of_next(self.job, frees_others=has_deliveries)}
+        if not rows:
             raise TakenOver
-        return outcome
+        return outcome, rows[0]
 
     async def _settle(
         self, connector: Connector, error: Exception, tries: Tries, began: float
