@@ -135,8 +135,8 @@ SELECT id, date_part('epoch', now()), %(outcome)s::text, %(note)s::text FROM end
     + REPLACE
     + ")"
 )
-# Without deliveries (`above`): they go through a fetch, by the order of all locks. `FROM ended` makes PostgreSQL end the
-# job first, so that one job of a lock runs, as the index demands.
+# Without deliveries (`above`): they go through a fetch, by the order of all locks. Because of `FROM ended`, PostgreSQL
+# ends the job first, so that one job of a lock runs, as the index demands.
 _BEGUN: LiteralString = """, begun AS (
 UPDATE procrastinate_jobs AS job SET status = 'doing', worker_id = %(worker_id)s
   FROM ended

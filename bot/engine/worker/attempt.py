@@ -28,7 +28,7 @@ from bot.engine.jobs.notes import (
 )
 from bot.engine.jobs.once import Deferred, NewJob, insert_once
 from bot.engine.jobs.steps import FINISH_NOTED
-from bot.engine.jobs.store import BECOME_PLAN, insert_again
+from bot.engine.jobs.store import become_plan, insert_again
 from bot.engine.outage import release_waiting
 from bot.engine.processor import ErrorKind
 from bot.engine.retry import (
@@ -44,7 +44,6 @@ from bot.engine.retry import (
     is_away,
     next_try,
 )
-from bot.engine.sql.encoding import JSONDict
 from bot.engine.sql.portable import Row
 from bot.engine.sql.transactions import Connector, Steps
 from bot.engine.worker.guard import Busy, Guard, Stopping
@@ -86,8 +85,8 @@ class FollowUp:
     jobs: Sequence[NewJob] = ()
     changes: Changes | None = None
     again: bool = False
-    plan_args: JSONDict | None = None
-    """If set, the job becomes that of a plan, with these arguments."""
+    plan: tuple[NewJob, JobOutcome] | None = None
+    """The job of a plan that the job becomes. If another job has that plan, nothing but this outcome follows."""
 
 
 class TakenOver(Exception):
@@ -226,12 +225,14 @@ class Attempt:
 
     def _steps(self, follow_up: FollowUp, tries: Tries) -> Steps[tuple[JobOutcome, Row]]:
         deferred: list[Deferred] = []
+        if follow_up.plan is not None:
+            plan, handled_before = follow_up.plan
+            if not (yield become_plan(id_of(self.job), plan)):
+                follow_up = FollowUp(lambda _: handled_before)
         if follow_up.jobs:
             deferred = yield from (insert_again if follow_up.again else insert_once)(follow_up.jobs)
         if follow_up.changes is not None:
             yield from follow_up.changes.steps()
-        if follow_up.plan_args is not None:
-            yield BECOME_PLAN, {"id": id_of(self.job), "args": follow_up.plan_args}
         outcome = follow_up.outcome(deferred)
         note = _note_of(outcome, tries)
         values = {"id": id_of(self.job), "worker_id": self.job.worker_id, "status": Status.SUCCEEDED.value}

@@ -176,6 +176,8 @@ class EngineJobManager(JobManager):
         """Makes the worker ask for the next job."""
         self._count_at_full_fetch: int | None = None
         """The number of notifications before the last fetch, if that fetched all jobs that could run."""
+        self._asks_once_more = False
+        """Whether the last answer was a job: the worker then asks at once for another."""
         self._full_until = 0.0
         """Until then, no job can have become free to run without a notification, as by its time."""
         self._guard = guard
@@ -199,7 +201,7 @@ class EngineJobManager(JobManager):
             self._fetched.extend(sorted(jobs, key=lambda job: (-job.priority, job.id)))
         if not self._fetched:
             return None
-        job = self._fetched.popleft()
+        job, self._asks_once_more = self._fetched.popleft(), True
         self._begun.add(cast("int", job.id))
         return job
 
@@ -209,12 +211,11 @@ class EngineJobManager(JobManager):
         return job
 
     def _is_drained(self) -> bool:
-        """Return whether the last fetch got all jobs that could run, and no other can run since.
-
-        The worker asks once more after each job that it has got.
-        """
+        """Return whether the last fetch got all jobs that could run, no other can run since, and this is no poll."""
+        asks_once_more, self._asks_once_more = self._asks_once_more, False
         count = self._count_at_full_fetch
-        return count is not None and count == self._notification_count() and time.monotonic() < self._full_until
+        is_known = count is not None and count == self._notification_count() and time.monotonic() < self._full_until
+        return asks_once_more and is_known
 
     async def _may_find(self) -> bool:
         return self._notification_count() != self._count_at_empty_fetch or await self._can_fetch()

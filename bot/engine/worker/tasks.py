@@ -24,7 +24,6 @@ from bot.engine.jobs.definitions import (
     CONCLUSION_RETRY_PRIORITY,
     EFFECT_RETRY_PRIORITY,
     HANDLE_RETRY_PRIORITY,
-    OWN_EVENT,
     Origin,
     conclusion_jobs,
     effect_jobs,
@@ -35,7 +34,7 @@ from bot.engine.jobs.inbox import RecentDeliveries
 from bot.engine.jobs.journal import Journal
 from bot.engine.jobs.notes import WRITING, Note, StoredPart, read_note, write_note
 from bot.engine.jobs.once import Deferred
-from bot.engine.jobs.store import Store, Unfinished, subject_of
+from bot.engine.jobs.store import Store, Unfinished, become_plan, subject_of
 from bot.engine.processor import (
     AppliedEffect,
     ConclusionJob,
@@ -95,9 +94,10 @@ class Tasks:
             if body is not None:
                 # A replica of an older release, which has no inbox, has accepted it.
                 await self._store.move_body(delivery_job, context.job.lock, context.job.task_kwargs)
-            return await self._route(context.job, await self.delivery(delivery_job), delivery_job, 0)
+            return await self._route(context.job, await self.delivery(delivery_job), delivery_job, 0, failed)
 
-        await self._deliver(context.job, work, guid, event, received_at, id_of(context.job))
+        failed = list[Origin]()
+        await self._deliver(context.job, work, guid, event, received_at, id_of(context.job), failed)
 
     async def replay(
         self, context: JobContext, *, guid: str, replay: int, delivery_job: int, received_at: float
@@ -105,9 +105,9 @@ class Tasks:
         """Route a delivery again that was handled before; applied effects are not repeated."""
 
         async def work() -> JobOutcome | FollowUp:
-            return await self._route(context.job, await self.delivery(delivery_job), delivery_job, replay)
+            return await self._route(context.job, await self.delivery(delivery_job), delivery_job, replay, [])
 
-        await self._deliver(context.job, work, guid, "replay", received_at, delivery_job)
+        await self._deliver(context.job, work, guid, "replay", received_at, delivery_job, [])
 
     async def handle(self, context: JobContext, **args: Any) -> None:
         """Let one handler plan, and store the whole plan."""
@@ -223,8 +223,12 @@ class Tasks:
         event: str,
         received_at: float,
         delivery_job: int,
+        failed: Sequence[Origin],
     ) -> None:
         async def answer(message: str, interim: bool) -> None:
+            if failed:
+                await self._answer(failed, message, interim=interim)
+                return
             delivery = await self._deliveries.read(self._store.connector, delivery_job)
             if delivery is not None:
                 handlers = self.processor.answering(delivery)
@@ -244,7 +248,10 @@ class Tasks:
             answer=answer,
         ).run(self._store.connector)
 
-    async def _route(self, job: Job, delivery: Delivery, delivery_job: int, replay: int) -> JobOutcome | FollowUp:
+    async def _route(
+        self, job: Job, delivery: Delivery, delivery_job: int, replay: int, failed: list[Origin]
+    ) -> JobOutcome | FollowUp:
+        """Route a delivery; a plan that is made at once, and fails, is added to `failed`."""
         subject = subject_of(delivery)
         # Before routing, and also for deliveries that no handler accepts: commands rely on these records, such as that
         # of the newest head.
@@ -258,9 +265,15 @@ class Tasks:
             return JobOutcome(notes.IGNORED, routing.reason, subject)
         intent = intent_key(delivery)
         origins = _origins(delivery, routing.handlers, delivery_job, replay, job.lock)
-        if OWN_EVENT in delivery.event and len(origins) == 1 and not replay and not job.attempts:
-            # A plan that fails gets a job of its own when this job is tried again.
-            return await self._plan_at_once(job, delivery, origins[0], subject)
+        if len(origins) == 1 and not replay and not job.attempts:
+            try:
+                return await self._plan_at_once(job, delivery, origins[0], subject)
+            except Exception:
+                # The job becomes that of the plan, to be tried again or to tell people.
+                if not await self._become_plan(job, origins[0]):
+                    return _handled_before(origins[0], subject)
+                failed[:] = origins
+                raise
 
         def outcome(deferred: Sequence[Deferred]) -> JobOutcome:
             # On a second try, existing jobs may be those of a first try by an earlier release.
@@ -278,7 +291,11 @@ class Tasks:
         began = time.monotonic()
         follow_up = await self._follow_up(job, origin, delivery, await self._plan(delivery, origin), subject)
         self._observer.handler(origin.handler, notes.PLANNED, time.monotonic() - began)
-        return replace(follow_up, plan_args=origin.args)
+        return replace(follow_up, plan=(plan_job(origin), _handled_before(origin, subject)))
+
+    async def _become_plan(self, job: Job, origin: Origin) -> bool:
+        statement, values = become_plan(id_of(job), plan_job(origin))
+        return bool(await self._store.connector.execute_query_all_async(statement, **values))
 
     async def _plan_and_store(self, job: Job, origin: Origin) -> JobOutcome | FollowUp:
         if job.attempts and await self._store.is_planned(origin.guid, id_of(job)):
@@ -360,6 +377,10 @@ def _origins(
     return [
         Origin(delivery.guid, handler, intent, delivery_job, delivery.received_at, replay, lock) for handler in handlers
     ]
+
+
+def _handled_before(origin: Origin, subject: Mapping[str, Any]) -> JobOutcome:
+    return JobOutcome(notes.IGNORED, ALREADY_HANDLED.format(intent=origin.intent), subject)
 
 
 def _outcome(applied: AppliedEffect) -> JobOutcome:
