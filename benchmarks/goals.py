@@ -12,8 +12,8 @@ import json
 import logging
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -35,7 +35,7 @@ from benchmarks import (
 )
 from benchmarks.machine import busy, described
 from benchmarks.report import Measurement, Options, Row, table
-from benchmarks.stage import DATABASES, SQLITE
+from benchmarks.stage import DATABASES, POSTGRESQL, SQLITE
 
 log = logging.getLogger(__name__)
 
@@ -96,6 +96,7 @@ class Reached:
 PARTS = {
     "accepted": GoalPart(accepted.measure),
     "durable": GoalPart(durable.measure, 2),
+    "durable-postgresql": GoalPart(lambda options: durable.measure(replace(options, database=POSTGRESQL)), 2),
     "delivery-cost": GoalPart(delivery_cost.measure),
     "first-write": GoalPart(first_write.at_goal_rate),
     "replicas": GoalPart(replicas.measure),
@@ -157,36 +158,28 @@ def _number(row: Row, head: str) -> float:
     return float(row[head])
 
 
-LEVELS = tuple(zip(range(4), accepted.CONNECTIONS, (1.2, 1.5, 2.0, 2.0), strict=True))
-"""For each number of connections, the place of its row and the aim on SQLite: a multiple of the best other server."""
+AIMS = {"durable": (1.2, 1.5, 2.0, 2.0), "durable-postgresql": (1.0, 1.2, 1.8, 1.8)}
+"""Of both parts, the aim for each number of connections: a multiple of the best other server."""
 ROWS_OF_KIND = len(accepted.CONNECTIONS) + 1
 """The rows that `durable` has for each kind of deliveries: the last one is that of half the load."""
 STORED = (4, 5)
 """The rows of results_parse that include storing the results."""
 
+
+def _beside_others(part: str) -> Iterator[Goal]:
+    """Yield the goals of a comparison with others that store each delivery before they answer."""
+    for number, kind in enumerate(durable.KINDS):
+        first = number * ROWS_OF_KIND
+        for place, (count, aim) in enumerate(zip(accepted.CONNECTIONS, AIMS[part], strict=True)):
+            label = f"{kind} stored, connections: {count}, of the best"
+            yield Goal(label, part, aim, _share(first + place, "nightjar /s", "of the best"), "/s", True)
+        half = first + ROWS_OF_KIND - 1
+        label = f"… p99 of {kind} at half of that load, of the best"
+        yield Goal(label, part, 1.0, _share(half, "nightjar p99 ms", "p99 of the best"), "ms")
+
+
 GOALS = (
-    *(
-        Goal(
-            f"{kind} stored, connections: {count}, of the best",
-            "durable",
-            aim,
-            _share(place + number * ROWS_OF_KIND, "nightjar /s", "of the best"),
-            "/s",
-            True,
-        )
-        for number, kind in enumerate(durable.KINDS)
-        for place, count, aim in LEVELS
-    ),
-    *(
-        Goal(
-            f"… p99 of {kind} at half of that load, of the best",
-            "durable",
-            1.0,
-            _share((number + 1) * ROWS_OF_KIND - 1, "nightjar p99 ms", "p99 of the best"),
-            "ms",
-        )
-        for number, kind in enumerate(durable.KINDS)
-    ),
+    *(goal for part in AIMS for goal in _beside_others(part)),
     Goal("p99 of 202 at half of that load", "accepted", 20, cell(4, "nightjar p99 ms"), "ms"),
     Goal(
         "CPU of a delivery that no handler accepts, all in, 500/s", "delivery-cost", 0.4, cell(0, "CPU ms each"), "ms"

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.before_after import side_by_side
 from benchmarks.durable_server import in_sqlite
-from benchmarks.goals import NOTHING, Figure, Goal, Reached, reached
+from benchmarks.goals import GOALS, NOTHING, Figure, Goal, Reached, reached
 from benchmarks.report import Row
 from benchmarks.scale import QUICK_STEPS, measured
 from benchmarks.scale_rows import ROWS
@@ -71,6 +71,14 @@ def test_a_goal_is_compared_with_the_median_of_its_rounds(at_least: bool, ratios
     goal = Goal("accepted", "accepted", 0.3, lambda rows: Figure(100, float(rows[0]["ratio"])), "/s", at_least)
     answer = reached(goal, [[{"ratio": ratio}] for ratio in ratios])
     assert (answer.met, answer.ratio, answer.lowest, answer.highest) == (met, sorted(ratios)[1], 0.2, 0.5)
+
+
+def test_each_database_has_its_own_aims_beside_others() -> None:
+    aims = {
+        part: [goal.aim for goal in GOALS if goal.part == part and goal.at_least]
+        for part in ("durable", "durable-postgresql")
+    }
+    assert aims == {"durable": [1.2, 1.5, 2.0, 2.0] * 2, "durable-postgresql": [1.0, 1.2, 1.8, 1.8] * 2}
 
 
 def test_a_goal_that_could_not_be_measured_is_not_missed() -> None:
