@@ -63,6 +63,9 @@ RUNS = 30
 """Commits that the page shows for each target, the newest ones."""
 MOST_LINES = 60
 """The most pairs of a target and a suite that a page shows; the page counts the rest."""
+MOST_TIMED = 8
+"""The most targets of a suite with the durations of the test, those on which it fails first: a fifth of the page's time
+goes into the durations on 20 targets. The page of one target has them."""
 MOST_PROOFS = 10
 LONGEST_MESSAGE = 1000
 
@@ -178,13 +181,17 @@ def _read_on_targets(
         repository, limit=max(RUNS, WINDOW), aliases=aliases, quarantine=quarantine_of(settings, moment)
     )
     runs = runs_of_test(connection, lines, test, traced, grid_range)
-    newest_runs = {(series, run.sha): run for series, test_runs in runs.items() for run in test_runs[:RUNS]}
-    seconds = test_durations(connection, lines[0].row, newest_runs)
     test_lines = []
     for line in lines:
         segments = traced.get(line.target, ())
         if last := _last_run_with_test(connection, line, runs[line.series], segments):
             test_lines.append(TestOnLine(line, runs[line.series], segments, last))
+    timed = sorted(test_lines, key=lambda test_line: not test_line.is_failing)[:MOST_TIMED]
+    seconds = test_durations(
+        connection,
+        lines[0].row,
+        {(test_line.line.series, run.sha): run for test_line in timed for run in test_line.runs[:RUNS]},
+    )
     flaky = _read_flakiness(
         connection, [test_line for test_line in test_lines if test_line.flaky_commits], test, settings
     )
