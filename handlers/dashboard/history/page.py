@@ -38,6 +38,7 @@ from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.history.answer import history_answer, history_steps
 from handlers.dashboard.history.issue_draft import IssueDraft
 from handlers.dashboard.history.model import (
+    MOST_TIMED,
     HistoryCommit,
     HistoryFailing,
     HistoryFlakiness,
@@ -63,9 +64,6 @@ RUNS = 30
 """Commits that the page shows for each target, the newest ones."""
 MOST_LINES = 60
 """The most pairs of a target and a suite that a page shows; the page counts the rest."""
-MOST_TIMED = 8
-"""The most targets of a suite with the durations of the test, those on which it fails first: a fifth of the page's time
-goes into the durations on 20 targets. The page of one target has them."""
 MOST_PROOFS = 10
 LONGEST_MESSAGE = 1000
 
