@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
 
+_PARAMETER = re.compile(r"CONSTANT ROW|^SCAN json_each VIRTUAL TABLE")
 MANY = "nightjar_points"
 """The table of the commits of all targets."""
 
@@ -44,7 +46,8 @@ def plans_seen() -> Iterator[Plans]:
         if connection.dialect.name == "sqlite":
             rows = cursor.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
             steps = [str(row[3]) for row in rows]
-            scans = [step for step in steps if step.startswith("SCAN") and "ROW" not in step]
+            # Constant rows and `json_each` are parameters of the statement.
+            scans = [step for step in steps if step.startswith("SCAN") and not _PARAMETER.search(step)]
             if steps[0].startswith(f"SEARCH {MANY} ") and any("CORRELATED" in step for step in steps):
                 plans.repeated.append(statement)
         else:

@@ -29,6 +29,7 @@ from bot.results.store.failures.failures import failing_tests
 from bot.results.store.grid.grid import lines_of_test
 from bot.results.store.grid.rows import GridRange
 from bot.results.store.store import ResultsStore
+from tests.results.plans import whole_tables_read
 from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload, sha
 from tests.tables import with_tables
 
@@ -253,23 +254,14 @@ def test_more_failures_and_more_targets_need_no_more_statements(store: ResultsSt
 
 
 def test_no_statement_reads_a_whole_table(tmp_path: Path) -> None:
-    tests, plans = [f"test_{number}" for number in range(30)], list[str]()
-
-    def explain(connection: sa.Connection, _: object, statement: str, parameters: Any, *__: object) -> None:
-        rows = connection.connection.cursor().execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
-        plans.extend(str(row[3]) for row in rows)
-
+    tests = [f"test_{number}" for number in range(30)]
     with closing(ResultsStore(with_tables(f"sqlite:///{tmp_path}/results.db"))) as sqlite:
         sqlite.open()
         for target in ("adreno", "hexagon"):
             stored(sqlite, "PFPF", *tests, target=target)
-        sa.event.listen(sa.Engine, "before_cursor_execute", explain)
-        try:
-            context(sqlite, 4, test=tests[0])
-        finally:
-            sa.event.remove(sa.Engine, "before_cursor_execute", explain)
-    assert len(plans) > STATEMENTS
-    assert [plan for plan in plans if plan.startswith("SCAN") and "ROW" not in plan] == []
+        statements, scans = whole_tables_read(lambda: context(sqlite, 4, test=tests[0]))
+    assert statements > 0
+    assert scans == []
 
 
 def test_each_table_is_read_by_an_index_on_postgresql(postgres_url: str) -> None:

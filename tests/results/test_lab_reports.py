@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -42,6 +43,16 @@ def test_it_counts_the_uploads_of_one_lab_and_repository_since_a_time(store: Res
     assert adreno.newest is not None
     assert activity.tested == {sha(2): 1000.0, sha(3): 2000.0}
     assert [(run.key.target, run.reason) for run in activity.unusable] == [("adreno", "te.xml is not XML")]
+
+
+def test_the_age_of_a_commit_that_a_search_asked_for_is_no_latency(store: ResultsStore) -> None:
+    day, hour = 86_400.0, 3_600.0
+    arrivals = [(1, day + hour), (9, 9 * day + hour), (4, 9.5 * day), (10, 10 * day + 2 * hour)]
+    for commit, received_at in arrivals:
+        upload = Upload(commit, PASSED, at=day * commit)
+        store.put(replace(upload.run, received_at=received_at), upload.columns)
+    (adreno,) = read(store).targets.values()
+    assert adreno.latencies == [hour, hour, 2 * hour]
 
 
 def test_nothing_is_found_for_an_unknown_lab(store: ResultsStore) -> None:

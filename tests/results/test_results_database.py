@@ -119,7 +119,7 @@ def test_a_database_of_a_newer_release_is_refused_in_one_line(database_url: str)
     database.close()
     with pytest.raises(
         DatabaseError,
-        match=r"newer release created the database \(schema of results 9999, this release supports 0012\)",
+        match=r"newer release created the database \(schema of results 9999, this release supports 0013\)",
     ) as error:
         ResultsStore(database_url).open()
     assert "\n" not in str(error.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import re
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from sandbox.demo.images import IMAGES, NAMES, SUITE_IMAGE, browser
 from sandbox.demo.mirror import AUTHOR, Mirror, push_to_fork
 from tests.running import ROOT
 
+SECONDS = 30
+"""The most seconds until a process has stopped, on a slow machine too."""
 PICTURE = re.compile(r"images/([\w-]+\.png)")
 
 
@@ -87,6 +90,19 @@ async def test_screenshots_name_the_missing_package(monkeypatch: pytest.MonkeyPa
     with pytest.raises(click.ClickException, match="Install it and a font with emoji"):
         async with browser():
             pass
+
+
+async def test_a_browser_that_a_shell_script_starts_stops_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Debian's chromium-headless-shell is such a script: without it, Chromium would run on and keep the pipe open."""
+    program = tmp_path / "chromium"
+    listening = "echo DevTools listening on ws://127.0.0.1:1/x >&2"
+    program.write_text(f"#!/bin/sh\n/bin/sh -c '{listening}; /bin/sleep {2 * SECONDS}; :'\n:\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    async with asyncio.timeout(SECONDS), browser():
+        pass
 
 
 def test_a_contributors_commit_has_the_same_sha_in_the_labs_mirror(tmp_path: Path) -> None:

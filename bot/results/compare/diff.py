@@ -108,7 +108,8 @@ def is_cheap(current: Mapping[str, SeenTest], baseline: Mapping[str, SeenTest] |
         return False
     return (
         baseline is None
-        or min(len(baseline.keys() - current.keys()), len(current.keys() - baseline.keys())) < SMALL_CLASS
+        or len(_only_in(baseline, current)) < SMALL_CLASS
+        or len(_only_in(current, baseline)) < SMALL_CLASS
     )
 
 

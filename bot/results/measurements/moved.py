@@ -24,9 +24,9 @@ class MoveState(TextEnum):
 
 
 class MoveCursor(NamedTuple):
-    """Where a list of changes, newest first, goes on: after the change with this time of confirmation and ID."""
+    """Where a list of changes, newest first, goes on: after the change with this time and ID."""
 
-    confirmed_at: float
+    since_at: float
     id: str
 
 
@@ -98,4 +98,4 @@ class MovedSeries:
     @property
     def cursor(self) -> MoveCursor:
         """Where a list goes on after this change."""
-        return MoveCursor(self.confirmed_at, self.id)
+        return MoveCursor(self.since_at, self.id)

@@ -17,6 +17,10 @@ from handlers.dashboard.shared.cells import CellState, GridCell
 from handlers.dashboard.shared.chart import DurationChart, duration_chart
 from handlers.dashboard.shared.settings import TARGET_PATTERN
 
+MOST_TIMED = 8
+"""The most targets of a suite with the durations of the test, those on which it fails first: a fifth of the page's time
+goes into the durations on 20 targets. The page of one target has them."""
+
 
 class HistoryQuery(BaseModel, extra="forbid"):
     """The test to show."""
@@ -34,7 +38,10 @@ class HistoryCommit(BaseModel, extra="forbid"):
     committed_at: datetime
     cell: GridCell
     name: str = Field(description="The test's ID at that commit.")
-    seconds: float | None = Field(description="Duration of the test; null if unknown.")
+    seconds: float | None = Field(
+        description=f"Duration of the test; null if unknown. Of a suite, {MOST_TIMED} targets have it: first those on "
+        "which the test fails; with `target`, that one."
+    )
 
 
 class HistoryFailing(BaseModel, extra="forbid"):

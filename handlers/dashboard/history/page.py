@@ -38,6 +38,7 @@ from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.history.answer import history_answer, history_steps
 from handlers.dashboard.history.issue_draft import IssueDraft
 from handlers.dashboard.history.model import (
+    MOST_TIMED,
     HistoryCommit,
     HistoryFailing,
     HistoryFlakiness,
@@ -178,13 +179,17 @@ def _read_on_targets(
         repository, limit=max(RUNS, WINDOW), aliases=aliases, quarantine=quarantine_of(settings, moment)
     )
     runs = runs_of_test(connection, lines, test, traced, grid_range)
-    newest_runs = {(series, run.sha): run for series, test_runs in runs.items() for run in test_runs[:RUNS]}
-    seconds = test_durations(connection, lines[0].row, newest_runs)
     test_lines = []
     for line in lines:
         segments = traced.get(line.target, ())
         if last := _last_run_with_test(connection, line, runs[line.series], segments):
             test_lines.append(TestOnLine(line, runs[line.series], segments, last))
+    timed = sorted(test_lines, key=lambda test_line: not test_line.is_failing)[:MOST_TIMED]
+    seconds = test_durations(
+        connection,
+        lines[0].row,
+        {(test_line.line.series, run.sha): run for test_line in timed for run in test_line.runs[:RUNS]},
+    )
     flaky = _read_flakiness(
         connection, [test_line for test_line in test_lines if test_line.flaky_commits], test, settings
     )

@@ -155,10 +155,12 @@ def flaky_answer(page: FlakyPage, query: FlakyQuery, repository: str) -> Sentenc
     place = answer_texts.ON_TARGET.format(target=query.target) if query.target else ""
     if not page.total:
         return [] if query.q else sentence([phrase(answer_texts.NOTHING_FLAKY.format(place=place, days=days))])
-    tests = counted(page.total, "flaky test")
+    tests = counted(page.total, "test")
     if page.total >= MOST_TESTS:
         tests = answer_texts.AT_LEAST.format(tests=tests)
-    start = answer_texts.FLAKY_TESTS.format(tests=tests, place=place, days=days)
+    start = answer_texts.FLAKY_TESTS.format(
+        tests=tests, were="was" if page.total == 1 else "were", place=place, days=days
+    )
     worst = page.tests[0] if page.tests and query.page == 1 else None
     if worst is None or not worst.proved:
         return sentence([phrase(start)])

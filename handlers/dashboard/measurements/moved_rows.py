@@ -29,7 +29,7 @@ MOST_DRAWN = 10
 NIGHTS = 60
 """The newest nights of which a row shows the values."""
 CURSOR = r"^-?[0-9]{1,12}(\.[0-9]{1,9})?,[0-9A-Za-z]{1,64}$"
-"""The place of a change in the list: the time of its confirmation in seconds, and its ID."""
+"""The place of a change in the list: the time of its commit in seconds, and its ID."""
 
 
 class MovedRow(SeriesMove):
@@ -74,7 +74,7 @@ def read_moved(
         cursor = MoveCursor(float(seconds), change)
     moved = moved_series(connection, target.repository, target, most + 1, cursor)
     listed = moved[:most]
-    older = f"{listed[-1].confirmed_at!r},{listed[-1].id}" if len(moved) > most else ""
+    older = f"{listed[-1].since_at!r},{listed[-1].id}" if len(moved) > most else ""
     recent = _recent(connection, target, listed[:MOST_DRAWN], aliases)
     rows = [
         MovedRow.model_validate(

@@ -58,12 +58,18 @@ def numbers_of_run(connection: sa.Connection, key: RunKey) -> tuple[list[TestNum
     suites = suites_on_targets(connection, key.repository, key.lab, key.target, claims.suite)
     if not suites:
         return [], False
-    listed = listed_metrics(connection, suites[0].row, MeasurementFilter(), 0, MOST_READ)
-    values = values_at_runs(connection, suites[0], listed.metrics, [stored[0]])
-    names = all_names(connection, suites[0].row)
-    numbers = [
-        _number(names[metric.ordinal], metric.metric, values[metric]) for metric in listed.metrics if metric in values
-    ]
+    names, numbers = all_names(connection, suites[0].row), list[TestNumber]()
+    # Most runs have the first ones.
+    for limit in (MOST_OF_RUN + 1, MOST_READ):
+        listed = listed_metrics(connection, suites[0].row, MeasurementFilter(), 0, limit)
+        values = values_at_runs(connection, suites[0], listed.metrics, [stored[0]])
+        numbers = [
+            _number(names[metric.ordinal], metric.metric, values[metric])
+            for metric in listed.metrics
+            if metric in values
+        ]
+        if len(numbers) > MOST_OF_RUN or listed.total <= len(listed.metrics):
+            break
     return numbers[:MOST_OF_RUN], len(numbers) > MOST_OF_RUN or listed.total > len(listed.metrics)
 
 

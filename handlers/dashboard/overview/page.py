@@ -52,6 +52,7 @@ WORST_FIRST = (
     TargetHealth.PASSING,
 )
 """The order of a repository's targets: what needs somebody comes first."""
+LAB_PROBLEMS = (TargetHealth.STALE, TargetHealth.UNUSABLE)
 MOST_ROWS = 60
 """Rows of one page: a repository has one, and one more for each listed target."""
 MOST_TARGETS = 40
@@ -148,6 +149,11 @@ class RepositoryOverview(BaseModel, extra="forbid"):
     )
     nightly: BranchOverview | None
     last_good: BranchOverview | None
+
+    @property
+    def is_tested(self) -> bool:
+        """Say whether a listed target has results."""
+        return any(target.suites for target in self.targets)
 
 
 class OverviewPage(BaseModel, extra="forbid"):
@@ -477,10 +483,11 @@ def overview_answer(repositories: Sequence[RepositoryOverview], moment: float) -
             phrase(lateness(moment - target.received_at.timestamp() if target.received_at else None)),
         ]
         for repository in with_targets
+        if repository.is_tested
         for target in repository.targets
-        if target.state is TargetHealth.STALE
+        if target.stale
     ]
-    is_tested = any(target.suites for repository in with_targets for target in repository.targets)
+    is_tested = any(repository.is_tested for repository in with_targets)
     return sentence(
         *(
             failures[:MOST_NAMED]
@@ -531,7 +538,7 @@ def overview_steps(repositories: Sequence[RepositoryOverview]) -> list[Sentence]
             (repository.repository, target.lab)
             for repository in repositories
             for target in repository.targets
-            if target.state in (TargetHealth.STALE, TargetHealth.UNUSABLE)
+            if target.state in LAB_PROBLEMS or (target.stale and repository.is_tested)
         ),
         None,
     )

@@ -26,7 +26,7 @@ from bot.results.store.lists.run_lists import run_with_artifacts
 from bot.results.store.tables.commits import summaries_of
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
-from handlers.dashboard.measurements.numbers import numbers_of_run
+from handlers.dashboard.measurements.numbers import TestNumber, numbers_of_run
 from handlers.dashboard.run.answer import run_answer, run_steps
 from handlers.dashboard.run.artifacts import seen_artifacts
 from handlers.dashboard.run.causes import causes_of
@@ -40,10 +40,12 @@ from handlers.results.owners import owners_in_force
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
+    from nightjar_formats.runs.manifest import ArtifactEntry
 
     from bot.config.model import RepositoryConfig
     from bot.core.aliases import Aliases
     from bot.results.compare.context import FailureContext
+    from bot.results.compare.health import SuiteHealth
 
 MOST_SUITES = 4
 """The most suites with failures for which the page says since when they fail: each costs a few statements."""
@@ -69,19 +71,15 @@ def run_page(parts: DashboardParts) -> Page:
         name, settings, lab_results = results_of(parts, request.repository)
         settings = await parts.in_force(name, settings)
         key = RunKey(name, request.path["lab"], request.path["target"], request.path["sha"], request.path["run_id"])
-        run, entries = await request.pages.run(parts.results.store.read, run_with_artifacts, key)
-        if run is None:
-            raise LookupError(key.folder)
-        runs = await request.pages.run(parts.results.store.read, runs_of_commit, key.about, key.sha)
         results = parts.results.running_in(request.pages.run)
-        state = await results.read(commit_state, key.about, key.sha)
+        run, entries, runs, state, unreliable = await results.read(_read_commit, key)
         # No client is passed, so relations between commits that are not stored yet stay unknown: a page must not spend
         # GitHub's quota.
         compared = await compared_suites(results, None, name, state, settings.of(RENAMES).aliases)
-        findings = _findings(settings, key.about, state, compared, parts.moment())
-        findings = replace(findings, unreliable=await results.read(unreliable_suites, key.about, key.sha))
-        queries = await request.pages.run(_context_queries, findings)
-        contexts, times, summaries = await results.read(_read_contexts, key, queries, settings.of(RENAMES).aliases)
+        findings = replace(_findings(settings, key.about, state, compared, parts.moment()), unreliable=unreliable)
+        contexts, times, summaries, numbers = await results.read(
+            _read_contexts, key, findings, settings.of(RENAMES).aliases
+        )
         owners = await owners_in_force(parts.records, name, settings)
         page = await request.pages.run(_page_of, run, runs, replace(findings, contexts=contexts), times, owners)
         page.known_commits = summaries
@@ -91,7 +89,7 @@ def run_page(parts: DashboardParts) -> Page:
         )
         for test in listed:
             test.search = searches.get((key.about.full_name, test.suite, test.test))
-        page.numbers, page.more_numbers = await results.read(numbers_of_run, key)
+        page.numbers, page.more_numbers = numbers
         page.answer = run_answer(page, name, "" if state.complete else sentences.missing_results(findings))
         page.next_steps = run_steps(page, name, parts.github)
         page.files = seen_artifacts(run, entries, lab_results, parts.moment()) if entries else None
@@ -133,15 +131,40 @@ def _context_queries(findings: Findings) -> dict[str, ContextQuery]:
     return queries
 
 
+def _read_commit(
+    connection: sa.Connection, key: RunKey
+) -> tuple[Run, list[ArtifactEntry], list[Run], TargetState, dict[str, SuiteHealth]]:
+    """Return a run with its files, all runs of its commit, their results, and the suites with unreliable results.
+
+    Raises LookupError if the run is not stored.
+    """
+    run, entries = run_with_artifacts(connection, key)
+    if run is None:
+        raise LookupError(key.folder)
+    return (
+        run,
+        entries,
+        runs_of_commit(connection, key.about, key.sha),
+        commit_state(connection, key.about, key.sha),
+        unreliable_suites(connection, key.about, key.sha),
+    )
+
+
 def _read_contexts(
-    connection: sa.Connection, key: RunKey, queries: Mapping[str, ContextQuery], aliases: Aliases
-) -> tuple[dict[tuple[str, str], FailureContext], dict[str, float], dict[str, CommitSummary]]:
-    """Return the contexts of failures, the times of the commits since which they fail, and summaries of commits."""
+    connection: sa.Connection, key: RunKey, findings: Findings, aliases: Aliases
+) -> tuple[
+    dict[tuple[str, str], FailureContext], dict[str, float], dict[str, CommitSummary], tuple[list[TestNumber], bool]
+]:
+    """Return the contexts of failures, the times of the commits since which they fail, and summaries of commits.
+
+    After these comes what `numbers_of_run` returns.
+    """
+    queries = _context_queries(findings)
     contexts = failure_contexts(connection, key.about, key.sha, queries, aliases)
     shas = {context.since for context in contexts.values() if context.since}
     page_shas = {key.sha, *shas, *(query.baseline for query in queries.values() if query.baseline)}
     summaries = summaries_of(connection, key.repository, page_shas)
-    return contexts, commit_times(connection, key.about, shas), summaries
+    return contexts, commit_times(connection, key.about, shas), summaries, numbers_of_run(connection, key)
 
 
 def _page_of(

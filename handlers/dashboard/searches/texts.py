@@ -11,8 +11,8 @@ MOST_PROBABILITY = 0.999
 
 RUNNING, NAMED, OTHER = (
     ("search runs", "searches run"),
-    ("change is named", "changes are named"),
-    "{count} without a name",
+    ("search found the change", "searches found the change"),
+    "{count} ended without finding it",
 )
 NO_SEARCHES = "No search yet"
 OUTCOMES = {

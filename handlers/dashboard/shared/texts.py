@@ -290,4 +290,4 @@ def pulls_open(count: int, total: int) -> str:
 
 def lab_silence(since: str) -> str:
     """Say, after the name of a lab, for how long it has sent no nightly run; empty if it never sent one."""
-    return f" has not reported for {since}" if since else " has not reported yet"
+    return f" has not reported for {since}" if since else " has never reported"

@@ -24,7 +24,7 @@ from bot.results.measurements.moved import MovedSeries, MoveState
 from bot.results.service import RESULTS
 from bot.results.settings.measurements import ChangeLimits
 from bot.results.store.lists.run_lists import admission_of_commit
-from bot.results.store.measurements.moved import moved_by_id, moved_series
+from bot.results.store.measurements.moved import confirmed_series, moved_by_id
 from bot.results.store.measurements.search import find_moves, has_new_nights, store_moves
 from handlers.regressions import texts
 from handlers.regressions.config import REGRESSIONS as REGRESSIONS_KEY
@@ -151,5 +151,5 @@ async def load_updates(
 def _changes(
     connection: sa.Connection, repository: str, ids: set[str], since: float
 ) -> tuple[dict[str, MovedSeries], list[MovedSeries]]:
-    recent = moved_series(connection, repository, limit=MOST_RECENT, since=since)
+    recent = confirmed_series(connection, repository, MOST_RECENT, since)
     return moved_by_id(connection, ids), recent

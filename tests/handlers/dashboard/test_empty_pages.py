@@ -136,3 +136,9 @@ async def test_a_lab_without_uploads_is_not_shown_as_one_whose_uploads_were_read
     assert "The lab uploaded nothing for a nightly commit of the last 30 days." in page
     assert "the bot read all uploads" not in page
     assert "note good" not in page
+
+
+async def test_the_overview_names_the_targets_that_never_reported(first: DashboardSite) -> None:
+    _, page = await first.json("/api/v1/repos")
+    answer = "".join(part["text"] for part in page["answer"])
+    assert "example-lab/adreno has never reported; hubot-lab/rpi-5@rack:2 has never reported" in answer

@@ -52,8 +52,8 @@ async def test_each_page_begins_with_its_answer(site: DashboardSite) -> None:
         "6 tests still fail on 1 of 2 suites.",
         f"{API}/grid?status=failing": "7 tests fail in the newest nightly runs.",
         f"{API}/compare?target={HEXAGON}": f"6 still failing on {HEXAGON}, from {sha(12)[:7]} to {sha(13)[:7]}.",
-        f"{API}/flaky": f"1 flaky test changed in the last 30 days; {FLAKY} on {HEXAGON} has the most proof: "
-        "3 commits with both outcomes.",
+        f"{API}/flaky": f"1 test was flaky in the last 30 days; {FLAKY} on {HEXAGON} most clearly: "
+        "it both passed and failed at 3 commits.",
         f"{API}/slow?target={HEXAGON}": f"115 tests on {HEXAGON} take 29.6 s; none takes longer than 10 s.",
         f"{API}/skipped": "35 tests are skipped in the newest nightly runs; 30 tests did not run for a week.",
         f"{API}/tests?id={SOFTMAX}": f"Fails on 2 of 2 targets: {ADRENO}, {HEXAGON}.",

@@ -44,7 +44,7 @@ async def test_a_lab_with_a_late_target_is_late_as_on_the_first_page(tmp_path: P
         late = {lab["lab"]: (lab["stale"], lab["late_targets"]) for lab in page["labs"]}
         assert late == {"hubot-lab": (True, {}), "example-lab": (False, {"mali": None})}
         assert "".join(part["text"] for part in page["answer"]) == (
-            "2 of 2 labs are late: hubot-lab has not reported for 3 days, example-lab/mali has not reported yet."
+            "2 of 2 labs are late: hubot-lab has not reported for 3 days, example-lab/mali has never reported."
         )
         assert "mali is late" in (await own.get(PAGE))[2]
         assert "example-lab/mali" in (await own.get("/"))[2]
@@ -56,7 +56,7 @@ async def test_a_repository_without_labs_or_results_says_so(site: DashboardSite)
     assert "accepts no results" in (await site.get("/r/octocat/docs/labs"))[2]
     _, _, page = await site.get("/r/octocat/new/labs")
     assert "1 of 1 lab is late: " in page
-    assert "has not reported yet" in page
+    assert "has never reported" in page
     assert (await site.get("/r/octocat/secret/labs"))[0] == 404
 
 
@@ -74,7 +74,7 @@ async def test_one_page_has_the_labs_of_all_repositories_that_the_reader_may_see
     _, own = await site.json(API)
     assert [lab for lab in page["labs"] if lab["repository"] == "octocat/compiler"] == own["labs"]
     stated = "".join(part["text"] for part in page["answer"])
-    assert stated == "2 of 3 labs are late: hubot-lab has not reported for 3 days, example-lab has not reported yet."
+    assert stated == "2 of 3 labs are late: hubot-lab has not reported for 3 days, example-lab has never reported."
     _, _, html = await site.get("/labs")
     assert "/r/octocat/new/labs/example-lab" in html
     assert "octocat/secret" not in html

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import AsyncIterator, Iterator
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import pytest
 import pytest_asyncio
 import sqlalchemy as sa
 
+from bot.core.page_paths import history_path
 from bot.results.store.store import ResultsStore
 from bot.results.store.tables import runs
 from handlers.dashboard.grid import page as grid
+from handlers.dashboard.history.model import MOST_TIMED
 from handlers.dashboard.overview import page as overview
 from handlers.dashboard.overview.page import split_in_pages
 from tests.handlers.dashboard.nightly_runs import NOW
@@ -114,6 +117,22 @@ async def test_the_overview_lists_the_targets_with_failing_tests(crowded: Dashbo
     assert (len(targets), compiler["more_targets"]) == (overview.MOST_TARGETS, TARGETS - overview.MOST_TARGETS)
     assert {name: count for name, count in targets.items() if count} == {name_of(number): 1 for number in FAILING}
     assert sum(counts) == len(FAILING), "columns of targets on which nothing fails are not read"
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_page_of_a_test_has_durations_on_some_targets_and_links_those_on_others(
+    crowded: DashboardSite,
+) -> None:
+    address = f"tests?id={BROKEN}"
+    _, answer = await crowded.json(f"/api/v1/repos/{REPOSITORY}/{address}")
+    timed = [target["target"] for target in answer["targets"] if any(run["seconds"] for run in target["runs"])]
+    assert len(timed) == MOST_TIMED
+    assert timed[0] == name_of(FAILING[0])
+    _, _, page = await crowded.get(f"{HERE}/{address}")
+    untimed = next(target["target"] for target in answer["targets"] if target["target"] not in timed)
+    assert f'{escape(history_path(REPOSITORY, BROKEN, f"{LAB}/{untimed}"))}">Durations on this target' in page
+    _, alone = await crowded.json(f"/api/v1/repos/{REPOSITORY}/{address}&target={LAB}/{untimed}")
+    assert all(run["seconds"] for run in alone["targets"][0]["runs"] if run["cell"]["run_id"])
 
 
 @pytest.mark.asyncio(loop_scope="session")

@@ -137,7 +137,7 @@ async def test_the_list_of_a_target_has_the_newest_value_of_all_it_measures(meas
     ]
     assert page["moved"][0]["recent"] == [12.0] * 50 + [11.0] * 10
     first, second = page["moved"]
-    moment = datetime.fromisoformat(second["confirmed_at"]).timestamp()
+    moment = datetime.fromisoformat(second["since_at"]).timestamp()
     _, page = await measured.json(f"{API}?target={FIRST}&older_than={moment},0")
     assert page["moved"] == []
     _, page = await measured.json(f"{API}?target={FIRST}&older_than={moment + 1},0")

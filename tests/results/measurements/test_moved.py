@@ -17,7 +17,7 @@ from bot.results.measurements.moved import MovedSeries, MoveState
 from bot.results.measurements.unexpected import NumbersOfPull
 from bot.results.settings.measurements import ChangeLimits, MeasurementSettings
 from bot.results.store.measurements.levels import LevelsBefore, SeriesName, levels_before
-from bot.results.store.measurements.moved import moved_by_id, moved_series
+from bot.results.store.measurements.moved import confirmed_series, moved_by_id, moved_series
 from bot.results.store.measurements.pull_numbers import numbers_of_pull
 from bot.results.store.measurements.search import GONE, find_moves, store_moves
 from bot.results.store.store import ResultsStore
@@ -82,8 +82,10 @@ def test_a_change_is_stored_once_two_nights_confirm_it_and_then_its_end(renaming
         (FOUND, "delegated_nodes", sha(FOUND)),
         (FASTER + 3, "latency", sha(FASTER)),
     ]
-    faster, regained, slower, lost = moved(renaming)
-    assert [change.state for change in (faster, regained, slower, lost)] == [
+    # The newest change comes first, although the one before it was confirmed after it.
+    regained, faster, slower, lost = moved(renaming)
+    assert regained.confirmed_at < faster.confirmed_at
+    assert [change.state for change in (regained, faster, slower, lost)] == [
         MoveState.IMPROVEMENT,
         MoveState.IMPROVEMENT,
         MoveState.OPEN,
@@ -97,18 +99,18 @@ def test_a_change_is_stored_once_two_nights_confirm_it_and_then_its_end(renaming
     # Pages of the list, of a target too, and by ID.
     pages = [
         renaming.read(moved_series, REPOSITORY, ABOUT, 2),
-        renaming.read(moved_series, REPOSITORY, None, 2, regained.cursor),
+        renaming.read(moved_series, REPOSITORY, None, 2, faster.cursor),
     ]
-    assert pages == [[faster, regained], [slower, lost]]
+    assert pages == [[regained, faster], [slower, lost]]
     assert renaming.read(moved_series, REPOSITORY, replace(ABOUT, target="mali")) == []
     assert renaming.read(moved_by_id, [lost.id, "no such change"]) == {lost.id: lost}
     # Nothing is new: one search finds that out without reading a number.
     assert whole_tables_read(lambda: searched(renaming)) == (5, [])
     # A higher threshold takes changes back; the default one finds them again.
     assert searched(renaming, ChangeLimits([{"lat*": MeasurementSettings(least="22%")}]))
-    assert [change.name for change in moved(renaming)] == ["latency", "delegated_nodes", "delegated_nodes"]
+    assert [change.name for change in moved(renaming)] == ["delegated_nodes", "latency", "delegated_nodes"]
     assert searched(renaming)
-    assert moved(renaming) == [faster, regained, slower, lost]
+    assert moved(renaming) == [regained, faster, slower, lost]
 
 
 def test_what_moved_is_stored_and_read_on_both_databases(store: ResultsStore) -> None:
@@ -123,10 +125,11 @@ def test_what_moved_is_stored_and_read_on_both_databases(store: ResultsStore) ->
     ]
 
     def work() -> None:
-        first, second = store.read(moved_series, REPOSITORY, ABOUT, since=1000.0)
+        first, second = store.read(moved_series, REPOSITORY, ABOUT)
         assert store.read(moved_series, REPOSITORY, ABOUT, 1) == [first]
         assert store.read(moved_series, REPOSITORY, before=first.cursor) == [second]
         assert store.read(moved_by_id, [first.id]) == {first.id: first}
+        assert store.read(confirmed_series, REPOSITORY, 5, first.confirmed_at) == [first]
 
     assert whole_tables_read(work)[1] == []
 

@@ -15,6 +15,7 @@ from nightjar_formats.model import Status, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.context import failure_context
+from bot.results.compare.flaky import WINDOW
 from bot.results.compare.quarantine import QuarantineOf
 from bot.results.store.failures.contexts import MOST_RUNS
 from bot.results.store.history.explained import PointColumn, explained_ordinals
@@ -243,27 +244,38 @@ def _since(
     ordinals = {series: [ordinal for _, ordinal in tests] for series, tests in listed.items() if tests}
     if not ordinals:
         return {}
-    oldest = _oldest(connection, ordinals)
     spans = _spans(connection, suites, ordinals, aliases)
-    names = {
-        series: {name for spans_of_test in spans_of_series.values() for name, _, _ in spans_of_test}
-        for series, spans_of_series in spans.items()
-    }
-    changes = changes_since(connection, names, min(committed_at for committed_at, _ in oldest.values()))
-    failed_since = {}
-    for series, spans_of_series in spans.items():
-        newest_position = (newest[series].committed_at, newest[series].sha)
-        for ordinal, spans_of_test in spans_of_series.items():
-            # Between two of its changes a test always ended in the same way, so other commits are not needed.
-            positions = {change[0] for name, _, _ in spans_of_test for change in changes[series].get(name, ())}
-            chain = sorted(
-                {position for position in {*positions, oldest[series]} if oldest[series] <= position < newest_position}
-            )
-            # If nothing has changed, it ended at all commits as it does now.
-            history = segments_over(spans_of_test, changes[series], chain, FAILED) if chain else []
-            since = failure_context(history, [sha for _, sha in chain]).since or newest_position[1]
-            committed_at = {sha: time for time, sha in (*chain, newest_position)}
-            failed_since[series, ordinal] = since, committed_at[since]
+    failed_since: dict[tuple[int, int], tuple[str, float]] = {}
+    # Most failures began a few runs ago, so older runs are read only for the tests that failed in all of these.
+    for runs in (WINDOW, MOST_RUNS):
+        if not spans:
+            break
+        oldest = _oldest(connection, spans, runs)
+        names = {
+            series: {name for spans_of_test in spans_of_series.values() for name, _, _ in spans_of_test}
+            for series, spans_of_series in spans.items()
+        }
+        changes = changes_since(connection, names, min(committed_at for committed_at, _ in oldest.values()))
+        older: dict[int, dict[int, list[NameSpan]]] = {}
+        for series, spans_of_series in spans.items():
+            newest_position = (newest[series].committed_at, newest[series].sha)
+            for ordinal, spans_of_test in spans_of_series.items():
+                # Between two of its changes a test always ended in the same way, so other commits are not needed.
+                positions = {change[0] for name, _, _ in spans_of_test for change in changes[series].get(name, ())}
+                chain = sorted(
+                    position
+                    for position in {*positions, oldest[series]}
+                    if oldest[series] <= position < newest_position
+                )
+                # If nothing has changed, it ended at all commits as it does now.
+                history = segments_over(spans_of_test, changes[series], chain, FAILED) if chain else []
+                context = failure_context(history, [sha for _, sha in chain])
+                since = context.since or newest_position[1]
+                committed_at = {sha: time for time, sha in (*chain, newest_position)}
+                failed_since[series, ordinal] = since, committed_at[since]
+                if not context.good:
+                    older.setdefault(series, {})[ordinal] = spans_of_test
+        spans = older
     return failed_since
 
 
@@ -287,8 +299,8 @@ def _spans(
     return spans
 
 
-def _oldest(connection: sa.Connection, series: Collection[int]) -> dict[int, Position]:
-    """Return the oldest commit of each series within the last `MOST_RUNS` runs."""
+def _oldest(connection: sa.Connection, series: Collection[int], runs: int) -> dict[int, Position]:
+    """Return the oldest commit of each series within its last `runs` runs."""
     table, points = schema.series, schema.points
     linked_points = points.alias()
     linked = (
@@ -297,7 +309,7 @@ def _oldest(connection: sa.Connection, series: Collection[int]) -> dict[int, Pos
         .limit(1)
         .correlate(table)
     )
-    last = linked.order_by(linked_points.c.committed_at.desc(), linked_points.c.sha.desc()).offset(MOST_RUNS)
+    last = linked.order_by(linked_points.c.committed_at.desc(), linked_points.c.sha.desc()).offset(runs)
     # For a series with fewer runs.
     first = linked.order_by(linked_points.c.committed_at, linked_points.c.sha)
     statement = (

@@ -40,7 +40,7 @@ from bot.results.store.history.explained import PointColumn, explained_ordinals
 from bot.results.store.history.history import TestHistory
 from bot.results.store.history.quarantined import quarantined_failures
 from bot.results.store.tables import runs, schema
-from bot.results.store.tables.blobs import raw
+from bot.results.store.tables.blobs import first_bytes
 from bot.results.store.tables.cells import IS_FAILURE, CellCounts, explained_column, renamed_column
 from bot.results.store.tables.combine import Details
 from bot.results.store.tables.failure_texts import TextReader
@@ -388,7 +388,7 @@ def _duration_codes(connection: sa.Connection, ordinals: Mapping[int, int]) -> d
     """
     table, numbers = schema.columns, list(ordinals)
     return {
-        number: at(raw(blob), ordinals[number])
+        number: at(first_bytes(blob, ordinals[number] + 1), ordinals[number])
         for chunk in schema.in_chunks(numbers)
         for number, blob in connection.execute(
             sa.select(table.c.run_id, table.c.durations).where(table.c.run_id.in_(chunk))

@@ -220,7 +220,7 @@ def linked_windows(
     numbers = sorted(positions)
     for chunk in schema.in_chunks(numbers):
         values = {"numbers": chunk, "first": min(moments), "last": max(moments)}
-        for series, number, sha, committed_at in connection.execute(_WINDOWS, values):
+        for series, number, sha, committed_at in connection.execute(_WINDOWS, values).all():
             windows.setdefault(series, []).append(LinkedPoint(number, sha, committed_at))
     return windows
 

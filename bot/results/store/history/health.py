@@ -28,13 +28,15 @@ MOST_BYTES = 16_000_000
 """Bytes of the columns that are in memory at the same time."""
 
 
-def _byte_table(statuses: set[int]) -> bytes:
-    return bytes(byte in statuses for byte in range(256))
+_PASSED, _FAILED = 1, 2
+_OUTCOMES = bytes(
+    _FAILED if byte in FAILS else _PASSED * (byte < STATUS_BYTES and (status_of(byte) in GOOD or is_flaky(byte)))
+    for byte in range(256)
+)
+"""Whether a test passed or failed, by its status byte; 0 for neither.
 
-
-_FAILED = _byte_table(set(FAILS))
-_PASSED = _byte_table({byte for byte in range(STATUS_BYTES) if status_of(byte) in GOOD or is_flaky(byte)})
-"""A flaky failure counts as a pass, as in all other modules."""
+A flaky failure counts as a pass, as in all other modules.
+"""
 
 
 def flips_of_suites(
@@ -91,14 +93,17 @@ def _chunks_by_size(
 def flips(shas: Sequence[str], columns: Sequence[bytes]) -> Iterator[RunFlips]:
     """Yield how many tests flipped back in each run; runs in which a test was skipped or absent are ignored for it."""
     passed = failed = 0
+    ones = int.from_bytes(b"\x01" * max(map(len, columns), default=0), "little")
     recent = deque[int](maxlen=LOOKBACK)
     for sha, column in zip(shas, columns, strict=True):
-        passes, fails = (int.from_bytes(column.translate(table), "little") for table in (_PASSED, _FAILED))
+        outcomes = column.translate(_OUTCOMES)
+        both = int.from_bytes(outcomes, "little")
+        passes, fails = both & ones, both >> 1 & ones
         flipped = (passed & fails) | (failed & passes)
         recently_flipped = 0
         for earlier_flips in recent:
             recently_flipped |= earlier_flips
-        yield RunFlips(sha, (flipped & recently_flipped).bit_count(), (passes | fails).bit_count())
+        yield RunFlips(sha, (flipped & recently_flipped).bit_count(), len(outcomes) - outcomes.count(0))
         recent.append(flipped)
         # The last outcome of each test: runs in which it was skipped or absent change nothing.
         passed, failed = (passed & ~fails) | passes, (failed & ~passes) | fails

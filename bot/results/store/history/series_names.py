@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -114,26 +115,41 @@ def _add_renames_of(point_renames: Sequence[PointRenames], ordinals: Iterable[in
 
 # Made once, because making the statement takes longer than answering it.
 _CHANGES, _POINTS, _OTHERS = schema.changes, schema.points, schema.points.alias()
-_OF_SERIES: sa.BindParameter[Any] = sa.bindparam("series", expanding=True)
 _MOMENT: sa.BindParameter[Any] = sa.bindparam("since")
-# Points mostly have their numbers in the order of their commits, so the index passes over the changes before them.
-_FIRST = (
-    sa.select(sa.func.min(_OTHERS.c.id))
-    .where(_OTHERS.c.series_id.in_(_OF_SERIES), _OTHERS.c.committed_at >= _MOMENT)
-    .scalar_subquery()
-)
-_SINCE = (
-    sa.select(*(_CHANGES.c[name] for name in ("series_id", "ordinal", "before", "after")))
-    .add_columns(_POINTS.c.committed_at, _POINTS.c.sha)
-    .join(_POINTS)
-    # SQLite uses no index for pairs. So the statement also names both sides, and SQLite looks up their combinations.
-    .where(_CHANGES.c.series_id.in_(_OF_SERIES))
-    .where(_CHANGES.c.ordinal.in_(sa.bindparam("ordinals", expanding=True)))
-    .where(sa.tuple_(_CHANGES.c.series_id, _CHANGES.c.ordinal).in_(sa.bindparam("pairs", expanding=True)))
-    .where(_CHANGES.c.point_id >= _FIRST, _POINTS.c.committed_at >= _MOMENT)
-)
-MOST_LOOKED_UP = 2_000
-"""Combinations that one statement looks up. Each takes a microsecond, and a statement itself some hundred."""
+# SQLite finds no index for `IN` with pairs, so the pairs are a table that it joins: it looks each of them up.
+_PAIRS = {
+    "sqlite": sa.text(
+        "SELECT json_extract(value, '$[0]') AS series, json_extract(value, '$[1]') AS ordinal FROM json_each(:pairs)"
+    ),
+    "postgresql": sa.text(
+        "SELECT CAST(value->>0 AS bigint) AS series, CAST(value->>1 AS integer) AS ordinal"
+        " FROM json_array_elements(CAST(:pairs AS json)) AS pair (value)"
+    ),
+}
+
+
+def _changes_of_pairs(pairs: sa.TextClause) -> sa.Select[Any]:
+    """Return the statement for the changes of pairs of a series and a test since a moment."""
+    tests = pairs.columns(sa.column("series", sa.Integer), sa.column("ordinal", sa.Integer)).subquery("tests")
+    # Points mostly have their numbers in the order of their commits, so the index passes over the changes before them.
+    first = (
+        sa.select(sa.func.min(_OTHERS.c.id))
+        .where(_OTHERS.c.series_id.in_(sa.bindparam("series", expanding=True)), _OTHERS.c.committed_at >= _MOMENT)
+        .scalar_subquery()
+    )
+    return (
+        sa.select(*(_CHANGES.c[name] for name in ("series_id", "ordinal", "before", "after")))
+        .add_columns(_POINTS.c.committed_at, _POINTS.c.sha)
+        .select_from(
+            tests.join(
+                _CHANGES, sa.and_(_CHANGES.c.series_id == tests.c.series, _CHANGES.c.ordinal == tests.c.ordinal)
+            ).join(_POINTS)
+        )
+        .where(_CHANGES.c.point_id >= first, _POINTS.c.committed_at >= _MOMENT)
+    )
+
+
+_SINCE = {dialect: _changes_of_pairs(pairs) for dialect, pairs in _PAIRS.items()}
 
 
 def changes_since(
@@ -141,33 +157,15 @@ def changes_since(
 ) -> dict[int, ChangesOf]:
     """Return the changes of some tests of each series, at commits made since a moment; `ordinals` are the tests."""
     changes: dict[int, ChangesOf] = {series: {} for series in ordinals}
-    for pairs in _pairs_in_chunks(ordinals):
-        parameters = {
-            "series": sorted({series for series, _ in pairs}),
-            "ordinals": sorted({ordinal for _, ordinal in pairs}),
-        }
-        rows = connection.execute(_SINCE, {**parameters, "pairs": pairs, "since": since})
-        for series, ordinal, old_status, new_status, committed_at, sha in rows:
-            changes[series].setdefault(ordinal, []).append(((committed_at, sha), old_status, new_status))
+    pairs = [(series, ordinal) for series, tests in ordinals.items() for ordinal in tests]
+    if not pairs:
+        return changes
+    parameters = {"pairs": json.dumps(pairs), "series": list(ordinals), "since": since}
+    for series, ordinal, old_status, new_status, committed_at, sha in connection.execute(
+        _SINCE[connection.dialect.name], parameters
+    ).all():
+        changes[series].setdefault(ordinal, []).append(((committed_at, sha), old_status, new_status))
     return changes
-
-
-def _pairs_in_chunks(ordinals: Mapping[int, Collection[int]]) -> Iterator[list[tuple[int, int]]]:
-    """Yield pairs of a series and a test in chunks, one for each statement."""
-    pairs: list[tuple[int, int]] = []
-    tests = set[int]()
-    series_count = 0
-    for series, tests_of_series in sorted(ordinals.items()):
-        series_count += bool(tests_of_series)
-        for ordinal in sorted(tests_of_series):
-            looked_up = series_count * (len(tests) + (ordinal not in tests))
-            if pairs and (len(pairs) >= schema.MAX_IN_VALUES or looked_up > MOST_LOOKED_UP):
-                yield pairs
-                pairs, tests, series_count = [], set(), 1
-            pairs.append((series, ordinal))
-            tests.add(ordinal)
-    if pairs:
-        yield pairs
 
 
 def changes_of(

@@ -5,7 +5,7 @@ All queries are for a period and use indexes: runs of a target by time of arriva
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -49,7 +49,8 @@ class TargetActivity:
     results there, both also before the period, and None if there is none.
 
     `latencies` are the seconds from each commit on the nightly branch to the first stored run of each suite, sorted.
-    `commits` are those of the period, and `arrived` is when the last of their suites had arrived, by SHA.
+    `commits` are those of the period, and `arrived` is when the last of their suites had arrived, by SHA. Both are only
+    of runs that `in_order_of_commits` returns.
     """
 
     newest: Run | None
@@ -113,7 +114,9 @@ def _activity_of(
     """Return the tested commits of each repository, and the activity of some of their targets, by the target's ID."""
     first_commits = _first_commits(connection, repositories, target_ids)
     tested, commits = _commits(connection, repositories, since)
-    first_runs = _first_runs(connection, target_ids, since)
+    first_runs = {
+        number: in_order_of_commits(runs) for number, runs in _first_runs(connection, target_ids, since).items()
+    }
     newest = _newest(connection, target_ids)
     activity = {
         number: TargetActivity(
@@ -266,33 +269,53 @@ def _commits(
     return tested, reports
 
 
-class _FirstRun(NamedTuple):
+class FirstRun(NamedTuple):
     """The first stored run of a suite at a commit."""
 
     sha: str
+    suite: str
     received_at: float
     latency: float
 
+    @property
+    def committed_at(self) -> float:
+        """When the commit was made."""
+        return self.received_at - self.latency
 
-def _first_runs(connection: sa.Connection, target_ids: Collection[int], since: float) -> dict[int, list[_FirstRun]]:
+
+def in_order_of_commits(first_runs: Iterable[FirstRun]) -> list[FirstRun]:
+    """Return the runs of a target that arrived before any run of a newer commit of their suite.
+
+    A search for a culprit asks for old commits, whose age says nothing about how fast the lab is.
+    """
+    newest: dict[str, float] = {}
+    in_order = []
+    for run in sorted(first_runs, key=lambda run: (run.received_at, run.committed_at)):
+        if run.committed_at >= newest.get(run.suite, run.committed_at):
+            newest[run.suite] = run.committed_at
+            in_order.append(run)
+    return in_order
+
+
+def _first_runs(connection: sa.Connection, target_ids: Collection[int], since: float) -> dict[int, list[FirstRun]]:
     """Return the first run of each suite at each commit on the nightly branch, by the target's ID."""
     table = schema.runs
     received = sa.func.min(table.c.received_at)
     # Results arrive after their commit, so the condition on `received_at` removes none: it selects the period in the
     # index `nightjar_runs_received`, which has no `committed_at`.
     statement = (
-        sa.select(table.c.target_id, table.c.sha, received, received - table.c.committed_at)
+        sa.select(table.c.target_id, table.c.sha, table.c.suite, received, received - table.c.committed_at)
         .where(table.c.target_id.in_(target_ids), table.c.received_at >= since)
         .where(schema.unindexed_state == RunState.STORED.value, table.c.mainline, table.c.committed_at >= since)
         .group_by(table.c.target_id, table.c.sha, table.c.suite, table.c.committed_at)
     )
-    runs_of_target: dict[int, list[_FirstRun]] = {}
+    runs_of_target: dict[int, list[FirstRun]] = {}
     for target_id, *values in connection.execute(statement):
-        runs_of_target.setdefault(target_id, []).append(_FirstRun(*values))
+        runs_of_target.setdefault(target_id, []).append(FirstRun(*values))
     return runs_of_target
 
 
-def _last_arrivals(first_runs: Sequence[_FirstRun]) -> dict[str, float]:
+def _last_arrivals(first_runs: Sequence[FirstRun]) -> dict[str, float]:
     """Return, for each commit, when the first run of its last suite arrived."""
     arrivals: dict[str, float] = {}
     for run in first_runs:

@@ -18,6 +18,7 @@ from bot.results.store.history.windows import TestsInWindow, outcomes, window_hi
 from bot.results.store.lists.listed_tests import ListedTests
 from bot.results.store.tables import runs, schema
 from bot.results.store.tables.cells import RAN
+from bot.results.store.tables.combine import reason_of
 from bot.results.store.tables.names import SuiteRow, all_names
 from bot.results.store.tables.points import (
     LinkedPoint,
@@ -295,11 +296,10 @@ def _reasons(
     series_of = {number: series for series, numbers in runs_of.items() if ordinals[series] for number in numbers}
     by_run = dict[int, dict[int, str]]()
     for number, reasons in runs.reasons(connection, list(series_of)):
-        wanted_ordinals = set(ordinals[series_of[number]])
         by_run[number] = {
-            ordinal: reasons.distinct[reason].message
-            for ordinal, reason in zip(reasons.ordinals, reasons.numbers, strict=True)
-            if ordinal in wanted_ordinals
+            ordinal: reason.message
+            for ordinal in ordinals[series_of[number]]
+            if (reason := reason_of(reasons, ordinal)) is not None
         }
     reasons_of: dict[int, dict[int, str]] = {series: {} for series in runs_of}
     for number, series in series_of.items():

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from nightjar_formats.model import TargetKey
 
-from bot.results.store.measurements.number_blocks import BLOCK, Decimal, number_in, read_block
+from bot.results.store.measurements.number_blocks import BLOCK, Decimal, number_in, numbers_in, read_block
 from bot.results.store.measurements.write import SuiteMetric, count_of, metrics_of
 from bot.results.store.tables import schema
 from bot.results.store.tables.names import SuiteRow, all_names, find_ordinal
@@ -123,14 +123,15 @@ def values_at_runs(
         )
         for run, block, blob in connection.execute(statement):
             blobs.setdefault(run, []).append((block, blob))
-    values = {}
+    values = dict[TestMetric, float]()
     for run in runs:
         for block, blob in blobs.get(run, ()):
-            data = read_block(blob)
-            for metric in by_block[block]:
-                value = number_in(data, metric.position % BLOCK, metric.base)
-                if value is not None:
-                    values[metric] = value
+            numbers = numbers_in(
+                read_block(blob), [(metric.position % BLOCK, metric.base) for metric in by_block[block]]
+            )
+            values |= {
+                metric: value for metric, value in zip(by_block[block], numbers, strict=True) if value is not None
+            }
     return values
 
 

@@ -16,7 +16,15 @@ from bot.results.store.tables import runs, schema
 from bot.results.store.tables.names import SuiteRow, all_names, find_ordinal
 from bot.results.store.tables.points import SuiteOnTarget, suites_on_targets
 
-__all__ = ["MoveCursor", "MovedSeries", "moved_by_id", "moved_of_suite", "moved_of_test", "moved_series"]
+__all__ = [
+    "MoveCursor",
+    "MovedSeries",
+    "confirmed_series",
+    "moved_by_id",
+    "moved_of_suite",
+    "moved_of_test",
+    "moved_series",
+]
 
 _CHANGES, _SERIES, _SUITES, _TARGETS, _METRICS = (
     schema.level_changes,
@@ -44,13 +52,10 @@ def moved_series(
     target: TargetKey | None = None,
     limit: int = 50,
     before: MoveCursor | None = None,
-    *,
-    since: float | None = None,
 ) -> list[MovedSeries]:
-    """Return the changes of a repository, or of one of its targets, newest confirmation first, at most `limit`.
+    """Return the changes of a repository, or of one of its targets, newest first, at most `limit`.
 
-    `before` is the cursor of the last change of the page before. With `since`, only those confirmed by a commit of that
-    time, in seconds since 1970, or a newer one.
+    `before` is the cursor of the last change of the page before.
     """
     if target is None:
         statement = _MOVED.where(_CHANGES.c.repository == repository)
@@ -61,17 +66,24 @@ def moved_series(
         statement = _MOVED.where(_CHANGES.c.target_id == target_id)
     if before is not None:
         # SQLite uses no index for pairs alone.
-        statement = statement.where(_CHANGES.c.confirmed_at <= before.confirmed_at)
-        statement = statement.where(sa.tuple_(_CHANGES.c.confirmed_at, _CHANGES.c.id) < sa.tuple_(*before))
-    if since is not None:
-        statement = statement.where(_CHANGES.c.confirmed_at >= since)
+        statement = statement.where(_CHANGES.c.since_at <= before.since_at)
+        statement = statement.where(sa.tuple_(_CHANGES.c.since_at, _CHANGES.c.id) < sa.tuple_(*before))
+    return _read(connection, statement.order_by(_CHANGES.c.since_at.desc(), _CHANGES.c.id.desc()).limit(limit))
+
+
+def confirmed_series(connection: sa.Connection, repository: str, limit: int, since: float) -> list[MovedSeries]:
+    """Return the changes of a repository that a commit has confirmed since a moment, in seconds since 1970.
+
+    The last ones to be confirmed come first, at most `limit`.
+    """
+    statement = _MOVED.where(_CHANGES.c.repository == repository, _CHANGES.c.confirmed_at >= since)
     return _read(connection, statement.order_by(_CHANGES.c.confirmed_at.desc(), _CHANGES.c.id.desc()).limit(limit))
 
 
 def moved_of_test(
     connection: sa.Connection, repository: str, test: str, target: TargetKey | None = None
 ) -> list[MovedSeries]:
-    """Return the changes of what a test measures, under its present name, newest confirmation first."""
+    """Return the changes of what a test measures, under its present name, newest first."""
     lab, name = (target.lab, target.target) if target else (None, None)
     moved = list[MovedSeries]()
     for suite in suites_on_targets(connection, repository, lab, name):
@@ -80,11 +92,11 @@ def moved_of_test(
 
 
 def moved_of_suite(connection: sa.Connection, suite: SuiteOnTarget, ordinal: int | None) -> list[MovedSeries]:
-    """Return the changes of a test of a suite on a target, newest confirmation first; `ordinal` is that of its name."""
+    """Return the changes of a test of a suite on a target, newest first; `ordinal` is that of its name."""
     if ordinal is None:
         return []
     of_test = _MOVED.where(_CHANGES.c.series_id == suite.series, _CHANGES.c.ordinal == ordinal)
-    return _read(connection, of_test.order_by(_CHANGES.c.confirmed_at.desc(), _CHANGES.c.id.desc()))
+    return _read(connection, of_test.order_by(_CHANGES.c.since_at.desc(), _CHANGES.c.id.desc()))
 
 
 def moved_by_id(connection: sa.Connection, ids: Collection[str]) -> dict[str, MovedSeries]:

@@ -15,7 +15,7 @@ from nightjar_formats.model import RunKey, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.store.history.series_names import series_names
-from bot.results.store.measurements.number_blocks import BLOCK, Decimal, number_in, read_block, slots_in
+from bot.results.store.measurements.number_blocks import BLOCK, Decimal, number_in, numbers_in, read_block, slots_in
 from bot.results.store.measurements.write import SuiteMetric, blocks_of_runs, count_of, metrics_of, placed_measurements
 from bot.results.store.tables import names, runs, schema
 from bot.results.store.tables.names import SuiteRow, all_names, find_ordinal
@@ -190,9 +190,13 @@ def series_on_target(
         if blob is None:
             continue
         data, commit = read_block(blob), (committed_at, sha)
-        for key, since, until, slot, base, metric in by_block[block]:
-            if since <= commit < until and (value := number_in(data, slot, base)) is not None:
-                nights.append(_Night(key, commit, run, value, metric))
+        pieces = [piece for piece in by_block[block] if piece.since <= commit < piece.until]
+        numbers = numbers_in(data, [(piece.slot, piece.base) for piece in pieces])
+        nights += [
+            _Night(piece.series, commit, run, value, piece.metric)
+            for piece, value in zip(pieces, numbers, strict=True)
+            if value is not None
+        ]
     nights_of = defaultdict[SeriesId, list[MeasuredNight]](list)
     for key, (committed_at, sha), _, value, metric in _last_of_each(connection, on_target, nights):
         nights_of[key].append(MeasuredNight(sha, committed_at, value, metric.unit, metric.better))

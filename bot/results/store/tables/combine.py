@@ -67,7 +67,7 @@ def verdicts(names: Sequence[str], runs: Sequence[RunColumns]) -> tuple[dict[str
     statuses = merged([run.statuses for run in runs])
     # All tests that are present, each with the one object of its status. No loop in Python, because there may be
     # 300,000 tests.
-    present = bytes(filter(None, statuses))
+    present = statuses.replace(b"\0", b"")
     seen: dict[str, SeenTest] = dict(zip(compress(names, statuses), map(SEEN.__getitem__, present), strict=True))
     reasons, numbers = _last_reasons(runs)
     kinds = [number * STATUS_BYTES + statuses[ordinal] for ordinal, number in numbers.items()]

@@ -30,7 +30,7 @@ VERSIONS = sa.Table(
 """The version of the schema, in the table of Alembic:
 https://alembic.sqlalchemy.org/en/latest/api/runtime.html#alembic.runtime.environment.EnvironmentContext.configure
 """
-HEAD = "0012"
+HEAD = "0013"
 """The newest version of the schema in this release."""
 
 CONNECTIONS = 4

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from nightjar_formats.model import TargetKey
@@ -35,8 +35,7 @@ class SuiteOnTarget:
         return self.target_id, sha, self.name
 
 
-@dataclass(frozen=True, slots=True)
-class LinkedPoint:
+class LinkedPoint(NamedTuple):
     """A complete run of the nightly branch with usable results. `committed_at` is in seconds since 1970.
 
     `failed` is how many tests failed, explained failures included, `passed` how many passed; None if not stored.
@@ -99,13 +98,8 @@ def first_on_nightly() -> sa.ScalarSelect[float]:
     )
 
 
-def newest_points(
-    connection: sa.Connection, series: Collection[int], count: int, until: str = ""
-) -> dict[int, list[LinkedPoint]]:
-    """Return the newest linked points of some series, at most `count` of each, oldest first.
-
-    With `until`, only those up to that commit, of the series that have it.
-    """
+def _newest(*, until: bool) -> sa.Select[Any]:
+    """Return the statement of `newest_points`, with a last commit or without one."""
     table, points = schema.series, schema.points
     newer, last = points.alias(), points.alias()
 
@@ -116,7 +110,7 @@ def newest_points(
 
     joined = table.join(points, points.c.series_id == table.c.id)
     if until:
-        joined = joined.join(last, sa.and_(last.c.series_id == table.c.id, last.c.sha == until))
+        joined = joined.join(last, sa.and_(last.c.series_id == table.c.id, last.c.sha == sa.bindparam("until")))
     # One subquery per series reads only the end of the index `nightjar_points_order`. To number the points of each
     # series (`row_number`), a database would have to read all of them.
     oldest = (
@@ -124,24 +118,40 @@ def newest_points(
         .where(newer.c.series_id == table.c.id, newer.c.linked, up_to_last(newer))
         .order_by(newer.c.committed_at.desc(), newer.c.sha.desc())
         .limit(1)
-        .offset(count - 1)
+        .offset(sa.bindparam("others"))
         .correlate(table, last)
         .scalar_subquery()
     )
+    return (
+        sa.select(points.c.series_id, points.c.id, points.c.sha, points.c.committed_at, points.c.failed)
+        .add_columns(points.c.passed)
+        .select_from(joined)
+        .where(table.c.id.in_(sa.bindparam("numbers", expanding=True)), points.c.linked, up_to_last(points))
+        # `oldest` is NULL for a series with fewer points: all of them are read.
+        .where(points.c.committed_at >= sa.func.coalesce(oldest, 0.0))
+        .order_by(points.c.series_id, points.c.committed_at, points.c.sha)
+    )
+
+
+# Made once, because making the statements takes longer than answering them.
+_NEWEST, _NEWEST_UNTIL = _newest(until=False), _newest(until=True)
+
+
+def newest_points(
+    connection: sa.Connection, series: Collection[int], count: int, until: str = ""
+) -> dict[int, list[LinkedPoint]]:
+    """Return the newest linked points of some series, at most `count` of each, oldest first.
+
+    With `until`, only those up to that commit, of the series that have it.
+    """
     newest: dict[int, list[LinkedPoint]] = {}
     numbers = sorted(series)
+    parameters: dict[str, Any] = {"others": count - 1} | ({"until": until} if until else {})
     for chunk in schema.in_chunks(numbers):
-        statement = (
-            sa.select(points.c.series_id, points.c.id, points.c.sha, points.c.committed_at, points.c.failed)
-            .add_columns(points.c.passed)
-            .select_from(joined)
-            .where(table.c.id.in_(chunk), points.c.linked, up_to_last(points))
-            # `oldest` is NULL for a series with fewer than `count` points: all of them are read.
-            .where(points.c.committed_at >= sa.func.coalesce(oldest, 0.0))
-            .order_by(points.c.series_id, points.c.committed_at, points.c.sha)
-        )
-        for number, *point in connection.execute(statement):
-            newest.setdefault(number, []).append(LinkedPoint(*point))
+        for number, *point in connection.execute(
+            _NEWEST_UNTIL if until else _NEWEST, {**parameters, "numbers": chunk}
+        ).all():
+            newest.setdefault(number, []).append(LinkedPoint._make(point))
     # More than `count` are found if others have the same time as the oldest one.
     return {number: linked[-count:] for number, linked in newest.items()}
 

@@ -84,12 +84,18 @@ def pairs_blob(old_of: Mapping[int, int]) -> bytes:
     return compressed(b"".join(data[plane::BYTES] for plane in range(BYTES)))
 
 
+# Made once, because making the statement takes longer than answering it.
+_RENAMES = (
+    sa.select(schema.renames.c.series_id, schema.points.c.committed_at, schema.points.c.sha, schema.renames.c.pairs)
+    .join(schema.points)
+    .where(schema.renames.c.series_id.in_(sa.bindparam("numbers", expanding=True)))
+    .order_by(schema.points.c.committed_at, schema.points.c.sha)
+)
+
+
 def renames_of(connection: sa.Connection, series: Collection[int]) -> list[PointRenames]:
     """Return the renames of some series, in the order of commits."""
-    table, points = schema.renames, schema.points
-    statement = sa.select(table.c.series_id, points.c.committed_at, points.c.sha, table.c.pairs).join(points)
-    statement = statement.where(table.c.series_id.in_(series)).order_by(points.c.committed_at, points.c.sha)
     return [
         PointRenames(row.series_id, (row.committed_at, row.sha), RenamePairs(row.pairs))
-        for row in connection.execute(statement)
+        for row in connection.execute(_RENAMES, {"numbers": list(series)})
     ]

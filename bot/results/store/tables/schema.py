@@ -246,8 +246,9 @@ level_changes = sa.Table(
     *(sa.Column(name, sa.Double, nullable=False) for name in ("before", "after", "low", "high")),
     sa.Column("ended_in", sa.Text, nullable=False),  # empty while the change lasts
     sa.Column("ended_at", sa.Double, nullable=False),
-    sa.Index("nightjar_level_changes_newest", "repository", "confirmed_at", "id"),  # what moved in a repository
-    sa.Index("nightjar_level_changes_target", "target_id", "confirmed_at", "id"),  # ... and on a target
+    sa.Index("nightjar_level_changes_newest", "repository", "confirmed_at", "id"),  # what was confirmed in a repository
+    sa.Index("nightjar_level_changes_since", "repository", "since_at", "id"),  # what moved in a repository
+    sa.Index("nightjar_level_changes_target_since", "target_id", "since_at", "id"),  # ... and on a target
     sa.Index("nightjar_level_changes_series", "series_id", "ordinal", "metric_id"),
     sqlite_with_rowid=False,
 )
