@@ -9,7 +9,16 @@ from nightjar_formats.limits import MAX_CASES, MAX_RUN_MEASUREMENTS
 from nightjar_formats.measurements import TOO_MANY_OF_RUN, check_measurements, count_numbers
 from nightjar_formats.model import Case
 from nightjar_formats.readers import ctrf, executorch, go_test, junit, libtest, texts
-from nightjar_formats.readers.benchmarks import asv, criterion, go, google, hyperfine, pytest_benchmark, twister
+from nightjar_formats.readers.benchmarks import (
+    asv,
+    cargo_bench,
+    criterion,
+    go,
+    google,
+    hyperfine,
+    pytest_benchmark,
+    twister,
+)
 from nightjar_formats.readers.decoding.inflate import inflated
 from nightjar_formats.readers.decoding.utf_8 import repaired
 from nightjar_formats.readers.decoding.wide_text import as_utf_8
@@ -53,6 +62,7 @@ FORMATS: Mapping[str, Reader] = {
     go.FORMAT: _of_bytes(go.read),
     asv.FORMAT: _of_bytes(asv.read),
     criterion.FORMAT: _of_bytes(criterion.read),
+    cargo_bench.FORMAT: _of_bytes(cargo_bench.read),
     twister.FORMAT: _of_bytes(twister.read),
 }
 """The reader of each format, by the format's name in manifests."""
@@ -193,10 +203,13 @@ def _of_events(head: bytes) -> str:
 
 
 def _of_lines(head: bytes) -> str:
-    """Return "go-bench", "tap" or "ktap" if the first lines of a file contain such lines; "" for none of them."""
-    if go.is_go_bench(head.decode("utf-8", "replace")):
+    """Return the format of text that the first lines of a file have; "" if they have none."""
+    text = head.decode("utf-8", "replace")
+    if go.is_go_bench(text):
         return go.FORMAT
-    lines = head.decode("utf-8", "replace").splitlines()
+    if cargo_bench.is_cargo_bench(text):
+        return cargo_bench.FORMAT
+    lines = text.splitlines()
     if any(map(ktap.is_ktap, lines)):
         return ktap.FORMAT
     return tap.FORMAT if any(map(tap.is_tap, lines)) else ""

@@ -17,9 +17,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple
 
 from nightjar_formats.limits import MAX_UNFINISHED_CHARACTERS
+from nightjar_formats.measurements import Measurement
 from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers import texts, values
+from nightjar_formats.readers.benchmarks.rows import LATENCY, THROUGHPUT
 from nightjar_formats.readers.causes import cause
 from nightjar_formats.readers.json.lines import mixed_lines, object_of
 from nightjar_formats.readers.json.stream import SCALAR, Shape
@@ -32,7 +34,8 @@ EXCEEDED = "time limit exceeded"
 DOCTEST = "(doctest)"
 
 EVENT: Shape = dict.fromkeys(
-    ("type", "event", "name", "exec_time", "stdout", "message", "reason", "test_count"), SCALAR
+    ("type", "event", "name", "exec_time", "stdout", "message", "reason", "test_count", "median", "mib_per_second"),
+    SCALAR,
 )
 _EVENT_START = '{ "type": "'
 
@@ -179,6 +182,20 @@ def _case(identity: _Identity, status: Status, event: Mapping[str, Any]) -> Case
         trouble=trouble,
         message=message,
         text=text,
+        measurements=_measurements(event) if event.get("type") == "bench" else (),
+    )
+
+
+def _measurements(event: Mapping[str, Any]) -> tuple[Measurement, ...]:
+    """Return the figures of a benchmark. libtest divides by 10^6, whatever the name of `mib_per_second` says."""
+    numbers = (
+        (LATENCY._replace(unit="ns"), values.number(event.get("median")), 1.0),
+        (THROUGHPUT, values.number(event.get("mib_per_second")), 1e6),
+    )
+    return tuple(
+        Measurement(metric.name, number * factor, metric.unit, metric.better)
+        for metric, number, factor in numbers
+        if number is not None
     )
 
 

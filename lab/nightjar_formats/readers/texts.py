@@ -240,6 +240,7 @@ COMMAND_FAILED = "{count:,} runs of the command failed, the first with exit stat
 BENCHMARK_FAILED = "The benchmark failed or was skipped: the report has no result of it"
 GO_BENCHMARK_FAILED = "The benchmark failed"
 GO_NO_BENCHMARK = "{what}: no line is the result of a benchmark: run go test -bench"
+RUST_NO_BENCHMARK = "{what}: no line is the result of a benchmark: run cargo bench"
 CRITERION_NO_BENCHMARK = "{what}: no line is a benchmark-complete message"
 
 # TAP
@@ -324,6 +325,10 @@ DESCRIPTIONS: dict[str, tuple[str, str]] = {
     "criterion-json": (
         "[Criterion.rs](https://bheisler.github.io/criterion.rs/book/): `cargo criterion --message-format=json`",
         "measurements: `latency` with its samples",
+    ),
+    "cargo-bench": (
+        "the text of `cargo bench`, from Criterion.rs, `#[bench]`, or the option `--output-format bencher`",
+        "measurements: `latency` in nanoseconds and `throughput`, in one unit for all runs",
     ),
     "twister-json": (
         "Zephyr's twister: `twister.json`",

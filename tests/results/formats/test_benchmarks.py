@@ -94,9 +94,56 @@ def test_hyperfine_go_asv_and_criterion_are_read() -> None:
     assert measured("criterion-json/documented.jsonl") == {"dense/dot/64": {"latency": (52.0, "ns", "lower", 3)}}
 
 
+def test_criterion_and_libtest_print_times_in_units_that_change() -> None:
+    criterion = measured("cargo-bench/criterion-0.3.6.log")
+    assert criterion == {
+        "dense/dot/64": {
+            "latency": (144.52, "ns", "lower", 0),
+            "throughput": (3.2994 * 2**30, "B/s", "higher", 0),
+        },
+        "dense/dot/4096": {
+            "latency": (13865.0, "ns", "lower", 0),
+            "throughput": (2.2010 * 2**30, "B/s", "higher", 0),
+        },
+        "relu 1024 (in place: no)": {"latency": (495.34, "ns", "lower", 0)},
+        "a benchmark whose name is longer than the column": {"latency": (5.9875, "ns", "lower", 0)},
+    }
+    bencher = measured("cargo-bench/criterion-bencher-0.3.6.log")
+    assert bencher.keys() == criterion.keys()
+    assert bencher["dense/dot/4096"] == {"latency": (11895.0, "ns", "lower", 0)}
+    of_libtest = {
+        "bench_dot": {"latency": (10599.14, "ns", "lower", 0), "throughput": (3091e6, "B/s", "higher", 0)},
+        "inner::bench_add": {"latency": (1.15, "ns", "lower", 0)},
+    }
+    assert measured("cargo-bench/libtest-1.95.log") == of_libtest
+    events = measured("rust/bench-1.95.jsonl")
+    assert [sorted(events[name]) for name in of_libtest] == [["latency", "throughput"], ["latency"]]
+    assert events["inner::bench_add"] == {"latency": (4.076334919599196, "ns", "lower", 0)}
+    with pytest.raises(Refused, match="run cargo bench"):
+        cases_of("test a ... ok\n", "cargo-bench")
+
+
+@pytest.mark.parametrize(
+    ("unit", "rate", "number", "of_rate", "own"),
+    [
+        ("ps", "elem/s", 1e-3, 1.0, "elem/s"),
+        ("us", "Kelem/s", 1e3, 1e3, "elem/s"),
+        ("ms", "MiB/s", 1e6, 2.0**20, "B/s"),
+        ("s", "Gb/s", 1e9, 1e9, "b/s"),
+        ("cycles", "rows/s", 1.0, 1.0, "rows/s"),
+    ],
+)
+def test_each_unit_of_criterion_is_converted(unit: str, rate: str, number: float, of_rate: float, own: str) -> None:
+    lines = f"a  time:   [1.0 {unit} 2.0 {unit} 3.0 {unit}]\n   thrpt:  [1.0 {rate} 2.0 {rate} 3.0 {rate}]\n"
+    assert one(lines).measurements == (
+        Measurement("latency", 2 * number, "ns" if unit != "cycles" else unit, LOWER),
+        Measurement("throughput", 2 * of_rate, own, HIGHER),
+    )
+
+
 def test_twister_has_cases_and_what_its_suites_recorded() -> None:
-    report = measured("twister-json/documented.json")
-    assert report["benchmark.kernel.latency(thread.yield.preemptive)"] == {
+    report = measured("twister-json/twister-4.1.json")
+    assert report["benchmark.kernel.latency(thread.yield.preemptive.ctx.k_to_k, Context switch via k_yield)"] == {
         "cycles": (292.0, "cycles", "lower", 0),
         "latency": (1738.0, "ns", "lower", 0),
     }
@@ -104,10 +151,27 @@ def test_twister_has_cases_and_what_its_suites_recorded() -> None:
         "used_ram": (8452.0, "B", "lower", 0),
         "used_rom": (31244.0, "B", "lower", 0),
     }
-    [_, failed, skipped] = [case for case in cases("twister-json/documented.json") if case.classname == "kernel.fifo"]
+    assert report["benchmark.net.throughput(512 bytes)"] == {"throughput": (3021.7, "", "", 0)}
+    assert report["benchmark.kernel.passes(second_pass, none)"] == {
+        "metrics.cycles": (3977.0, "", "", 0),
+        "metrics.stack": (512.0, "", "", 0),
+    }
+    [_, failed, skipped] = [case for case in cases("twister-json/twister-4.1.json") if case.classname == "kernel.fifo"]
     assert (failed.name, failed.status, failed.seconds) == ("kernel.fifo.loop", Status.FAILED, 0.02)
-    assert (failed.message, failed.text) == ("Failed", "Assertion failed at fifo.c:41")
+    assert (failed.message, "Assertion failed at fifo.c:41" in failed.text) == ("Testsuite failed", True)
     assert (skipped.status, skipped.message) == (Status.SKIPPED, "ztest skip")
+    [built, _] = [case for case in cases("twister-json/twister-4.1.json") if case.name == "kernel.tickless"]
+    assert (built.status, built.message) == (Status.SKIPPED, "Test was built only")
+
+
+def test_merged_records_of_different_lengths_have_no_labels() -> None:
+    recording = '{"op": ["conv", "dense"], "cycles": ["5", "7", "9"], "odd": [null, {"a": 1}]}'
+    suites = f'"testsuites": [{{"name": "s", "recording": [{recording}]}}]'
+    suite = f'{{"environment": {{"os": "a", "zephyr_version": "b"}}, {suites}}}'
+    assert one(suite).measurements == (
+        Measurement("cycles", 7, "cycles", LOWER, (5, 7, 9)),
+        Measurement("odd.a", 1),
+    )
 
 
 def test_executorch_measures_delegation_time_error_and_size() -> None:

@@ -2,8 +2,10 @@
 
 A test case has the names that it has in twister's XML. What a suite recorded with `record` (lists of texts by the names
 in the regular expression) becomes a test for each record that has a text, such as the name of the operation, with the
-numbers of the record. `json_report` and `xunit_testcase` in
-https://github.com/zephyrproject-rtos/zephyr/blob/main/scripts/pylib/twister/twisterlib/reports.py
+numbers of the record. With `merge`, a field has a list of the texts of all records; with `as_json`, a field is an
+object. `json_report` and `xunit_testcase` in
+https://github.com/zephyrproject-rtos/zephyr/blob/main/scripts/pylib/twister/twisterlib/reports.py, `parse_record` in
+`harness.py` beside it.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ SUITE: Shape = {
     "testcases": {
         ITEMS: {"identifier": SCALAR, "status": SCALAR, "reason": SCALAR, "log": SCALAR, "execution_time": SCALAR}
     },
-    "recording": {ITEMS: {ANY: SCALAR}},
+    "recording": {ITEMS: {ANY: {ITEMS: {ANY: SCALAR}, ANY: SCALAR}}},
 }
 STATUS = {
     "passed": Status.PASSED,
@@ -77,14 +79,39 @@ def _measured(suite: Mapping[str, Any]) -> Iterator[Case]:
     for member in ("used_ram", "used_rom"):
         if suite.get(member) is not None:
             benchmarks.add(suite_name, METRICS[member], suite[member])
-    for record in map(values.mapping, values.sequence(suite.get("recording"))):
-        numbers = {field: number for field, text in record.items() if (number := _number(text)) is not None}
-        labels = [text.strip() for field, text in record.items() if field not in numbers and isinstance(text, str)]
-        label = ", ".join(filter(None, labels))
-        for field, number in numbers.items():
-            name = values.name(f"{suite_name}({label})" if label else suite_name)
-            benchmarks.add(name, METRICS.get(field) or Metric(named(field)), number)
+    for recorded in map(values.mapping, values.sequence(suite.get("recording"))):
+        for record in map(_flat, _unmerged(recorded)):
+            numbers = {field: number for field, text in record.items() if (number := _number(text)) is not None}
+            labels = [text.strip() for field, text in record.items() if field not in numbers and isinstance(text, str)]
+            label = ", ".join(filter(None, labels))
+            for field, number in numbers.items():
+                name = values.name(f"{suite_name}({label})" if label else suite_name)
+                benchmarks.add(name, METRICS.get(field) or Metric(named(field)), number)
     yield from benchmarks.cases()
+
+
+def _unmerged(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the records of a merged one. If its lists differ in length, each text stands alone: no label is known."""
+    lists = {field: value for field, value in record.items() if isinstance(value, list)}
+    if not lists:
+        yield record
+    elif len(set(map(len, lists.values()))) == 1:
+        yield from ({**record, **dict(zip(lists, row))} for row in zip(*lists.values()))
+    else:
+        yield from ({field: value} for field, texts in lists.items() for value in texts)
+
+
+def _flat(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a record with the members of its objects in their place, named `FIELD.MEMBER`."""
+    return {
+        name: value
+        for field, outer in record.items()
+        for name, value in (
+            ((f"{field}.{member}", inner) for member, inner in outer.items())
+            if isinstance(outer, Mapping)
+            else ((field, outer),)
+        )
+    }
 
 
 def _number(value: object) -> float | None:
