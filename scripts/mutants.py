@@ -33,10 +33,11 @@ def main() -> int:
     parser.add_argument("modules", nargs="*", help="paths of pure modules; all of them by default")
     parser.add_argument("--sample", type=int, help="try only this many random changes")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--calls", type=Path, default=ROOT / "build" / "calls.json", help="which tests call what")
     arguments = parser.parse_args()
     modules = arguments.modules or pure_modules()
     detected = total = 0
-    scores = _sample(modules, arguments.sample, arguments.seed) if arguments.sample else _each(modules)
+    scores = _sample(modules, arguments) if arguments.sample else _each(modules)
     for killed, mutants, lines in scores:
         detected, total = detected + killed, total + mutants
         sys.stdout.write("".join(f"{line}\n" for line in lines))
@@ -57,8 +58,8 @@ def _each(modules: list[str]) -> Iterator[tuple[int, int, list[str]]]:
         yield killed, mutants, [f"{module}: {killed} of {mutants}", *survivors]
 
 
-def _sample(modules: list[str], size: int, seed: int) -> Iterator[tuple[int, int, list[str]]]:
-    for change, test in try_sample(modules, size, seed):
+def _sample(modules: list[str], arguments: argparse.Namespace) -> Iterator[tuple[int, int, list[str]]]:
+    for change, test in try_sample(modules, arguments.sample, arguments.seed, arguments.calls):
         yield bool(test), 1, [change, f"  {test or 'survived'}"]
 
 

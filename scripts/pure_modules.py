@@ -68,12 +68,15 @@ def quick_tests(module: str) -> list[str]:
     return [file.relative_to(ROOT).as_posix() for file in next(filter(None, tests_by_folder), [])]
 
 
+def recorded_tests() -> list[str]:
+    """Return the files of quick tests."""
+    files = (file.relative_to(ROOT) for file in (ROOT / "tests").rglob("test_*.py"))
+    return sorted(file.as_posix() for file in files if len(file.parts) > 2 and file.parts[1] not in SLOW_TESTS)
+
+
 @cache
 def _importers_among_tests() -> dict[str, set[str]]:
-    files = (file.relative_to(ROOT) for file in (ROOT / "tests").rglob("test_*.py"))
-    return by_import(
-        {file.as_posix(): file.as_posix() for file in files if len(file.parts) > 2 and file.parts[1] not in SLOW_TESTS}
-    )
+    return by_import({file: file for file in recorded_tests()})
 
 
 @cache

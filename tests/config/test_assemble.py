@@ -16,6 +16,12 @@ class Greeting(Keys):
     text: str = "hello"
 
 
+class Scheduled(Keys):
+    @property
+    def schedule(self) -> str:
+        return "05:00"
+
+
 GREETING = ConfigKey("greeting", Greeting, description="A greeting.")
 WITH = config_with([GREETING])
 
@@ -62,11 +68,17 @@ def test_a_declared_key_next_to_the_repositories_is_named_with_its_place() -> No
 
 
 def test_a_name_may_be_declared_only_once() -> None:
-    for keys in ([GREETING, GREETING], [ConfigKey("api", Greeting, description="A greeting.")]):
-        with pytest.raises(ValueError, match="two features declare the key"):
+    for name, keys in (
+        ("greeting", [GREETING, GREETING]),
+        ("api", [ConfigKey("api", Greeting, description="A word.")]),
+    ):
+        with pytest.raises(ValueError, match=f"^two features declare the key {name} of app.yaml$"):
             config_with(keys)
-    with pytest.raises(ValueError, match="so no key can be named so"):
+    with pytest.raises(ValueError, match=r"^RepositoryConfig has an attribute timers, so no key can be named so$"):
         config_with([ConfigKey("timers", Greeting, description="A greeting.")])
+    clocks = [ConfigKey(name, Scheduled, description="A word.", timer="nightly") for name in ("first", "second")]
+    with pytest.raises(ValueError, match=r"^two features declare the timer nightly$"):
+        config_with(clocks)
 
 
 def test_the_example_of_defaults_switches_the_first_such_feature_off() -> None:

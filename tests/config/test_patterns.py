@@ -97,6 +97,9 @@ def test_a_known_repository_has_one_name_and_a_name_one_repository() -> None:
     config = loaded(LAYERS)
     config.configured.know(7, "octo-org/mlir")
     config.configured.know(7, "octo-org/llvm-mlir")
+    generation = config.configured.generation
+    config.configured.know(7, "octo-org/llvm-mlir")
+    assert config.configured.generation == generation, "nothing has changed"
     assert list(config.repositories)[2:] == ["octo-org/llvm-mlir"]
     assert config.repository("octo-org/mlir") is None
     config.configured.know(8, "octo-org/LLVM-mlir")

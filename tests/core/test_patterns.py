@@ -4,7 +4,7 @@ import fnmatch
 import re
 
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from bot.core.patterns import LETTER_OR_DIGIT, SPACE, Pattern, escape_pattern, glob, without_half_pairs
@@ -82,6 +82,8 @@ def test_an_escaped_text_matches_itself(text: str) -> None:
 @example(pattern="[a", name="[a")
 @example(pattern="[!]", name="[!]")
 def test_a_glob_matches_what_fnmatch_matches(pattern: str, name: str) -> None:
+    # After an empty range, as in `[b-a!c]`, fnmatch reads `!` as a negation.
+    assume("!" not in [after[1:2] for after in pattern.split("-")[1:]])
     assert (glob(pattern).fullmatch(name) is not None) == fnmatch.fnmatchcase(name, pattern)
 
 
