@@ -234,14 +234,18 @@ class Tasks:
                 handlers = self.processor.answering(delivery)
                 await self._answer(_origins(delivery, handlers, delivery_job, 0, job.lock), message, interim=interim)
 
+        def watch(outcome: str, seconds: float) -> None:
+            for origin in failed:
+                self._observer.handler(origin.handler, outcome, seconds)
+            is_routed = bool(failed) or outcome == notes.PLANNED
+            self._observer.delivery(event, notes.ROUTED if is_routed else outcome, time.time() - received_at)
+
         await Attempt(
             job=job,
             work=work,
             guard=self._guard,
             first_wait=self._first_wait,
-            watch=lambda outcome, _: self._observer.delivery(
-                event, notes.ROUTED if outcome == notes.PLANNED else outcome, time.time() - received_at
-            ),
+            watch=watch,
             message=lambda error: self.processor.message(error, guid),
             kind_of=self.processor.kind_of,
             labels={"delivery": guid, "event_name": event},
