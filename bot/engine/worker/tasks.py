@@ -518,9 +518,11 @@ class Tasks:
                 handlers = self.processor.answering(delivery)
                 await self._answer(_origins(delivery, handlers, delivery_job, 0, job.lock), message, interim=interim)
 
-        def watch(outcome: str, _: float) -> None:
-            routed = ROUTED if outcome == PLANNED else outcome
-            self._observer.delivery(event, routed, time.time() - received_at)
+        def watch(outcome: str, seconds: float) -> None:
+            for origin in failed:
+                self._observer.handler(origin.handler, outcome, seconds)
+            is_routed = bool(failed) or outcome == PLANNED
+            self._observer.delivery(event, ROUTED if is_routed else outcome, time.time() - received_at)
 
         await self._try(job, work, guid, watch, {"event_name": event}, answer=answer)
 
