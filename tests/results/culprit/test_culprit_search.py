@@ -76,7 +76,8 @@ def test_a_lab_that_contradicts_itself_blames_no_commit(
 ) -> None:
     step, _ = search(64, fails)
     assert step.verdict is not None
-    assert (step.verdict.outcome, step.verdict.first) == (outcome, 0)
+    assert (step.verdict.outcome, step.verdict.first, step.verdict.last) == (outcome, 0, 0)
+    assert step.verdict.probability == pytest.approx(step.posterior.environment + step.posterior.not_repeated)
 
 
 def test_commits_without_results_are_never_bad_and_leave_a_range() -> None:
@@ -84,6 +85,8 @@ def test_commits_without_results_are_never_bad_and_leave_a_range() -> None:
     step, tested = search(20, lambda commit, _: commit >= 6, not_built=not_built)
     assert step.verdict is not None
     assert (step.verdict.outcome, step.verdict.first, step.verdict.last) == (SearchOutcome.RANGE, 5, 8)
+    assert step.verdict.probability == pytest.approx(sum(step.posterior.probabilities()[4:8]))
+    assert step.verdict.probability >= CERTAIN
     assert [tested.count(commit) for commit in not_built] <= [1, 1, 1]
     step, _ = search(20, lambda commit, _: commit >= 9, not_built=not_built)
     assert step.verdict is not None
@@ -95,6 +98,9 @@ def test_a_search_ends_with_its_budget_and_says_what_is_left() -> None:
     assert step.verdict is not None
     assert (step.verdict.outcome, len(tested)) == (SearchOutcome.BUDGET, 6)
     assert step.verdict.first <= 700 <= step.verdict.last
+    left = step.posterior.probabilities()[step.verdict.first - 1 : step.verdict.last]
+    assert step.verdict.probability == pytest.approx(sum(left))
+    assert step.verdict.probability >= CERTAIN
     assert sum(step.posterior.probabilities()) + step.posterior.environment + step.posterior.not_repeated == (
         pytest.approx(1)
     )
