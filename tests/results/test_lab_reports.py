@@ -45,7 +45,7 @@ def test_it_counts_the_uploads_of_one_lab_and_repository_since_a_time(store: Res
     assert [(run.key.target, run.reason) for run in activity.unusable] == [("adreno", "te.xml is not XML")]
 
 
-def test_the_age_of_a_commit_that_a_search_asked_for_is_no_latency(store: ResultsStore) -> None:
+def test_the_age_of_a_commit_whose_results_come_after_those_of_newer_ones_is_no_latency(store: ResultsStore) -> None:
     day, hour = 86_400.0, 3_600.0
     arrivals = [(1, day + hour), (9, 9 * day + hour), (4, 9.5 * day), (10, 10 * day + 2 * hour)]
     for commit, received_at in arrivals:

@@ -286,7 +286,7 @@ class FirstRun(NamedTuple):
 def in_order_of_commits(first_runs: Iterable[FirstRun]) -> list[FirstRun]:
     """Return the runs of a target that arrived before any run of a newer commit of their suite.
 
-    A search for a culprit asks for old commits, whose age says nothing about how fast the lab is.
+    The age of an older commit, such as of a night before the lab joined, says nothing about how fast the lab is.
     """
     newest: dict[str, float] = {}
     in_order = []
