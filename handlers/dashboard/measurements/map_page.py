@@ -212,8 +212,9 @@ def read_map(connection: sa.Connection, repository: str, settings: RepositoryCon
     beside = [other for other in suites if other.row == suite.row and other != suite] if query.all_targets else []
     shown = [suite, *beside][:MOST_TARGETS]
     sides = [night for night in (base, head) if night]
-    values_of = {item.target.full_name: _values(connection, item, listed.metrics, sides) for item in shown}
-    rows = _rows(all_names(connection, suite.row), listed.metrics, values_of, base, head)
+    tests = all_names(connection, suite.row)
+    values_of = _values_by_target(connection, shown, tests, listed.metrics, sides)
+    rows = _rows(tests, listed.metrics, values_of, base, head)
     present = {column for row in rows for column in row.by_column}
     flows = list(dict.fromkeys(cell.flow for row in rows for cell in row.cells))
     columns = [MapColumn(target, flow) for target in values_of for flow in flows if (target, flow) in present]
@@ -239,7 +240,10 @@ def read_map(connection: sa.Connection, repository: str, settings: RepositoryCon
             "flows": list(dict.fromkeys(column.flow for column in columns[:MOST_FLOWS])),
             "columns": columns[:MOST_FLOWS],
             "rows": rows,
-            "is_cut": listed.total > len(listed.metrics) or len(columns) > MOST_FLOWS or len(beside) >= MOST_TARGETS,
+            "is_cut": listed.total > len(listed.metrics)
+            or len(columns) > MOST_FLOWS
+            or len(values_of) < len(shown)
+            or len(beside) >= MOST_TARGETS,
             "known_commits": summaries_of(connection, repository, {night.sha for night in nights}),
         }
     )
@@ -260,6 +264,25 @@ def _night(nights: Sequence[LinkedPoint], digits: str) -> LinkedPoint:
             return night
     newest = ", ".join(short(night.sha) for night in nights[:-6:-1])
     raise Problem(400, texts.NO_COMMIT.format(sha=digits, nights=NIGHTS, newest=newest or "none"))
+
+
+def _values_by_target(
+    connection: sa.Connection,
+    suites: Iterable[SuiteOnTarget],
+    tests: Sequence[str],
+    metrics: Sequence[TestMetric],
+    nights: Sequence[LinkedPoint],
+) -> dict[str, dict[str, dict[TestMetric, float]]]:
+    """Return the values by target and commit, until MOST_FLOWS columns have one: those of further targets are cut."""
+    flow_of = {metric: operator_and_flow(tests[metric.ordinal])[1] for metric in metrics}
+    values_of: dict[str, dict[str, dict[TestMetric, float]]] = {}
+    columns = 0
+    for suite in suites:
+        if columns >= MOST_FLOWS:
+            break
+        values = values_of[suite.target.full_name] = _values(connection, suite, metrics, nights)
+        columns += len({flow_of[metric] for of_night in values.values() for metric in of_night})
+    return values_of
 
 
 def _values(
@@ -331,16 +354,12 @@ def map_answer(page: MapPage, repository: str) -> Sentence:
     if page.base is None:
         return sentence([phrase(start)])
     ends = {"base": short(page.base), "head": short(page.head)}
-    if not page.changed:
+    if not (changed := page.changed):
         return sentence([phrase(start + texts.NONE_DIFFERS.format(**ends))])
     first = first_of(cell for row in page.rows for cell in row.cells if cell.kind is not None)
     href = measurement_path(repository, first.test, page.measurement or "", first.target)
     return sentence(
-        [
-            phrase(
-                start + texts.SOME_DIFFER.format(count=counted(page.changed, "value differs", "values differ"), **ends)
-            )
-        ],
+        [phrase(start + texts.SOME_DIFFER.format(count=counted(changed, "value differs", "values differ"), **ends))],
         [phrase(texts.FIRST), phrase(answer_texts.shortened(first.test), href)],
     )
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from contextlib import closing
 from csv import DictReader
 from datetime import datetime
 from io import StringIO
+from pathlib import Path
 from urllib.parse import quote
 from xml.etree import ElementTree
 
 import pytest
 import pytest_asyncio
+from nightjar_formats.measurements import Measurement
 
 from bot.results.store.measurements.search import GONE
+from bot.results.store.store import ResultsStore
 from bot.web.answers import AnswerPart, answer_text
+from handlers.dashboard.measurements.map_page import MOST_FLOWS, MapQuery, read_map
 from tests.handlers.dashboard.measured_nights import (
     CONV,
     LOST,
@@ -27,7 +32,8 @@ from tests.handlers.dashboard.measured_nights import (
     fill_measured,
 )
 from tests.handlers.dashboard.site import REPOSITORY, DashboardSite, dashboard_site
-from tests.results.uploads import LAB, sha
+from tests.results.uploads import LAB, Upload, sha
+from tests.settings import repository_config
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -193,6 +199,19 @@ async def test_the_map_compares_operators_and_flows_at_two_commits(measured: Das
     assert f"measurement=delegated_nodes&amp;target={quote(SECOND, safe='')}" in text
     status, problem = await measured.json(f"{API}/map?target={FIRST}&head={'f' * 7}")
     assert (status, "not among the newest 60" in problem["detail"]) == (400, True)
+
+
+async def test_a_map_of_all_targets_reads_those_whose_columns_it_shows(tmp_path: Path) -> None:
+    with closing(ResultsStore(f"sqlite:///{tmp_path}/nightjar.db")) as store:
+        store.open()
+        measured = {f"test_conv2d[{flow}]": (Measurement("size", 1.0),) for flow in range(MOST_FLOWS // 2)}
+        for target in ("first", "second", "third"):
+            upload = Upload(1, dict.fromkeys(measured, "passed"), target=target, measured=measured)
+            store.put(upload.run, upload.columns)
+        query = MapQuery(target=f"{LAB}/first", all_targets=True)
+        page = store.read(read_map, REPOSITORY, repository_config(), query)
+    assert page.shown_targets == [f"{LAB}/first", f"{LAB}/second"]
+    assert (len(page.columns), page.is_cut) == (MOST_FLOWS, True)
 
 
 async def test_other_pages_have_the_numbers_and_lead_to_their_series(measured: DashboardSite) -> None:
