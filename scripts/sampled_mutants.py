@@ -51,7 +51,7 @@ class FirstFailure:
             self.test = self.test or report.nodeid
 
 
-class Selection:
+class SelectedTests:
     """The tests to run, or whole files of them: a plugin of pytest."""
 
     def __init__(self, tests: Sequence[str]) -> None:
@@ -131,7 +131,7 @@ def _run(tests: Sequence[str], result: Path) -> None:
     silence()
     failure = FirstFailure()
     files = sorted(set(map(_file_of, tests)))
-    code = pytest.main(["-x", "-q", "--timeout", "180", *ARGUMENTS, *files], plugins=[failure, Selection(tests)])
+    code = pytest.main(["-x", "-q", "--timeout", "180", *ARGUMENTS, *files], plugins=[failure, SelectedTests(tests)])
     is_well = code in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
     result.write_text(failure.test or ("" if is_well else f"pytest: {code}"))
     os._exit(0)
