@@ -22,31 +22,14 @@ class SharedOutcomes:
         self._outcome_of = dict(zip(self._keys, self._outcomes))
 
     @cached_property
-    def _counts(self) -> Counter[int]:
-        return Counter(self._keys)
-
-    @property
     def counted(self) -> list[tuple[SeenTest, int]]:
         """Return each outcome with the number of tests that share it."""
-        return [(self._outcome_of[key], count) for key, count in self._counts.items()]
-
-    @cached_property
-    def _uncommon(self) -> list[tuple[str, int]]:
-        """Return the tests, with the keys of their outcomes, that do not share the most common outcome."""
-        return list(compress(zip(self._tests, self._keys), map(self._most_common.__ne__, self._keys)))
-
-    @cached_property
-    def _most_common(self) -> int:
-        return max(self._counts, key=self._counts.__getitem__)
+        return [(self._outcome_of[key], count) for key, count in Counter(self._keys).items()]
 
     def which(self, condition: Wanted) -> list[str]:
         """Return the tests whose outcome meets a condition."""
         keys = {key for key, outcome in self._outcome_of.items() if condition(outcome)}
-        if not keys:
-            return []
-        if self._most_common in keys:
-            return list(compress(self._tests, map(keys.__contains__, self._keys)))
-        return [test for test, key in self._uncommon if key in keys]
+        return list(compress(self._tests, map(keys.__contains__, self._keys))) if keys else []
 
     def count(self, condition: Wanted) -> int:
         """Count the tests whose outcome meets a condition."""
