@@ -15,6 +15,7 @@ from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import CodeType, FunctionType
+from typing import Any
 
 import pytest
 
@@ -136,7 +137,7 @@ def replace_functions(module: str, tree: ast.Module) -> None:
     names = vars(sys.modules[dotted(module)])
     codes, nodes = dict(_codes(compile(tree, module, "exec", dont_inherit=True))), dict(_functions(tree))
     for name in changed_functions(module, tree):
-        function: object = sys.modules[dotted(module)]
+        function: Any = sys.modules[dotted(module)]
         for part in name.split("."):
             function = vars(function)[part]
         function = inspect.unwrap(getattr(function, "__func__", function))
