@@ -23,7 +23,7 @@ from bot.core.events import Repository as EventRepository
 from bot.engine.internal import announce
 from bot.engine.service import WorkerPace
 from bot.github.limits.ledger import Allowance
-from bot.results.few_tests import FewTestsOutcome, TestAttempts
+from bot.results.few_tests import FewTestsOutcome, MedianValue, TestAttempts
 from bot.timers.timers import TIMER_EVENT, TimerEvent
 from handlers.device_tests.effects import announce_step
 from handlers.device_tests.store import JOBS
@@ -184,12 +184,23 @@ class TwoWeeks:
         store, limits_of = bot.services.part(JOBS), bot.services.part(SWEEP).limits_of
         while claimed := await store.claim(story.LAB, (story.TARGET, story.GPU), limits_of, is_able=True):
             job, repeat = claimed.job, claimed.job.few_tests.repeat
-            is_broken = story.CULPRIT in self.repo.git.commits[job.sha].files
-            attempts = TestAttempts(failed=repeat) if is_broken else TestAttempts(passed=repeat)
-            outcome = FewTestsOutcome(dict.fromkeys(job.few_tests.tests, attempts), seconds=story.SEARCH_SECONDS)
+            attempts = {test: self._attempts(test, job.sha, repeat) for test in job.few_tests.tests}
+            outcome = FewTestsOutcome(attempts, seconds=story.SEARCH_SECONDS)
             done = await store.complete_few_tests(story.LAB, job.id, story.OPERATORS, outcome)
             await announce_step(bot.services.announce, done)
             await self.quiet(bot)
+
+    def _attempts(self, test: str, sha: str, repeat: int) -> TestAttempts:
+        """Return what a device says after it has run a test at a commit this often."""
+        files = self.repo.git.commits[sha].files
+        path, _, name = test.partition("::")
+        if path != story.KERNEL_FILE:
+            return TestAttempts(failed=repeat) if story.CULPRIT in files else TestAttempts(passed=repeat)
+        is_slower, is_lost = name == story.SLOWER, name == story.LOST
+        latency = story.LATENCIES[name] * (story.SLOWER_FACTOR if is_slower and story.SLOWER_PATH in files else 1)
+        nodes = 0 if is_lost and story.CULPRIT in files else 1
+        medians = (MedianValue("latency", "ms", latency), MedianValue("delegated_nodes", "nodes", nodes))
+        return TestAttempts(passed=repeat, medians=medians)
 
     async def _report_new_runs(self, bot: Bot) -> None:
         """Let the bot find new runs, and write the check runs of those that are complete."""

@@ -48,6 +48,7 @@ def promises(demo: DemoStage) -> list[Promise]:
         Promise("A slower kernel", slower, "since which commit, and how sure that is", "ms, +1"),
         Promise("A lost delegation", lost, "an operator left the delegate", "left the delegate"),
         Promise("A culprit", _search_url(demo), "which change broke a test, found by two devices", CULPRIT),
+        Promise("A slow commit", _search_url(demo, "latency"), "which change made a kernel slower", story.SLOWER_TITLE),
         Promise(
             "The slow tests", f"{github}/{REPOSITORY}/pull/{_slow_set(demo).number}", "by cost and catches", story.LONG
         ),
@@ -84,11 +85,17 @@ def _issue(demo: DemoStage, measurement: str) -> int:
     return next(numbers, 0)
 
 
-def _search_url(demo: DemoStage) -> str:
-    """Return the page of the search for a culprit to which the bot's issue about the failing tests leads."""
+def _measurement_in(title: str) -> str:
+    """Return the measurement that an issue is about, empty if it is about none."""
+    name, separator, _ = title.partition(MEASURED)
+    return name if separator else ""
+
+
+def _search_url(demo: DemoStage, measurement: str = "") -> str:
+    """Return the page of the search to which the bot's issue about a measurement, or about failing tests, leads."""
     address = f"{demo.bot.url}{view_path(REPOSITORY, 'searches')}/"
     pattern = re.compile(rf"{re.escape(address)}[0-9a-f]+")
-    issues = (issue for issue in demo.repo.issues.values() if MEASURED not in issue.title)
+    issues = (issue for issue in demo.repo.issues.values() if _measurement_in(issue.title) == measurement)
     matches = (pattern.search(issue.body or "") for issue in issues)
     return next((match[0] for match in matches if match), address)
 
