@@ -68,11 +68,6 @@ class Changes:
         self.after_commit: list[Callable[[], None]] = []
         """Called after the changes are stored."""
 
-    @property
-    def has_deliveries(self) -> bool:
-        """Whether an event is announced, whose delivery may run beside the job that stores these changes."""
-        return bool(self._deliveries)
-
     async def fetch(self, *keys: Key[Any]) -> None:
         """Fetch with one statement what `get` and `change` are about to read."""
         self._reader = await self._records.fetch(*keys)

@@ -88,7 +88,7 @@ async def planned_for(processor: Processor, delivery: Delivery) -> dict[str, Any
         "guid": delivery.guid,
         "event": delivery.event,
         "action": delivery.action,
-        "repository": delivery.repository,
+        "repository": delivery.repository_name,
         "intent": intent,
         "ignored": routing.reason if not routing.handlers else "",
         "plans": plans,

@@ -79,9 +79,6 @@ async def test_a_plan_that_was_stored_before_its_worker_died_is_not_made_again(d
             " VALUES ('default', 'handle', %(lock)s, 'once:plan:a:guid:g', %(args)s, 1) RETURNING id"
         )
         (row,) = await connector.execute_query_all_async(insert, lock=LOCK, args=origin.args)
-        await connector.execute_query_async(
-            "UPDATE procrastinate_jobs SET status = 'succeeded' WHERE task_name = 'deliver'"
-        )
         planned = PlannedEffects((PlannedEffect("planned before", {"kind": "Write"}),))
         repository = Repository(id=1, full_name="octocat/compiler", installation_id=None)
         await defer_once(connector, effect_jobs(origin, int(str(row["id"])), repository, planned))

@@ -8,19 +8,18 @@ import sqlite3
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import LiteralString, cast
+from typing import cast
 
 import pytest
 from procrastinate.jobs import Job, Status
 
 from bot.engine.database import Database
-from bot.engine.jobs.notes import APPLIED, Note
 from bot.engine.jobs.once import NewJob, defer_once
-from bot.engine.jobs.steps import ANY_QUEUE, FINISH_NOTED, WINDOW
+from bot.engine.jobs.steps import ANY_QUEUE, WINDOW
 from bot.engine.sql.transactions import Connector
 from bot.engine.sqlite.connector import SqliteConnector
 from bot.engine.worker.guard import Guard
-from bot.engine.worker.manager import EngineJobManager, leave_note, values_of_next
+from bot.engine.worker.manager import EngineJobManager
 from tests.tables import with_tables
 from tests.waiting import until
 
@@ -252,65 +251,3 @@ async def test_jobs_that_a_fetch_leaves_are_fetched_by_the_next_one(database: Da
             await stored(connector, key)
         await connector.execute_query_async(TRIED, keys=["once:-y"])
         assert " ".join(await fetched(manager, worker, 4)) == order
-
-
-async def begun(manager: EngineJobManager, worker: int) -> Job:
-    """Fetch a job, and leave a note with it."""
-    job = cast("Job", await manager.fetch_job(None, worker))
-    leave_note(job, Note(outcome=APPLIED))
-    return job
-
-
-async def test_the_end_of_a_job_begins_the_next_one_of_its_delivery(database: Database) -> None:
-    connector, manager = database.connector, manager_of(database.connector, 9)
-    worker, wakes = await manager.register_worker(), list[None]()
-    manager.wake = lambda: wakes.append(None)
-    async with listening(database):
-        await stored(connector, "a9", "ab8", "ac7", "ad1")
-        await manager.finish_job(await begun(manager, worker), Status.SUCCEEDED, delete_job=False)
-        assert await states(connector) == {"a9": "succeeded 1", "ab8": "doing 0", "ac7": "todo 0", "ad1": "todo 0"}
-        assert len(wakes) == 1
-        next_job = await begun(manager, worker)
-        assert next_job.queueing_lock == "once:ab8"
-        await manager.finish_job(next_job, Status.SUCCEEDED, delete_job=False)
-        await manager.finish_job(await begun(manager, worker), Status.SUCCEEDED, delete_job=False)
-        # The next delivery of the lock waits for a fetch, which decides by the order of all locks.
-        assert (await states(connector))["ad1"] == "todo 0"
-        assert await fetched(manager, worker, 2) == ["ad1", "nothing"]
-
-
-@pytest.mark.parametrize("change", [TRIED, LATER], ids=["tried before", "not yet"])
-async def test_the_end_of_a_job_begins_no_job_that_a_fetch_would_leave(
-    database: Database, change: LiteralString
-) -> None:
-    connector, manager = database.connector, manager_of(database.connector, 9)
-    worker = await manager.register_worker()
-    await stored(connector, "a9", "ab8", "ac7")
-    await connector.execute_query_async(change, keys=["once:ab8"])
-    await manager.finish_job(await begun(manager, worker), Status.SUCCEEDED, delete_job=False)
-    assert list((await states(connector)).values())[1:] == ["todo 1" if change == TRIED else "todo 0", "todo 0"]
-
-
-async def test_a_busy_worker_begins_no_job_out_of_turn(database: Database) -> None:
-    connector, manager = database.connector, manager_of(database.connector, 2)
-    worker = await manager.register_worker()
-    await stored(connector, "a9", "ab8", "-x9", "-y9")
-    first = await begun(manager, worker)
-    await begun(manager, worker)
-    await manager.finish_job(first, Status.SUCCEEDED, delete_job=False)
-    assert (await states(connector))["ab8"] == "todo 0"
-    assert await fetched(manager, worker, 1) == ["-y9"]
-
-
-async def test_a_job_that_began_in_an_answer_that_was_lost_returns_to_the_queue(database: Database) -> None:
-    connector, manager = database.connector, manager_of(database.connector, 9)
-    worker = await manager.register_worker()
-    await stored(connector, "a9", "ab8", "b9")
-    first = await begun(manager, worker)
-    await begun(manager, worker)
-    values = {"id": first.id, "worker_id": worker, "status": "succeeded", "outcome": APPLIED, "note": "{}"}
-    rows = await connector.execute_query_all_async(FINISH_NOTED, **values, **values_of_next(first))
-    assert rows[0]["queueing_lock"] == "once:ab8"
-    await manager.finish_job(first, Status.SUCCEEDED, delete_job=False)
-    assert await states(connector) == {"a9": "succeeded 1", "ab8": "todo 0", "b9": "doing 0"}
-    assert await fetched(manager, worker, 1) == ["ab8"]

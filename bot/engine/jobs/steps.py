@@ -4,8 +4,6 @@
 - `PARK` puts jobs aside that wait behind another of their lock, so that a fetch reads them no more.
 - A job ends, or goes back to the queue, in the statement that stores its note: either both are stored or neither is.
   Only the worker that holds a job ends it, so one that was frozen while others took the job over changes neither.
-- The statement that ends a job also begins the next job of its lock, if its worker may run it at once: no fetch is
-  needed between the jobs of one delivery.
 """
 
 from __future__ import annotations
@@ -96,11 +94,6 @@ WITH head AS (
 )
 UPDATE procrastinate_jobs AS job SET nightjar_parked = TRUE FROM held WHERE job.id = held.id RETURNING job.id
 """
-# A job that was begun with the end of another, but the answer of the database was lost.
-RETURN_LOST: LiteralString = """
-UPDATE procrastinate_jobs SET status = 'todo', worker_id = NULL
- WHERE lock = %(lock)s AND status = 'doing' AND worker_id = %(worker_id)s AND NOT (id = ANY(%(known)s))
-"""
 RETURN_UNBEGUN: LiteralString = """
 UPDATE procrastinate_jobs SET status = 'todo', worker_id = NULL
  WHERE id = ANY(%(ids)s) AND status = 'doing' AND worker_id = %(worker_id)s
@@ -131,26 +124,9 @@ _NOTED: LiteralString = (
     """), noted AS (
 INSERT INTO nightjar_notes (job_id, at, outcome, text)
 SELECT id, date_part('epoch', now()), %(outcome)s::text, %(note)s::text FROM ended
-"""
+"""  # noqa: S608  # constants
     + REPLACE
-    + ")"
+    + ") SELECT id FROM ended"
 )
-# Without deliveries (`above`): they go through a fetch, by the order of all locks. Because of `FROM ended`, PostgreSQL
-# ends the job first, so that one job of a lock runs, as the index demands.
-_BEGUN: LiteralString = """, begun AS (
-UPDATE procrastinate_jobs AS job SET status = 'doing', worker_id = %(worker_id)s
-  FROM ended
- WHERE job.id = (SELECT other.id FROM procrastinate_jobs AS other
-                  WHERE other.lock = %(next_of)s::text AND other.status = 'todo'
-                  ORDER BY other.priority DESC, other.id LIMIT 1)
-   AND job.status = 'todo' AND NOT job.nightjar_parked AND job.attempts = 0 AND job.priority > %(above)s
-   AND (job.scheduled_at IS NULL OR job.scheduled_at <= now())
-RETURNING job.id, job.status, job.task_name, job.priority, job.lock, job.queueing_lock, job.args,
-          job.scheduled_at, job.queue_name, job.attempts, job.worker_id
-)
-SELECT begun.* FROM ended LEFT JOIN begun ON TRUE
-"""
-FINISH_NOTED: LiteralString = "WITH ended AS (" + FINISH + _NOTED + _BEGUN
-"""Returns no row if the worker no longer holds the job; else the next job of the lock `next_of`, which has begun, or a
-row of NULL."""
-RETRY_NOTED: LiteralString = "WITH ended AS (" + RETRY + _NOTED + " SELECT id FROM ended"  # noqa: S608  # constants
+FINISH_NOTED: LiteralString = "WITH ended AS (" + FINISH + _NOTED
+RETRY_NOTED: LiteralString = "WITH ended AS (" + RETRY + _NOTED

@@ -16,14 +16,13 @@ from bot.engine.jobs.definitions import (
     EFFECT,
     EFFECT_PRIORITY,
     HANDLE_PRIORITY,
-    HANDLE_RETRY_PRIORITY,
     Origin,
 )
 from bot.engine.jobs.inbox import MOVE_BODY, moved_values
 from bot.engine.jobs.notes import FORGET, REFUSED, UNCHANGED, UNKNOWN_END, Note, StoredPart
 from bot.engine.jobs.once import FIND, ONCE, Deferred, NewJob, defer_once, insert_once
 from bot.engine.processor import EffectState, EndedEffect
-from bot.engine.sql.transactions import Connector, Statement, Steps
+from bot.engine.sql.transactions import Connector, Steps
 
 NO_JOB = 0
 """No job has this ID."""
@@ -34,13 +33,10 @@ ARGS: LiteralString = "SELECT args FROM procrastinate_jobs WHERE id = %(id)s"
 
 SET_ARGS: LiteralString = "UPDATE procrastinate_jobs SET args = %(args)s WHERE id = %(id)s"
 
-_BECOME_PLAN: LiteralString = """
-UPDATE procrastinate_jobs SET task_name = 'handle', args = %(args)s, queueing_lock = %(key)s, priority = %(priority)s
- WHERE id = %(id)s AND NOT EXISTS (
-       SELECT 1 FROM procrastinate_jobs
-        WHERE queueing_lock = %(key)s AND substr(queueing_lock, 1, 5) = 'once:' AND id <> %(id)s)
-RETURNING id
+BECOME_PLAN: LiteralString = """
+UPDATE procrastinate_jobs SET task_name = 'handle', args = %(args)s WHERE id = %(id)s
 """
+"""Turns the job of a delivery into that of its only plan, which was made at once."""
 
 # `task_name <> 'deliver'` is the condition of the index `nightjar_guid`.
 PLANNED: LiteralString = """
@@ -83,15 +79,6 @@ class Unfinished:
     """Some effects of a plan have not ended; `priority` is the lowest among them."""
 
     priority: int
-
-
-def become_plan(job_id: int, plan: NewJob) -> Statement:
-    """Turn the job of a delivery into that of its only plan, which was made at once.
-
-    Returns no row if another job has that plan already. The priority is for the next try, if there is any.
-    """
-    values = {"id": job_id, "args": plan.args, "key": ONCE + plan.key, "priority": HANDLE_RETRY_PRIORITY}
-    return _BECOME_PLAN, values
 
 
 class Store:

@@ -34,7 +34,7 @@ from bot.engine.jobs.inbox import (
     unique_deliveries,
     values_of_store,
 )
-from bot.engine.jobs.steps import ANY_QUEUE, FETCH, FINISH_NOTED, SCANNED, WAKE
+from bot.engine.jobs.steps import ANY_QUEUE, FETCH, SCANNED, WAKE
 from bot.engine.outage import is_outage
 from bot.engine.postgres.announcer import JobAnnouncer
 from bot.engine.postgres.batches import Batcher
@@ -115,20 +115,14 @@ class _Pool(AsyncConnectionPool[psycopg.AsyncConnection]):
     """A pool that says which transactions let jobs run, and never loses a cancellation.
 
     It calls `announce` when a connection comes back on which the server has sent the message `MAY_RUN`: by then, the
-    transaction has ended. Until then, the connection is one of `announcing`.
+    transaction has ended.
 
     psycopg's pool waits with `asyncio.wait_for`. Up to Python 3.11 that function ignores a cancellation that arrives
     together with its result (https://github.com/python/cpython/issues/86296). A cancelled loop would then run for ever,
     and its caller would hang.
     """
 
-    def __init__(
-        self,
-        announce: Callable[[], None],
-        announcing: WeakSet[psycopg.AsyncConnection],
-        configure: Configure,
-        **arguments: Any,
-    ) -> None:
+    def __init__(self, announce: Callable[[], None], configure: Configure, **arguments: Any) -> None:
         async def configure_listening(connection: psycopg.AsyncConnection) -> None:
             connection.add_notice_handler(lambda message: self._hear(connection, message))
             await configure(connection)
@@ -136,7 +130,7 @@ class _Pool(AsyncConnectionPool[psycopg.AsyncConnection]):
         defaults = {"check": _check, "connection_class": _Connection}
         super().__init__(**{**arguments, **defaults}, configure=configure_listening)
         self._announce = announce
-        self._announcing = announcing
+        self._announcing = WeakSet[psycopg.AsyncConnection]()
 
     def _hear(self, connection: psycopg.AsyncConnection, message: psycopg.errors.Diagnostic) -> None:
         if message.sqlstate == MAY_RUN:
@@ -183,7 +177,6 @@ class PostgresConnector(procrastinate.PsycopgConnector):
     def __init__(self, database_url: str) -> None:
         """Create a connector for a URL. Raises psycopg.ProgrammingError for a URL that libpq does not understand."""
         self.conninfo = make_conninfo(database_url, **_defaults_for(database_url))
-        self._may_run = WeakSet[psycopg.AsyncConnection]()
         super().__init__(
             conninfo=self.conninfo,
             min_size=1,
@@ -191,7 +184,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
             timeout=PATIENCE,
             reconnect_timeout=RECONNECT_FOR,
             configure=_configure,
-            pool_factory=partial(_Pool, self._announce, self._may_run),
+            pool_factory=partial(_Pool, self._announce),
         )
         self._deliveries = Batcher[Values, list[Row]](self._store, is_outage, PATIENCE)
         self._listeners: list[connector.Notify] = []
@@ -212,10 +205,6 @@ class PostgresConnector(procrastinate.PsycopgConnector):
             return await self._fetch(arguments)
         if query == STORE:
             return await self._deliveries.call(arguments)
-        if query == FINISH_NOTED:
-            with _own_errors(), wrap_exceptions():
-                async with self.pool.connection() as connection:
-                    return await self._execute(connection, query, arguments)
         with _own_errors():
             rows = await super().execute_query_all_async(query, **arguments)
         return [_original(row) for row in rows]
@@ -239,9 +228,6 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         async with self._get_cursor(connection) as cursor:
             await cursor.execute(query, self._wrap_json(dict(values)))
             rows = await cursor.fetchall() if cursor.description else []
-        if query == FINISH_NOTED and rows and rows[0]["id"] is not None:
-            # The only job that may run now has begun here.
-            self._may_run.discard(connection)
         return [_original(row) for row in rows]
 
     async def execute_query_one_async(self, query: LiteralString, **arguments: Any) -> Row:

@@ -36,11 +36,6 @@ class Connector(Protocol):
         ...
 
 
-def single_step(query: LiteralString, values: Mapping[str, object]) -> Steps[list[Row]]:
-    """Run one statement; return its rows."""
-    return (yield query, values)
-
-
 async def run_separately(connector: Connector, steps: Steps[Result]) -> Result:
     """Run each statement in a transaction of its own, for steps that are right between any two of them."""
     return await run_steps(steps, lambda query, values: connector.execute_query_all_async(query, **values))

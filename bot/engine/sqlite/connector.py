@@ -23,12 +23,12 @@ from typing import Any, TypeVar, cast
 from procrastinate import connector, schema, sql
 
 from bot.engine.jobs.inbox import BODIES_AT_ONCE, FORGET_BODY, MOVE_BODY, STORE, moved_values, store_on_sqlite
-from bot.engine.jobs.steps import ANY_QUEUE, FETCH, FINISH_NOTED, NOTIFICATIONS, WAKE
+from bot.engine.jobs.steps import ANY_QUEUE, FETCH, NOTIFICATIONS, WAKE
 from bot.engine.sql import portable
 from bot.engine.sql.errors import DatabaseFailure, DuplicateKey
 from bot.engine.sql.portable import Row, check_version
 from bot.engine.sql.queueing_lock import DuplicateJob
-from bot.engine.sql.transactions import Steps, single_step
+from bot.engine.sql.transactions import Steps
 from bot.engine.sqlite.lists import LISTS
 from bot.engine.sqlite.queries import CHANGES
 from bot.engine.sqlite.schema import BEFORE_MOVE, VERSIONS, WAKE_TRIGGERS
@@ -105,7 +105,6 @@ class SqliteConnector(connector.BaseAsyncConnector):
         self._file = OpenFile(path)
         self._writer: Writer | None = None
         self._listeners: list[_Listener] = []
-        self._notices: Notices = []
         self._notification_count = 0
 
     def get_sync_connector(self) -> connector.BaseConnector:
@@ -179,31 +178,11 @@ class SqliteConnector(connector.BaseAsyncConnector):
             return await self._write(lambda writer: writer.run_batched(batched, arguments))
         if query == FETCH:
             return await self._write(lambda writer: writer.run(partial(self._fetch_noticing, arguments=arguments)))
-        if query == FINISH_NOTED:
-            return await self.transact(partial(single_step, FINISH_NOTED, arguments))
         return await self._write(lambda writer: writer.run(_operation(query, arguments, has_rows=has_rows)))
 
     async def transact(self, begin: Callable[[], Steps[Result]]) -> Result:
         """Run a transaction, as `bot.engine.sql.transactions` describes."""
-        return await self._write(lambda writer: writer.run(partial(self._run_steps, begin=begin)))
-
-    def _run_steps(self, connection: sqlite3.Connection, begin: Callable[[], Steps[Result]]) -> Result:
-        steps = begin()
-        rows: Any = None  # with which a generator begins
-        noticed, count_before = len(self._notices), self._notification_count
-        try:
-            while True:
-                query, values = steps.send(rows)
-                if batched := _BATCHED.get(query):
-                    (rows,) = batched(connection, [values])
-                else:
-                    rows = _operation(query, dict(values), has_rows=False)(connection)
-                if query == FINISH_NOTED and rows and rows[0]["id"] is not None:
-                    # The only job that may run now has begun here.
-                    del self._notices[noticed:]
-                    self._notification_count = count_before
-        except StopIteration as end:
-            return cast("Result", end.value)
+        return await self._write(lambda writer: writer.run(partial(_run_steps, begin=begin)))
 
     async def _write(self, run: Callable[[Writer], Awaitable[Result]]) -> Result:
         if self._writer is None:
@@ -248,7 +227,6 @@ class SqliteConnector(connector.BaseAsyncConnector):
                     listener.loop.call_soon_threadsafe(_enqueue, listener, matching)
 
     def _connect(self, notices: Notices) -> sqlite3.Connection:
-        self._notices = notices
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
             raise DatabaseFailure(TOO_OLD.format(found=sqlite3.sqlite_version))
         create_privately(self.path)
@@ -370,6 +348,20 @@ def _operation(
     if answer := _NAMED.get(query):
         return partial(answer, **arguments)
     return partial(portable.execute, sql=query, arguments=arguments, has_rows=has_rows)
+
+
+def _run_steps(connection: sqlite3.Connection, begin: Callable[[], Steps[Result]]) -> Result:
+    steps = begin()
+    rows: Any = None  # with which a generator begins
+    try:
+        while True:
+            query, values = steps.send(rows)
+            if batched := _BATCHED.get(query):
+                (rows,) = batched(connection, [values])
+            else:
+                rows = _operation(query, dict(values), has_rows=False)(connection)
+    except StopIteration as end:
+        return cast("Result", end.value)
 
 
 def _enqueue(listener: _Listener, notices: list[tuple[str, str]]) -> None:

@@ -6,13 +6,12 @@ import json
 import sqlite3
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from bot.engine.jobs.notes import WRITE
 from bot.engine.jobs.steps import FETCH, FINISH, FINISH_NOTED, NEXT_SCHEDULED, PARK, RETRY, RETRY_NOTED, SCANNED
 from bot.engine.sql import portable
 from bot.engine.sql.portable import Row
-from bot.engine.sqlite.queries import COLUMNS, NO_JOB
+from bot.engine.sqlite.queries import COLUMNS
 
 LOCKS = "SELECT lock FROM procrastinate_jobs WHERE status = 'doing' AND lock IS NOT NULL"
 # In the order of the index, so the first job of a lock is the one that may run. INDEXED BY is an error if that changes.
@@ -38,15 +37,6 @@ RETURNING id
 """
 # By itself, SQLite would sort all waiting jobs.
 NEXT_BY_PRIORITY = NEXT_SCHEDULED.replace("procrastinate_jobs", "procrastinate_jobs INDEXED BY nightjar_ready")
-# `bot.engine.jobs.steps.FINISH_NOTED` does this in its one statement.
-BEGIN_NEXT = f"""
-UPDATE procrastinate_jobs SET status = 'doing', worker_id = :worker_id
- WHERE id = (SELECT id FROM procrastinate_jobs WHERE lock = :next_of AND status = 'todo'
-              ORDER BY priority DESC, id LIMIT 1)
-   AND NOT nightjar_parked AND attempts = 0 AND priority > :above
-   AND (scheduled_at IS NULL OR scheduled_at <= (SELECT now()))
-RETURNING {COLUMNS}
-"""  # noqa: S608  # a constant
 ATTEMPTS = "SELECT id, attempts FROM procrastinate_jobs WHERE id IN (SELECT value FROM json_each(?))"
 BEGIN = f"""
 UPDATE procrastinate_jobs SET status = 'doing', worker_id = ? WHERE id IN (SELECT value FROM json_each(?))
@@ -103,21 +93,10 @@ def end_noted(
     return ended
 
 
-def finish_noted(
-    connection: sqlite3.Connection, *, worker_id: int, next_of: str | None, above: int, **values: Any
-) -> list[Row]:
-    """End a job, store its note, and begin the next job of the lock `next_of`; return that job, or `NO_JOB`."""
-    if not end_noted(connection, statement=FINISH, worker_id=worker_id, **values):
-        return []
-    next_values = {"worker_id": worker_id, "next_of": next_of, "above": above}
-    begun = portable.execute(connection, BEGIN_NEXT, next_values, has_rows=True) if next_of is not None else []
-    return begun or [NO_JOB]
-
-
 STEPS: dict[str, Callable[..., list[Row]]] = {
     FETCH: fetch_jobs,
     PARK: park_jobs,
     NEXT_SCHEDULED: next_scheduled,
-    FINISH_NOTED: finish_noted,
+    FINISH_NOTED: partial(end_noted, statement=FINISH),
     RETRY_NOTED: partial(end_noted, statement=RETRY),
 }

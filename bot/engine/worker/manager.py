@@ -1,10 +1,9 @@
-"""Override seven behaviors of Procrastinate's job manager.
+"""Override six behaviors of Procrastinate's job manager.
 
 - The log shows only the name and ID of a job: its arguments hold whole webhook bodies.
 - One fetch returns as many jobs as the worker can begin: with one job per commit, the disk would limit the rate.
 - While no job waits, the worker polls less often.
 - One statement ends a job and stores the note of its outcome, so no crash falls between them.
-- That statement also begins the next job of the delivery, while the worker has room for all jobs that may run.
 - The manager retries to store the end of a job while the database is unavailable. Its worker is alive, so otherwise the
   job would stay `doing` for ever and block all jobs under its lock.
 - Only the worker that holds a job may end it: while a worker was frozen, others may have taken its job over.
@@ -15,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -27,7 +25,6 @@ from procrastinate import jobs as procrastinate_jobs
 from procrastinate.connector import BaseAsyncConnector
 from procrastinate.manager import JobManager
 
-from bot.engine.jobs.definitions import URGENT_PRIORITY
 from bot.engine.jobs.notes import Note
 from bot.engine.jobs.steps import (
     FETCH,
@@ -38,7 +35,6 @@ from bot.engine.jobs.steps import (
     PARK,
     RETRY,
     RETRY_NOTED,
-    RETURN_LOST,
     RETURN_UNBEGUN,
     SCANNED,
     WINDOW,
@@ -68,17 +64,13 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class NoteHolder:
-    """Holds the note of a job's try until the job ends; `has_ended`: its end is stored already.
+    """Holds the note of a job's try until the job ends; `has_ended`: its end is stored already."""
 
-    `manager` is that of the worker that runs the job.
-    """
-
-    __slots__ = ("has_ended", "manager", "note")
+    __slots__ = ("has_ended", "note")
 
     def __init__(self) -> None:
         self.note: Note | None = None
         self.has_ended = False
-        self.manager: EngineJobManager | None = None
 
 
 @attr.dataclass(frozen=True, kw_only=True)
@@ -102,22 +94,9 @@ def leave_note(job: procrastinate_jobs.Job, note: Note) -> None:
     _holder(job).note = note
 
 
-def leave_ended(job: procrastinate_jobs.Job, next_row: Mapping[str, Any]) -> None:
-    """Mark a job whose end was stored together with what follows from it; `next_row` is what `FINISH_NOTED` began."""
-    holder = _holder(job)
-    holder.has_ended = True
-    if holder.manager is not None:
-        holder.manager.take_begun(next_row)
-
-
-def values_of_next(job: procrastinate_jobs.Job, *, frees_others: bool = False) -> dict[str, Any]:
-    """Return the values by which `FINISH_NOTED` decides whether to begin the next job of the same lock.
-
-    `frees_others`: the transaction may let jobs of other locks run, so the worker must fetch anyway.
-    """
-    manager = _holder(job).manager
-    begins_next = manager is not None and not frees_others and manager.begins_next(job)
-    return {"next_of": job.lock if begins_next else None, "above": URGENT_PRIORITY}
+def leave_ended(job: procrastinate_jobs.Job) -> None:
+    """Mark a job whose end was stored together with what follows from it, or that another worker has taken over."""
+    _holder(job).has_ended = True
 
 
 def _holder(job: procrastinate_jobs.Job) -> NoteHolder:
@@ -171,68 +150,38 @@ class EngineJobManager(JobManager):
         self._concurrency = concurrency
         self._fetched: deque[QuietJob] = deque()
         self._begun: set[int] = set()
-        self._worker_id: int | None = None
-        self.wake: Callable[[], None] = _nobody
-        """Makes the worker ask for the next job."""
         self._count_at_full_fetch: int | None = None
         """The number of notifications before the last fetch, if that fetched all jobs that could run."""
-        self._asks_once_more = False
-        """Whether the last answer was a job: the worker then asks at once for another."""
-        self._full_until = 0.0
-        """Until then, no job can have become free to run without a notification, as by its time."""
         self._guard = guard
         self._give_up = give_up
         self._patience = patience
 
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> procrastinate_jobs.Job | None:
         """Return the next job that may run, from any queue: a worker of the engine serves all of them."""
-        if not self._fetched and not self._is_drained() and await self._may_find():
+        if not self._fetched:
+            count_then, self._count_at_full_fetch = self._count_at_full_fetch, None
+            if count_then is not None and count_then == self._notification_count():
+                # The worker always asks once more. The last fetch found no other job, and no notification has arrived
+                # since it began.
+                return None
+            if self._notification_count() == self._count_at_empty_fetch and not await self._can_fetch():
+                return None
             most = await self._intake.room(self._begun, self._concurrency)
-            count_before, began = self._notification_count(), time.monotonic()
+            count_before = self._notification_count()
             rows = await self._fetch(worker_id, most)
-            jobs = [self._job_of(row) for row in rows if row["id"] is not None]
-            is_full = bool(jobs) and not any(row.get("more", True) for row in rows)
-            # SQLite also counts the notifications before its own fetch, such as that of the end of the last job.
-            self._count_at_full_fetch = rows[0].get(NOTIFICATIONS, count_before) if is_full else None
-            self._full_until = began + self._poll
+            jobs = [cast("QuietJob", QuietJob.from_row(row)) for row in rows if row["id"] is not None]
+            if jobs and not any(row.get("more", True) for row in rows):
+                # SQLite also counts the notifications before its own fetch, such as that of the end of the last job.
+                self._count_at_full_fetch = rows[0].get(NOTIFICATIONS, count_before)
             self._count_at_empty_fetch = -1 if jobs else rows[0].get(NOTIFICATIONS, count_before)
             self.pause, self.is_idle = self._poll, False
             # Sorted here, because SQLite's RETURNING has no order: https://sqlite.org/lang_returning.html
             self._fetched.extend(sorted(jobs, key=lambda job: (-job.priority, job.id)))
         if not self._fetched:
             return None
-        job, self._asks_once_more = self._fetched.popleft(), True
+        job = self._fetched.popleft()
         self._begun.add(cast("int", job.id))
         return job
-
-    def _job_of(self, row: Mapping[str, Any]) -> QuietJob:
-        job = cast("QuietJob", QuietJob.from_row(dict(row)))
-        job.holder.manager = self
-        return job
-
-    def _is_drained(self) -> bool:
-        """Return whether the last fetch got all jobs that could run, no other can run since, and this is no poll."""
-        asks_once_more, self._asks_once_more = self._asks_once_more, False
-        count = self._count_at_full_fetch
-        is_known = count is not None and count == self._notification_count() and time.monotonic() < self._full_until
-        return asks_once_more and is_known
-
-    async def _may_find(self) -> bool:
-        return self._notification_count() != self._count_at_empty_fetch or await self._can_fetch()
-
-    def begins_next(self, job: procrastinate_jobs.Job) -> bool:
-        """Return whether the end of a job may begin the next one of its lock.
-
-        Not while others may wait for this worker, or the next job would overtake them.
-        """
-        has_room = not self._intake.is_flooded() and 2 * len(self._begun) <= self._concurrency
-        return has_room and self._worker_id is not None and job.worker_id == self._worker_id
-
-    def take_begun(self, row: Mapping[str, Any]) -> None:
-        """Let the worker run the job of a row of `FINISH_NOTED`, if that has begun one."""
-        if row["id"] is not None:
-            self._fetched.append(self._job_of(row))
-            self.wake()
 
     async def _fetch(self, worker_id: int, most: int) -> list[dict[str, Any]]:
         """Fetch jobs; park those that cannot run as long as they fill the window, because others may wait behind."""
@@ -267,12 +216,10 @@ class EngineJobManager(JobManager):
         self._count_at_full_fetch = None
         self._fetched.clear()
         self._begun.clear()
-        self._worker_id = await super().register_worker()
-        return self._worker_id
+        return await super().register_worker()
 
     async def unregister_worker(self, worker_id: int) -> None:
         """Unregister a worker, and return the jobs that it has not begun to the queue, where they lose no try."""
-        self._worker_id = None
         unbegun = [job.id for job in self._fetched]
         self._fetched.clear()
         if unbegun:
@@ -340,23 +287,11 @@ class EngineJobManager(JobManager):
             rows = await self.connector.execute_query_all_async(ending.plain, **values)
         else:
             values |= {"outcome": note.outcome, "note": note.written()}
-            if ending.noted == FINISH_NOTED:
-                values |= values_of_next(job)
             rows = await self.connector.execute_query_all_async(ending.noted, **values)
         if not rows:
             log.warning(TAKEN_OVER, job=job.id)
-            # Or the end was stored, but not the answer of the database: then a job may have begun that nobody runs.
-            known = [*self._begun, *(fetched.id for fetched in self._fetched)]
-            lost = {"lock": job.lock, "worker_id": job.worker_id, "known": known}
-            await self.connector.execute_query_async(RETURN_LOST, **lost)
         elif note is not None:
             self._guard.forget(cast("int", job.id))
-            if ending.noted == FINISH_NOTED:
-                self.take_begun(rows[0])
-
-
-def _nobody() -> None:
-    """Wake no worker: none runs yet."""
 
 
 def _retrying(wait: float, priority: int | None) -> _Ending:

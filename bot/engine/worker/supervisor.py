@@ -100,7 +100,6 @@ class EngineWorker(Worker):
             delete_jobs="never",  # the stored row refuses a second job with its key
         )
         self._manager = manager
-        self._manager.wake = self._new_job_event.set
         self._tick = tick
 
     @property

@@ -26,6 +26,7 @@ from bot.engine.jobs.definitions import (
     EFFECT_RETRY_PRIORITY,
     GIVE_WAY_PRIORITY,
     HANDLE_RETRY_PRIORITY,
+    OWN_EVENT,
     Origin,
     conclusion_jobs,
     effect_jobs,
@@ -55,7 +56,7 @@ from bot.engine.jobs.notes import (
 )
 from bot.engine.jobs.once import Deferred, NewJob, insert_once
 from bot.engine.jobs.steps import FINISH_NOTED
-from bot.engine.jobs.store import Store, Unfinished, become_plan, insert_again, subject_of
+from bot.engine.jobs.store import BECOME_PLAN, Store, Unfinished, insert_again, subject_of
 from bot.engine.outage import release_waiting
 from bot.engine.processor import (
     AppliedEffect,
@@ -82,10 +83,10 @@ from bot.engine.retry import (
     next_try,
 )
 from bot.engine.sql.errors import DatabaseFailure
-from bot.engine.sql.portable import Row
+from bot.engine.sql.portable import JSONDict
 from bot.engine.sql.transactions import Connector, Steps
 from bot.engine.worker.guard import Busy, Guard, Stopping
-from bot.engine.worker.manager import TAKEN_OVER, leave_ended, leave_note, values_of_next
+from bot.engine.worker.manager import TAKEN_OVER, leave_ended, leave_note
 from bot.engine.worker.repeat import resume, resume_later
 from bot.engine.writes import CHECK_AFTER, CheckAgain, Writes
 
@@ -103,8 +104,6 @@ NOT_CONCLUDED = "I started this, but I can't tell how it ended. {message}"
 NO_BODY = "The body of this delivery is no longer stored, so it cannot be handled again."
 UNREADABLE = "the stored form of a job cannot be read"
 UNREADABLE_JOB = "its stored arguments cannot be read: {error}"
-
-NO_NEXT: Row = {"id": None}
 
 Task = Callable[..., Awaitable[None]]
 
@@ -135,8 +134,8 @@ class FollowUp:
     jobs: Sequence[NewJob] = ()
     changes: Changes | None = None
     again: bool = False
-    plan: tuple[NewJob, JobOutcome] | None = None
-    """The job of a plan that the job becomes. If another job has that plan, nothing but this outcome follows."""
+    plan_args: JSONDict | None = None
+    """If set, the job becomes that of a plan, with these arguments."""
 
 
 class TakenOver(Exception):
@@ -203,7 +202,7 @@ class Attempt:
             leave_note(self.job, stopped)
             raise
         except TakenOver:
-            leave_ended(self.job, NO_NEXT)
+            leave_ended(self.job)
             log.warning(TAKEN_OVER)
             return
         except Exception as error:
@@ -261,37 +260,32 @@ class Attempt:
             if isinstance(result, JobOutcome):
                 return result
             try:
-                outcome, next_row = await connector.transact(partial(self._steps, result, tries))
+                outcome = await connector.transact(partial(self._steps, result, tries))
             except Outdated as error:
                 # The records that the work has read were changed meanwhile, so it must be done again.
                 outdated = error
                 continue
-            leave_ended(self.job, next_row)
+            leave_ended(self.job)
             self.guard.forget(id_of(self.job))
             if result.changes is not None:
                 result.changes.committed()
             return outcome
         raise outdated
 
-    def _steps(self, follow_up: FollowUp, tries: Tries) -> Steps[tuple[JobOutcome, Row]]:
+    def _steps(self, follow_up: FollowUp, tries: Tries) -> Steps[JobOutcome]:
         deferred: list[Deferred] = []
-        if follow_up.plan is not None:
-            plan, handled_before = follow_up.plan
-            if not (yield become_plan(id_of(self.job), plan)):
-                follow_up = FollowUp(lambda _: handled_before)
         if follow_up.jobs:
             deferred = yield from (insert_again if follow_up.again else insert_once)(follow_up.jobs)
         if follow_up.changes is not None:
             yield from follow_up.changes.steps()
+        if follow_up.plan_args is not None:
+            yield BECOME_PLAN, {"id": id_of(self.job), "args": follow_up.plan_args}
         outcome = follow_up.outcome(deferred)
         note = _note_of(outcome, tries)
         values = {"id": id_of(self.job), "worker_id": self.job.worker_id, "status": Status.SUCCEEDED.value}
-        values |= {"outcome": note.outcome, "note": note.written()}
-        has_deliveries = follow_up.changes is not None and follow_up.changes.has_deliveries
-        rows = yield FINISH_NOTED, {**values, **values_of_next(self.job, frees_others=has_deliveries)}
-        if not rows:
+        if not (yield FINISH_NOTED, {**values, "outcome": note.outcome, "note": note.written()}):
             raise TakenOver
-        return outcome, rows[0]
+        return outcome
 
     async def _settle(
         self, connector: Connector, error: Exception, tries: Tries, began: float
@@ -402,10 +396,9 @@ class Tasks:
             if body is not None:
                 # A replica of an older release, which has no inbox, has accepted it.
                 await self._store.move_body(delivery_job, context.job.lock, context.job.task_kwargs)
-            return await self._route(context.job, await self.delivery(delivery_job), delivery_job, 0, failed)
+            return await self._route(context.job, await self.delivery(delivery_job), delivery_job, 0)
 
-        failed = list[Origin]()
-        await self._deliver(context.job, work, guid, event, received_at, id_of(context.job), failed)
+        await self._deliver(context.job, work, guid, event, received_at, id_of(context.job))
 
     async def replay(
         self, context: JobContext, *, guid: str, replay: int, delivery_job: int, received_at: float
@@ -413,9 +406,9 @@ class Tasks:
         """Route a delivery again that was handled before; applied effects are not repeated."""
 
         async def work() -> JobOutcome | FollowUp:
-            return await self._route(context.job, await self.delivery(delivery_job), delivery_job, replay, [])
+            return await self._route(context.job, await self.delivery(delivery_job), delivery_job, replay)
 
-        await self._deliver(context.job, work, guid, "replay", received_at, delivery_job, [])
+        await self._deliver(context.job, work, guid, "replay", received_at, delivery_job)
 
     async def handle(self, context: JobContext, **args: Any) -> None:
         """Let one handler plan, and store the whole plan."""
@@ -507,22 +500,16 @@ class Tasks:
         event: str,
         received_at: float,
         delivery_job: int,
-        failed: Sequence[Origin],
     ) -> None:
         async def answer(message: str, interim: bool) -> None:
-            if failed:
-                await self._answer(failed, message, interim=interim)
-                return
             delivery = await self._deliveries.read(self._store.connector, delivery_job)
             if delivery is not None:
                 handlers = self.processor.answering(delivery)
                 await self._answer(_origins(delivery, handlers, delivery_job, 0, job.lock), message, interim=interim)
 
-        def watch(outcome: str, seconds: float) -> None:
-            for origin in failed:
-                self._observer.handler(origin.handler, outcome, seconds)
-            is_routed = bool(failed) or outcome == PLANNED
-            self._observer.delivery(event, ROUTED if is_routed else outcome, time.time() - received_at)
+        def watch(outcome: str, _: float) -> None:
+            routed = ROUTED if outcome == PLANNED else outcome
+            self._observer.delivery(event, routed, time.time() - received_at)
 
         await self._try(job, work, guid, watch, {"event_name": event}, answer=answer)
 
@@ -551,10 +538,7 @@ class Tasks:
             first_wait=self._first_wait,
         ).run(self._store.connector)
 
-    async def _route(
-        self, job: Job, delivery: Delivery, delivery_job: int, replay: int, failed: list[Origin]
-    ) -> JobOutcome | FollowUp:
-        """Route a delivery; a plan that is made at once, and fails, is added to `failed`."""
+    async def _route(self, job: Job, delivery: Delivery, delivery_job: int, replay: int) -> JobOutcome | FollowUp:
         subject = subject_of(delivery)
         # Before routing, and also for deliveries that no handler accepts: commands rely on these records, such as that
         # of the newest head.
@@ -568,15 +552,9 @@ class Tasks:
             return JobOutcome(IGNORED, routing.reason, subject)
         intent = intent_key(delivery)
         origins = _origins(delivery, routing.handlers, delivery_job, replay, job.lock)
-        if len(origins) == 1 and not replay and not job.attempts:
-            try:
-                return await self._plan_at_once(job, delivery, origins[0], subject)
-            except Exception:
-                # The job becomes that of the plan, to be tried again or to tell people.
-                if not await self._become_plan(job, origins[0]):
-                    return _handled_before(origins[0], subject)
-                failed[:] = origins
-                raise
+        if OWN_EVENT in delivery.event and len(origins) == 1 and not replay and not job.attempts:
+            # A plan that fails gets a job of its own when this job is tried again.
+            return await self._plan_at_once(job, delivery, origins[0], subject)
 
         def outcome(deferred: Sequence[Deferred]) -> JobOutcome:
             # On a second try, existing jobs may be those of a first try by an earlier release.
@@ -594,11 +572,7 @@ class Tasks:
         began = time.monotonic()
         follow_up = await self._follow_up(job, origin, delivery, await self._plan(delivery, origin), subject)
         self._observer.handler(origin.handler, PLANNED, time.monotonic() - began)
-        return replace(follow_up, plan=(plan_job(origin), _handled_before(origin, subject)))
-
-    async def _become_plan(self, job: Job, origin: Origin) -> bool:
-        statement, values = become_plan(id_of(job), plan_job(origin))
-        return bool(await self._store.connector.execute_query_all_async(statement, **values))
+        return replace(follow_up, plan_args=origin.args)
 
     async def _plan_and_store(self, job: Job, origin: Origin) -> JobOutcome | FollowUp:
         if job.attempts and await self._store.is_planned(origin.guid, id_of(job)):
@@ -681,10 +655,6 @@ def _origins(
     return [
         Origin(delivery.guid, handler, intent, delivery_job, delivery.received_at, replay, lock) for handler in handlers
     ]
-
-
-def _handled_before(origin: Origin, subject: Mapping[str, Any]) -> JobOutcome:
-    return JobOutcome(IGNORED, ALREADY_HANDLED.format(intent=origin.intent), subject)
 
 
 def _outcome(applied: AppliedEffect) -> JobOutcome:
