@@ -20,6 +20,7 @@ from nightjar_formats.model import Case
 from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers import texts, values
 from nightjar_formats.readers.benchmarks.rows import LATENCY, THROUGHPUT, Benchmarks, Metric
+from nightjar_formats.readers.decoding.utf_8 import BOM
 from nightjar_formats.refused import Refused
 
 FORMAT = "cargo-bench"
@@ -42,7 +43,7 @@ def read(stream: BinaryIO) -> Iterator[Case]:
     """Read the benchmarks. Raises Refused if there is none."""
     benchmarks, line_before, name = Benchmarks(), "", ""
     while line := stream.readline(MAX_ROW_BYTES):
-        text = line.decode("utf-8", "replace").rstrip()
+        text = line.removeprefix(BOM).decode("utf-8", "replace").rstrip()
         if (interval := _INTERVAL.match(text)) is not None:
             if interval[2] == "time":
                 name = values.name(interval[1].strip() or line_before.strip())
