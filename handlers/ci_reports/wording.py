@@ -8,7 +8,7 @@ from bot.core.listing import MORE
 from bot.core.urls import linkable
 from bot.effects.section_words import moment, short
 from bot.github.text.markdown import code
-from bot.results.report.check_run import middle_cut
+from bot.results.report.tables import middle_cut
 from handlers.ci_reports import texts
 from handlers.ci_reports.outcomes import BaseSuite, HeadAndBase
 

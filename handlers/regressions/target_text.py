@@ -15,8 +15,9 @@ from bot.results.compare.context import FailureContext
 from bot.results.compare.health import RunFlips, SuiteHealth
 from bot.results.compare.lasting import STEADY_RUNS
 from bot.results.compare.owners import OwnersOf, no_owners
-from bot.results.report.check_run import MOST_CONTACTS, middle_cut
+from bot.results.report.check_run import MOST_CONTACTS
 from bot.results.report.sentences import MOST_ALSO_ON, passes_elsewhere
+from bot.results.report.tables import middle_cut
 from bot.results.report.texts import ALSO_ON, CONTACTS, FAILED_BEFORE, counted, unreliable_means
 from bot.results.store.failures.failures import Failure
 from handlers.regressions import texts

@@ -18,7 +18,7 @@ from bot.core.listing import MORE, listed
 from bot.effects.section_words import short
 from bot.github.text.markdown import code
 from bot.results.measurements.texts import number_text
-from bot.results.report.check_run import middle_cut
+from bot.results.report.tables import middle_cut
 from bot.results.report.texts import counted
 from handlers.device_tests.benchmarks.model import BENCHMARK, report_of
 from handlers.device_tests.model import DeviceJob, DeviceJobState
