@@ -145,7 +145,9 @@ class MapPage(BaseModel, extra="forbid"):
     flows: list[str] = Field(default=[], description="The flows of the columns.")
     columns: list[MapColumn] = Field(default=[], description="The columns, each with its target and its flow.")
     rows: list[MapRow] = []
-    is_cut: bool = Field(default=False, description="Whether there are more tests, flows or targets, which are left out.")
+    is_cut: bool = Field(
+        default=False, description="Whether there are more tests, flows or targets, which are left out."
+    )
 
     @property
     def changed(self) -> int:
