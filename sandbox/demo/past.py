@@ -196,9 +196,9 @@ class TwoWeeks:
         path, _, name = test.partition("::")
         if path != story.KERNEL_FILE:
             return TestAttempts(failed=repeat) if story.CULPRIT in files else TestAttempts(passed=repeat)
-        is_slower, is_lost = name == story.SLOWER, name == story.LOST
-        latency = story.LATENCIES[name] * (story.SLOWER_FACTOR if is_slower and story.SLOWER_PATH in files else 1)
-        nodes = 0 if is_lost and story.CULPRIT in files else 1
+        latency, nodes = story.kernel_numbers(
+            name, is_slower=story.SLOWER_PATH in files, is_lost=story.CULPRIT in files
+        )
         medians = (MedianValue("latency", "ms", latency), MedianValue("delegated_nodes", "nodes", nodes))
         return TestAttempts(passed=repeat, medians=medians)
 

@@ -81,8 +81,8 @@ def _slow_set(demo: DemoStage) -> PullRequest:
 
 def _issue(demo: DemoStage, measurement: str) -> int:
     """Return the number of the issue about a measurement that got worse, 0 if there is none."""
-    numbers = (number for number, issue in demo.repo.issues.items() if issue.title.startswith(f"{measurement} of "))
-    return next(numbers, 0)
+    issues = demo.repo.issues.items()
+    return next((number for number, issue in issues if _measurement_in(issue.title) == measurement), 0)
 
 
 def _measurement_in(title: str) -> str:

@@ -251,12 +251,16 @@ def _cases(lab: str, target: str, suite: str, night: int) -> Iterator[StoryTest]
             yield StoryTest(path, name, seconds, _failure(target, path, name, night))
 
 
+def kernel_numbers(name: str, *, is_slower: bool, is_lost: bool) -> tuple[float, int]:
+    """Return the usual latency of a kernel and its delegated nodes, with or without the changes of the two weeks."""
+    latency = LATENCIES[name] * (SLOWER_FACTOR if is_slower and name == SLOWER else 1)
+    return latency, 0 if is_lost and name == LOST else 1
+
+
 def _measured(name: str, night: int) -> tuple[tuple[str, str], ...]:
     """Return what a kernel measures in a night; nights before the two weeks are negative."""
-    latency = LATENCIES[name] * random.Random(f"{SEED} {name} {night}").gauss(1, 0.005)
-    if name == SLOWER and night >= SLOWER_SINCE:
-        latency *= SLOWER_FACTOR
-    nodes = 0 if name == LOST and night >= LOST_AT else 1
+    latency, nodes = kernel_numbers(name, is_slower=night >= SLOWER_SINCE, is_lost=night >= LOST_AT)
+    latency *= random.Random(f"{SEED} {name} {night}").gauss(1, 0.005)
     return ("latency", f"{latency:.3f} ms lower"), ("delegated_nodes", f"{nodes} nodes higher")
 
 

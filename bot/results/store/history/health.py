@@ -29,14 +29,19 @@ MOST_BYTES = 16_000_000
 
 
 _PASSED, _FAILED = 1, 2
-_OUTCOMES = bytes(
-    _FAILED if byte in FAILS else _PASSED * (byte < STATUS_BYTES and (status_of(byte) in GOOD or is_flaky(byte)))
-    for byte in range(256)
-)
-"""Whether a test passed or failed, by its status byte; 0 for neither.
 
-A flaky failure counts as a pass, as in all other modules.
-"""
+
+def _outcome(byte: int) -> int:
+    """Return whether a status byte says that a test passed or failed; 0 for neither.
+
+    A flaky failure counts as a pass, as in all other modules.
+    """
+    if byte in FAILS:
+        return _FAILED
+    return _PASSED if byte < STATUS_BYTES and (status_of(byte) in GOOD or is_flaky(byte)) else 0
+
+
+_OUTCOMES = bytes(map(_outcome, range(256)))
 
 
 def flips_of_suites(

@@ -29,7 +29,7 @@ _INTERVAL = Pattern(rf"^(.*?)[ \t]*(time|thrpt):[ \t]+\[{_NUMBER} {_UNIT} {_NUMB
 _BENCH = Pattern(r"^test (.+?) +\.\.\. bench:[ \t]+([0-9.,]+) ns/iter \(\+/- [0-9.,]+\)(?: = ([0-9]+) MB/s)?")
 _NANOSECONDS = {"ps": 1e-3, "ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9}
 _PREFIXES = {
-    "Ki": 1024.0, "Mi": 1024.0**2, "Gi": 1024.0**3, "Ti": 1024.0**4, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
+    "": 1.0, "Ki": 1024.0, "Mi": 1024.0**2, "Gi": 1024.0**3, "Ti": 1024.0**4, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
 }  # fmt: skip
 _RATES = ("B/s", "elem/s", "bits/s", "b/s")
 
@@ -66,8 +66,8 @@ def _metric(kind: str, unit: str) -> tuple[Metric, float]:
         factor = _NANOSECONDS.get(unit)
         return (LATENCY._replace(unit="ns"), factor) if factor else (LATENCY._replace(unit=unit), 1.0)
     for rate in _RATES:
-        if unit.endswith(rate) and (prefix := unit.removesuffix(rate)) in _PREFIXES | {"": 1.0}:
-            return THROUGHPUT._replace(unit=rate), _PREFIXES.get(prefix, 1.0)
+        if unit.endswith(rate) and (prefix := unit.removesuffix(rate)) in _PREFIXES:
+            return THROUGHPUT._replace(unit=rate), _PREFIXES[prefix]
     return THROUGHPUT._replace(unit=unit), 1.0
 
 
