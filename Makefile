@@ -35,10 +35,13 @@ UNTRACED  := $(addprefix tests/,app/doctor app/setup $(addprefix app/test_,gauge
 # mostly wait, in three of them.
 ALONE     = $(shell grep -rl --include="*.py" "mark.alone" tests)
 PYTEST   := scripts/in-memory $(BIN)/pytest -p tests.forks -m "not alone"
+# Each night, CI runs all tests: tests/exhaustive.py says which ones these leave out.
+EXHAUSTIVE ?= no
+QUICK     = $(if $(filter no,$(EXHAUSTIVE)),--without-exhaustive)
 TRACED    = $(patsubst %,--ignore=%,tests/robustness $(UNTRACED))
 # Tests that failed run once again, alone: one that passes then is a fault of the test, which the log shows, but not of
 # the change. Any other status than 1 says that not all tests ran.
-AGAIN     = status=$$?; test $$status = 1 || exit $$status; $(PYTEST) -o cache_dir=$(VENV)/$@ --last-failed
+AGAIN     = status=$$?; test $$status = 1 || exit $$status; $(PYTEST) $(QUICK) -o cache_dir=$(VENV)/$@ --last-failed
 
 .PHONY: demo suite-demo suite-test test test-changed tools check types tests untraced traced alone mutants plans plans-of-all bench lock docs images fixtures clean
 
@@ -97,10 +100,10 @@ tests: $(VENV)/.ready
 	$(MAKE) --no-print-directory alone
 
 untraced: $(VENV)/.ready
-	$(PYTEST) -o cache_dir=$(VENV)/$@ --forks 6 $(ARGS) tests/robustness $(UNTRACED) || { $(AGAIN) tests/robustness $(UNTRACED); }
+	$(PYTEST) $(QUICK) -o cache_dir=$(VENV)/$@ --forks 6 $(ARGS) tests/robustness $(UNTRACED) || { $(AGAIN) tests/robustness $(UNTRACED); }
 
 traced: $(VENV)/.ready
-	$(PYTEST) -o cache_dir=$(VENV)/$@ $(ARGS) --cov --cov-report= tests $(TRACED) || { $(AGAIN) tests $(TRACED); }
+	$(PYTEST) $(QUICK) -o cache_dir=$(VENV)/$@ $(ARGS) --cov --cov-report= tests $(TRACED) || { $(AGAIN) tests $(TRACED); }
 
 alone: $(VENV)/.ready
 	scripts/in-memory $(BIN)/pytest -m alone $(ALONE)

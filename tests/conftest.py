@@ -15,7 +15,7 @@ from tests import fork_server
 from tests.patient_loop import PatientLoop
 from tests.unclosed import all_closed, watch
 
-pytest_plugins = ["pytester", "tests.postgres", "tests.bucket", "tests.tables"]
+pytest_plugins = ["pytester", "tests.exhaustive", "tests.postgres", "tests.bucket", "tests.tables"]
 if "NIGHTJAR_STATEMENTS" in os.environ:
     pytest_plugins.append("tests.statements")
 

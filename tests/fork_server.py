@@ -21,11 +21,12 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from bot.config.private_key import pem_of, rsa_key
 from sandbox import processes
@@ -171,7 +172,7 @@ def _control(dev_mode: str) -> socket.socket:
 
 
 def main() -> None:
-    """Fork for each request; a child runs its module and ends like any program."""
+    """Fork for each request; a child runs its module and ends with the status of any program."""
     control = socket.socket(fileno=int(sys.argv[1]))
     for module in PRELOADED:
         importlib.import_module(module)
@@ -180,7 +181,36 @@ def main() -> None:
     request = _serve(control)
     if request is not None:
         sys.argv = [request.module, *request.arguments]
-        runpy.run_module(request.module, run_name="__main__", alter_sys=True)
+        _end_with_status(_status_of_module(request.module))
+
+
+def _status_of_module(module: str) -> int:
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as error:
+        if error.code is None or isinstance(error.code, int):
+            return error.code or 0
+        sys.stderr.write(f"{error.code}\n")
+        return 1
+    except KeyboardInterrupt:
+        raise  # Python ends such a process by a signal
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        return 1
+    return 0
+
+
+def _end_with_status(status: int) -> NoReturn:
+    """End this process after what programs do at their end, except that no module is freed.
+
+    That would copy all pages that are shared with the fork server: 0.1 s, ten times the rest of a short command.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads
+    atexit._run_exitfuncs()
+    gc.collect()  # shows what was left open
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(status & 0xFF)
 
 
 def _serve(control: socket.socket) -> Request | None:

@@ -109,6 +109,7 @@ def nightjar(folder: Path, environment: dict[str, str], *command: str) -> str:
     return run.stdout
 
 
+@pytest.mark.exhaustive
 @pytest.mark.no_cover
 def test_only_the_line_and_the_changelog_are_edited_outside_the_folders_of_a_feature(checkout: Checkout) -> None:
     """With the files of its folders, its line, and what `make` writes, the tests of all features pass."""

@@ -93,6 +93,7 @@ async def test_a_package_that_cannot_be_loaded_is_named_in_one_line(
     assert (finished.status, finished.out, finished.err.splitlines()) == (1, "", [line])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("module", "code", "line"),
     [

@@ -108,6 +108,7 @@ def run(command: str, project: Path) -> tuple[int, str]:
     return finished.returncode, finished.stdout + finished.stderr
 
 
+@pytest.mark.exhaustive
 def test_the_commands_print_what_the_page_says(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
     monkeypatch.setenv("COLUMNS", "200")

@@ -272,6 +272,7 @@ def an_index(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.exhaustive("arguments1")
 @pytest.mark.parametrize("arguments", [["."], ["./lab", "."], ["--editable", "."]])
 def test_an_installation_from_a_checkout_takes_the_lab_kit_from_its_folder(
     tmp_path: Path, arguments: list[str]

@@ -110,6 +110,7 @@ def _changes(connection: sqlite3.Connection) -> int:
 
 
 # On PostgreSQL, a bot with labs has the same goal as one without, so that one is enough.
+@pytest.mark.exhaustive("sqlite-10")
 @pytest.mark.parametrize(
     ("database_url", "labs"), [("sqlite", 0), ("sqlite", 10), ("postgresql", 10)], indirect=["database_url"]
 )

@@ -85,6 +85,7 @@ async def night(folder: Path, repositories: int, owners: int) -> AsyncIterator[N
         assert not github.violations, github.violations
 
 
+@pytest.mark.exhaustive("1-1", "10-1")
 @pytest.mark.parametrize(("repositories", "owners"), [(1, 1), (10, 1), (100, 1), (100, 10)])
 async def test_the_requests_of_an_idle_hour_do_not_grow_with_repositories(
     tmp_path: Path, repositories: int, owners: int

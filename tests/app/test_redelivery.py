@@ -183,6 +183,7 @@ async def test_a_delivery_that_arrives_after_the_request_counts_as_recovered(wor
     assert "nightjar_missed_deliveries_recovered_total 1.0" in text
 
 
+@pytest.mark.exhaustive
 async def test_two_sweeps_request_what_ten_minutes_of_freeze_lost_at_githubs_pace(world: World) -> None:
     """When a sweep requested 25 every five minutes, 389 were still missing after ten."""
     lost = world.lose(400)

@@ -154,6 +154,7 @@ async def test_a_fault_of_ours_is_logged_with_its_traceback_and_listening_goes_o
     assert isinstance(log["exc_info"], LookupError)
 
 
+@pytest.mark.exhaustive
 async def test_listening_goes_on_after_an_outage_of_the_queue(own_world: World) -> None:
     inbox, queue = Inbox(), own_world.queue()
     with capture_logs() as logs:

@@ -451,6 +451,7 @@ async def test_a_worker_does_what_others_accepted_and_ends_with_0(
     assert {"working", "stopped"} <= {json.loads(line)["event"] for line in err.splitlines()}
 
 
+@pytest.mark.exhaustive
 async def test_a_command_whose_database_goes_down_says_so_in_one_line(
     tmp_path: Path, postgres_server: PostgresServer, postgres_url: str
 ) -> None:

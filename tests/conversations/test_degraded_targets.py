@@ -151,6 +151,7 @@ async def test_a_target_without_nightly_runs_accepts_no_requests_until_two_are_g
     assert await targets.place.town.failures() == []
 
 
+@pytest.mark.exhaustive
 async def test_a_degraded_target_of_tier_1_tests_no_pushes_but_accepts_requests(targets: Targets) -> None:
     await targets.nightly_run()
     for _ in range(2):

@@ -289,6 +289,7 @@ TITLES = {
 }
 
 
+@pytest.mark.exhaustive("both")
 @pytest.mark.parametrize("how", ["listing", "queue", "both"])
 async def test_every_order_of_uploads_has_the_same_result(how: str, tmp_path: Path, aws_world: World) -> None:
     queue = None if how == "listing" else aws_world.queue()
@@ -310,6 +311,7 @@ def in_shards(story: Sequence[Run]) -> list[Run]:
     ]
 
 
+@pytest.mark.exhaustive
 async def test_splitting_a_run_into_shards_changes_only_the_list_of_runs(tmp_path: Path, aws_world: World) -> None:
     story = [
         Run(nightly_run, "a", {f"{n}.xml": junit(**{f"test_{n}": verdict}, test_flat=flat) for n in range(3)})

@@ -95,6 +95,7 @@ async def test_a_nightly_run_of_five_suites_costs_one_set_of_reads_and_one_write
     assert await counted.cost(counted.nightly_run()) == (TAKEN | ANSWERED | COMPARED, read(5))
 
 
+@pytest.mark.exhaustive
 async def test_the_cost_does_not_grow_with_tests_suites_or_nightly_runs(counted: Counted) -> None:
     await counted.cost(counted.nightly_run(SUITES[:1]))
     second = TAKEN | ANSWERED | COMPARED
@@ -173,6 +174,7 @@ async def test_many_runs_of_an_unauthorized_commit_cost_one_request(counted: Cou
     assert s3_requests == {LIST: SCANS, MANIFEST: FLOOD}
 
 
+@pytest.mark.exhaustive("arith-{n}")
 @pytest.mark.parametrize("suite", ["arith", "arith-{n}"])
 async def test_many_runs_at_once_cost_one_set_of_reads_and_a_write_at_begin_and_end(
     counted: Counted, suite: str

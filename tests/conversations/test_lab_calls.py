@@ -104,9 +104,9 @@ async def test_a_claim_waits_until_there_is_a_job(lab: DeviceLab) -> None:
 
 
 async def test_a_claim_waits_until_a_device_is_free_and_sees_jobs_from_other_replicas(
-    postgres_url: str, aws_world: World
+    postgres_with_tables: str, aws_world: World
 ) -> None:
-    async with device_lab(postgres_url, aws_world) as lab:
+    async with device_lab(postgres_with_tables, aws_world) as lab:
         await lab.asked_for("first")
         first = await lab.claim()
         await lab.asked_for("second", sha="b" * 40)

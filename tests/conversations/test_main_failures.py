@@ -246,8 +246,8 @@ async def test_a_forks_branch_called_main_is_ignored(place: AlarmTown) -> None:
     assert await place.scans() == []
 
 
-async def test_two_replicas_and_repeated_deliveries_report_once(postgres_url: str) -> None:
-    async with alarm_town(postgres_url) as place, replica_of(place.town, place.config, place.time) as replica:
+async def test_two_replicas_and_repeated_deliveries_report_once(postgres_with_tables: str) -> None:
+    async with alarm_town(postgres_with_tables) as place, replica_of(place.town, place.config, place.time) as replica:
         place.push("All is well", cpu="success", gpu="success")
         place.push("Break it", cpu="failure", gpu="failure")
         await place.town.github.delivered()

@@ -346,8 +346,8 @@ async def test_a_scheduled_time_is_announced_once_whatever_the_number_of_ticks(p
     assert len(await place.runs()) == 1
 
 
-async def test_two_replicas_on_one_postgresql_tick_once(postgres_url: str) -> None:
-    async with nightly_town(postgres_url) as place, replica_of(place.town, place.config, place.time) as replica:
+async def test_two_replicas_on_one_postgresql_tick_once(postgres_with_tables: str) -> None:
+    async with nightly_town(postgres_with_tables) as place, replica_of(place.town, place.config, place.time) as replica:
         shas = []
         for _ in range(3):
             shas.append(place.push())

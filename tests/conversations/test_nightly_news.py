@@ -78,6 +78,7 @@ async def test_five_targets_with_the_same_failures_get_one_message_and_one_issue
     assert await targets.place.town.failures() == []
 
 
+@pytest.mark.exhaustive
 async def test_targets_with_other_failures_get_their_own_messages(targets: ManyTargets) -> None:
     await targets.nightly_run("")
     for _ in range(2):
@@ -95,6 +96,7 @@ async def test_targets_with_other_failures_get_their_own_messages(targets: ManyT
     assert len(targets.issues) == 3
 
 
+@pytest.mark.exhaustive
 async def test_a_target_that_follows_hours_later_joins_the_issue_and_gets_its_own_message(targets: ManyTargets) -> None:
     late_target, *other_targets = TARGETS
     await targets.nightly_run("")
@@ -125,6 +127,7 @@ async def test_news_waits_for_a_silent_target_only_for_a_limited_time(targets: M
     assert "on 4 targets" in targets.titles[0]
 
 
+@pytest.mark.exhaustive
 async def test_a_replay_posts_nothing_twice(targets: ManyTargets) -> None:
     for failed in ("", "ab", "ab"):
         await targets.nightly_run(failed)

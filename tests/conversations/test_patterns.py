@@ -105,8 +105,8 @@ async def test_a_repository_that_is_taken_off_the_app_is_listed_no_longer(town: 
     assert list(town.bot.config.repositories) == [REPOSITORY, "octocat/tools"]
 
 
-async def test_a_replica_learns_what_another_has_found_on_github(postgres_url: str) -> None:
-    async with start_town(postgres_url, config=CONFIG) as town:
+async def test_a_replica_learns_what_another_has_found_on_github(postgres_with_tables: str) -> None:
+    async with start_town(postgres_with_tables, config=CONFIG) as town:
         await town.started()
         town.github.webhooks.lose("installation_repositories")
         create(town, "octocat/quiet")

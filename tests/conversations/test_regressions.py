@@ -236,6 +236,7 @@ async def test_a_test_that_fails_from_the_start_is_reported_once_as_never_passed
     assert f"- `operators`: 1 test, since `{second[:7]}`; never passed" in (nightly_runs.issue.body or "")
 
 
+@pytest.mark.exhaustive
 async def test_a_steady_failure_in_unreliable_results_is_reported_in_one_message_a_week(
     nightly_runs: NightlyRuns,
 ) -> None:

@@ -20,6 +20,13 @@ async def says(town: Town, pull: PullRequest, commenter: str, text: str) -> tupl
     return pull.reactions(comment), "\n".join(town.answers(pull)[answer_count:])
 
 
+@pytest.mark.exhaustive(
+    "push-@ci rerun",
+    "schedule-@ci rerun Release",
+    "release-@ci rerun deploy",
+    "workflow_dispatch-@ci rerun all",
+    "pull_request_target-@ci rerun",
+)
 @pytest.mark.parametrize("command", ["@ci rerun", "@ci rerun all", "@ci rerun Release", "@ci rerun deploy"])
 @pytest.mark.parametrize("event", ["push", "release", "schedule", "workflow_dispatch", "pull_request_target"])
 async def test_a_release_of_main_at_a_forks_head_is_listed_and_left_alone(town: Town, command: str, event: str) -> None:

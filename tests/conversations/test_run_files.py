@@ -173,7 +173,7 @@ async def test_a_run_shows_its_log_and_files_as_what_they_are(sqlite_url: str, a
         assert "/files/log.txt" not in expired
 
 
-@pytest.mark.parametrize("database", ["sqlite_url", "postgres_url"])
+@pytest.mark.parametrize("database", ["sqlite_url", "postgres_with_tables"])
 async def test_the_files_of_a_run_are_listed_whatever_becomes_of_its_report(
     database: str, request: pytest.FixtureRequest, aws_world: World
 ) -> None:

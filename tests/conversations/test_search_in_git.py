@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from bot.core.events import Repository
 from bot.engine.internal import announce
 from bot.results.culprit.search import CERTAIN, SearchOutcome
@@ -54,6 +56,7 @@ def in_sandbox(lab: DeviceLab, repository: BrokenRepository) -> None:
     repo.move(HEADS + "nightly", repository.shas[-1], "octocat")
 
 
+@pytest.mark.exhaustive
 async def test_a_search_over_300_commits_names_the_planted_one(tmp_path: Path, aws_world: World) -> None:
     repository = broken_repository(tmp_path / "mirror", COMMITS, CULPRIT, rate=FLAKY)
     config = CONFIG.replace("bucket: {bucket}", "prefix: results/").replace("{{tier: 2, timeout: 2h}}", SETTINGS)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
 from bot.results.few_tests import FewTestsOutcome, TestAttempts
 from handlers.device_tests.effects import announce_step
@@ -178,6 +179,7 @@ async def test_a_reported_regression_of_two_targets_is_searched_on_both_and_the_
         assert "Began with" not in body
 
 
+@pytest.mark.exhaustive
 async def test_a_search_over_its_budget_continues_the_next_day(tmp_path: Path, aws_world: World) -> None:
     async with device_town(
         f"sqlite:///{tmp_path}/nightjar.db",

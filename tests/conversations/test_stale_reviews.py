@@ -196,6 +196,7 @@ async def test_a_failing_run_is_visible(url: str) -> None:
         assert (timer["name"], timer["outcome"]) == ("stale-reviews", "failed")
 
 
+@pytest.mark.exhaustive
 async def test_a_scan_costs_a_request_per_25_pull_requests_and_a_reminder_three(place: StaleTown) -> None:
     for _ in range(60):
         place.opened(1, "hubot")

@@ -70,13 +70,14 @@ def undo(town: Town, action: str) -> None:
         town.app.install(town.repo)
 
 
-@pytest.fixture(params=["sqlite_url", "postgres_url"])
+@pytest.fixture(params=["sqlite_url", "postgres_with_tables"])
 async def town_on_each_database(request: pytest.FixtureRequest) -> AsyncIterator[Town]:
     """A town on each database."""
     async with start_town(request.getfixturevalue(request.param)) as town:
         yield town
 
 
+@pytest.mark.exhaustive("sqlite_url-suspend")
 @pytest.mark.parametrize("action", ["suspend", "remove"])
 async def test_all_acknowledged_work_is_done_after_the_app_has_access_again(
     town_on_each_database: Town, action: str

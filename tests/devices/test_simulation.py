@@ -64,6 +64,7 @@ async def test_a_day_on_which_everything_fails_leaves_no_check_pending() -> None
     assert len(faults) == 14, faults
 
 
+@pytest.mark.exhaustive
 async def test_writes_beyond_the_limits_wait() -> None:
     simulation = Simulation(Size(20, 200, 500, 1, tick=60.0), Rates(tier_1=4.0))
     outcome = await simulation.run()
@@ -72,6 +73,7 @@ async def test_writes_beyond_the_limits_wait() -> None:
     assert max(simulation.checks.waits) > 30
 
 
+@pytest.mark.exhaustive
 async def test_the_same_seed_gives_the_same_day() -> None:
     first, second = Simulation(DAY, HARSH), Simulation(DAY, HARSH)
     assert await first.run() == await second.run()

@@ -16,6 +16,7 @@ FIRST, _, LAST = os.environ.get("NIGHTJAR_FUZZ_SEEDS", "1-3").partition("-")
 STEPS = int(os.environ.get("NIGHTJAR_FUZZ_STEPS", "700"))
 
 
+@pytest.mark.exhaustive("1")
 @pytest.mark.timeout(600 + STEPS)
 @pytest.mark.parametrize("seed", range(int(FIRST), int(LAST or FIRST) + 1))
 async def test_both_databases_give_the_same_answers(seed: int, postgres_url: str, tmp_path: Path) -> None:

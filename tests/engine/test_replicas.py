@@ -7,6 +7,8 @@ import itertools
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from bot.engine.service import StorageError, WorkerPace
 from tests.engine.replica import replica
 from tests.engine.running import LOCK, QUICK, opened, running, settled, twice
@@ -84,6 +86,7 @@ async def test_a_frozen_replica_that_thaws_repeats_nothing(postgres_url: str, pl
     assert len({pid for name, _, pid in world.moments("effect g1 a x")}) == 2
 
 
+@pytest.mark.exhaustive
 async def test_a_database_crash_under_load_loses_nothing_that_was_acknowledged(world: World) -> None:
     acknowledged: list[str] = []
     numbers = itertools.count()

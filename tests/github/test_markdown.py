@@ -133,6 +133,9 @@ REPEATED = [
 # fmt: on
 
 
+@pytest.mark.exhaustive(
+    "[a](", "**x", "[a]: b\\n", "<", "~~a", "<details>\\n\\n", "*a ", "<!-- -", "` x", "- ", "<a b='"
+)
 @pytest.mark.parametrize("unit", REPEATED)
 def test_a_text_at_githubs_limit_is_read_whatever_it_repeats(unit: str) -> None:
     text = unit * (TEXT_LIMIT // len(unit))

@@ -52,6 +52,7 @@ async def test_workflows_that_come_with_many_files_are_found_even_without_a_fold
         assert await changes(world, {**dict.fromkeys(many(MOST_COMPARED_FILES), "new"), WORKFLOW: "on: push"})
 
 
+@pytest.mark.exhaustive("3001-.github/workflows/ci.yml")
 @pytest.mark.parametrize(
     ("count", "changed"),
     [(MOST_PULL_FILES, WORKFLOW), (MOST_PULL_FILES + 1, WORKFLOW), (MOST_PULL_FILES + 1, "src/last.cc")],

@@ -143,6 +143,7 @@ async def test_with_a_full_disk_the_agent_claims_nothing_or_gives_the_job_back(r
     assert "could not fetch the commit" in (await rack.lab.store.find(LAB, "job")).note
 
 
+@pytest.mark.exhaustive("yes > core; yes > log")
 @NAMESPACES
 @pytest.mark.parametrize(
     "script",

@@ -80,6 +80,7 @@ def snapshot(store: ResultsStore, repository: str) -> Any:
     return json.loads(json.dumps(store.read(snapshot_of, repository)).replace(repository, "octocat/compiler"))
 
 
+@pytest.mark.exhaustive("sqlite")
 @on_one_database
 @given(uploads(), st.data())
 def test_any_order_and_any_repetition_give_the_same_records(
@@ -100,6 +101,7 @@ def test_any_order_and_any_repetition_give_the_same_records(
         assert _plain(first_state.suites, first) == _plain(second_state.suites, second)
 
 
+@pytest.mark.exhaustive("sqlite")
 @on_one_database
 @given(uploads(), st.data())
 def test_runs_of_a_few_tests_change_nothing_else(
@@ -151,6 +153,7 @@ def _plain(suites: Mapping[str, Any], repository: str) -> object:
     }
 
 
+@pytest.mark.exhaustive("sqlite")
 @on_one_database
 @given(uploads())
 def test_the_store_gives_the_same_answers_as_a_simple_model(store: ResultsStore, uploads: list[Upload]) -> None:
@@ -213,6 +216,7 @@ def _segments(uploads: Sequence[Upload], name: str) -> list[tuple[str, Status | 
     return segments
 
 
+@pytest.mark.exhaustive("sqlite")
 @on_one_database
 @given(results, results, results, st.integers(1, 4), st.data())
 def test_a_run_in_shards_gives_the_same_records_as_the_whole(

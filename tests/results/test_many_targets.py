@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from nightjar_formats.columns import SEEN, at, status_byte
 from nightjar_formats.model import BAD, Status, TargetKey
 
@@ -44,6 +45,7 @@ def random_uploads(chance: random.Random) -> list[Upload]:
     return uploads
 
 
+@pytest.mark.exhaustive("sqlite")
 def test_many_targets_give_the_same_as_each_alone(store: ResultsStore) -> None:
     for upload in random_uploads(random.Random(1)):
         store.put(upload.run, upload.columns)

@@ -186,6 +186,7 @@ store.put(ONE.run, ONE.columns)
 """
 
 
+@pytest.mark.exhaustive("sqlite-nightjar_runs", "postgresql-nightjar_changes")
 @pytest.mark.parametrize("table", ["nightjar_names", "nightjar_runs", "nightjar_texts", "nightjar_changes"])
 def test_a_process_killed_while_writing_leaves_nothing_half_done(database_url: str, table: str) -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}

@@ -71,6 +71,7 @@ def counts_of(point: GridPoint) -> object:
     return counts.passed, counts.failed, counts.skipped, counts.flaky, counts.new, counts.known
 
 
+@pytest.mark.exhaustive("sqlite-1-False", "postgresql-2-True")
 @pytest.mark.parametrize(("seed", "renamed"), [(1, False), (2, True), (3, False)])
 def test_counts_equal_those_of_the_columns_whatever_is_late(store: ResultsStore, seed: int, renamed: bool) -> None:
     chance = random.Random(seed)
@@ -100,6 +101,7 @@ def test_counts_equal_those_of_the_columns_whatever_is_late(store: ResultsStore,
     assert differences(store, GridRange(REPOSITORY, limit=COMMITS)) == []
 
 
+@pytest.mark.exhaustive("sqlite")
 @settings(on_one_database, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
 @given(uploads(), st.data())
 def test_counts_equal_those_of_the_columns(store: ResultsStore, uploads: list[Upload], data: st.DataObject) -> None:

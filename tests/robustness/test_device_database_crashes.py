@@ -95,6 +95,7 @@ async def repeated(lab: DeviceLab, path: str, body: dict[str, Any]) -> tuple[int
     return result
 
 
+@pytest.mark.exhaustive("after")
 @pytest.mark.parametrize("side", SIDES)
 async def test_a_repeated_claim_costs_at_most_one_lease(
     side: Side, postgres_server: PostgresServer, postgres_url: str, aws_world: World
@@ -115,6 +116,7 @@ async def test_a_repeated_claim_costs_at_most_one_lease(
         assert (await repeated(lab, *claim))[0] == 204, "it is handed out once"
 
 
+@pytest.mark.exhaustive("after")
 @pytest.mark.parametrize("side", SIDES)
 async def test_a_heartbeat_is_repeated_until_the_database_is_back(
     side: Side, postgres_server: PostgresServer, postgres_url: str, aws_world: World
@@ -144,6 +146,7 @@ async def test_a_failed_job_costs_one_attempt_even_if_the_report_is_repeated(
         assert (await lab.claim())["attempt"] == 2
 
 
+@pytest.mark.exhaustive("after")
 @pytest.mark.parametrize("side", SIDES)
 async def test_repeated_results_complete_their_job_once(
     side: Side, postgres_server: PostgresServer, postgres_url: str, aws_world: World

@@ -85,6 +85,7 @@ WRITES = (("POST", ISSUES), ("PATCH", ONE_ISSUE))
 OPERATIONS: tuple[RowWrite, ...] = ("INSERT", "DELETE")
 
 
+@pytest.mark.exhaustive("before")
 @pytest.mark.parametrize("side", ["before", "after"])
 async def test_a_kill_around_any_write_of_a_message_about_two_targets_loses_and_repeats_nothing(
     tmp_path: Path, postgres_url: str, aws_world: World, side: When

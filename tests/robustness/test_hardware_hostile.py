@@ -111,6 +111,7 @@ BOMBS: Mapping[str, Callable[[], bytes]] = {
 }
 
 
+@pytest.mark.exhaustive("names.xml.gz", "string.json")
 @pytest.mark.parametrize("name", BOMBS)
 async def test_a_bomb_is_reported_as_the_labs_fault_while_the_bot_still_answers(place: LabTown, name: str) -> None:
     sha = place.nightly_run()

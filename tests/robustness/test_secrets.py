@@ -214,6 +214,7 @@ async def test_no_secret_leaks_on_sqlite(
         assert list(leaks(place, outputs)) == []
 
 
+@pytest.mark.exhaustive
 async def test_no_secret_leaks_on_postgresql_which_goes_down_meanwhile(
     environment: dict[str, str], tmp_path: Path, postgres_url: str, postgres_server: PostgresServer, aws_world: World
 ) -> None:

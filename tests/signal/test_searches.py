@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from statistics import median
 
+import pytest
+
 from tests.signal.search import KINDS, RARE, measured, total_of
 
 SEEDS = range(4)
@@ -11,6 +13,7 @@ WRONG = 3
 """Wrong names of about 50, where the promise is 1 %: chance reaches it in fewer than 1 of 100 sets of seeds."""
 
 
+@pytest.mark.exhaustive
 def test_names_are_right_and_cheap_and_labs_that_changed_are_recognized() -> None:
     scores = {kind: measured(kind, SEEDS) for kind in KINDS if kind not in RARE}
     total = total_of(scores)

@@ -33,6 +33,7 @@ def classes(score: Score) -> Iterator[tuple[str, Count]]:
     yield from score.others.items()
 
 
+@pytest.mark.exhaustive("0")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_class_has_the_promised_precision_and_recall(part: int) -> None:
     score, broken = measure(range(part, SEEDS, PARTS)), {}

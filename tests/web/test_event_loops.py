@@ -39,6 +39,7 @@ def complaints(bot: BotProcess) -> list[dict[str, object]]:
     return [line for line in bot.logs if line["event"] == "a connection could not be accepted"]
 
 
+@pytest.mark.exhaustive("asyncio")
 async def test_without_descriptors_connections_wait_until_there_are_some(bot: BotProcess) -> None:
     used = open_descriptors(bot.pid)
     limits = resource.prlimit(bot.pid, resource.RLIMIT_NOFILE)

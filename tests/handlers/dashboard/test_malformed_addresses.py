@@ -46,6 +46,7 @@ async def answer(site: DashboardSite, address: str, accept: str) -> tuple[int, s
         return got.status, got.content_type, await got.text(errors="replace")
 
 
+@pytest.mark.exhaustive("sqlite")
 async def test_text_that_no_database_can_store_finds_nothing(url_with_tables: str, tmp_path: Path) -> None:
     async with dashboard_site(tmp_path, database=url_with_tables) as site:
         await check_each_alone(site, UNSTORABLE)

@@ -49,6 +49,7 @@ def limits_of(target: TargetKey) -> TargetLimits | None:
     return TargetLimits(2 if target.target == "adreno" else 1, 2 * HOUR)
 
 
+@pytest.mark.exhaustive("sqlite-0", "postgresql-1")
 @pytest.mark.parametrize("seed", range(4))
 async def test_the_database_finds_the_same_job_as_sorting_the_queue(database: Database, seed: int) -> None:
     chance, moment = random.Random(seed), NOW

@@ -127,6 +127,7 @@ async def test_runs_of_new_commits_and_of_those_of_the_last_day_are_found_betwee
     assert sorted(listings) == sorted([target, f"{target}{sha(NEW)}/", f"{target}{sha(RECENT)}/"])
 
 
+@pytest.mark.exhaustive
 async def test_a_run_of_an_old_commit_or_an_unknown_target_is_found_by_the_next_listing_of_everything(
     place: Place, aws_world: World, listings: list[str]
 ) -> None:
@@ -138,6 +139,7 @@ async def test_a_run_of_an_old_commit_or_an_unknown_target_is_found_by_the_next_
     assert listings.count(f"results/{REPOSITORY}/") == 2
 
 
+@pytest.mark.exhaustive
 async def test_neither_listing_is_repeated_before_its_time(place: Place, listings: list[str]) -> None:
     await place.tick(5)
     requests = len(listings)
@@ -219,6 +221,7 @@ async def test_a_tick_that_finds_nothing_new_stores_nothing(
         assert (await place.watch.health()).listed[REPOSITORY] <= 300
 
 
+@pytest.mark.exhaustive
 async def test_a_run_that_is_not_ingested_needs_a_job_every_five_minutes_at_most(
     tmp_path: Path, aws_world: World
 ) -> None:

@@ -60,6 +60,7 @@ def mirror(folder: Path) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.exhaustive("github")
 @pytest.mark.parametrize("ci", sorted(FILES))
 async def test_the_files_for_a_ci_upload_a_run_of_the_nightly_commit(ci: str, tmp_path: Path, aws_world: World) -> None:
     env = kit_environment(tmp_path, aws_world)

@@ -35,6 +35,7 @@ TESTS = """
 """
 
 
+@pytest.mark.exhaustive("0-plain")
 @pytest.mark.parametrize("environ", [{}, {"NIGHTJAR_TEST_TARGETS": "cuda;llvm"}], ids=["plain", "with the variable"])
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_project_with_its_own_fixtures_runs_as_without_the_plugin(

@@ -107,6 +107,7 @@ def test_the_configuration_is_that_of_the_run_and_not_a_nearer_one(pytester: pyt
     assert run_again(pytester, printed(result)) == {"check": "failed"}
 
 
+@pytest.mark.exhaustive
 def test_only_the_first_failures_are_named(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NIGHTJAR_REPOSITORY", "octocat/compiler")
     pytester.makepyfile(test_m="import pytest\n@pytest.mark.parametrize('n', range(1500))\ndef test_m(n): assert n < 0")

@@ -275,6 +275,7 @@ def test_the_declared_kind_of_a_target_counts_in_every_comparison_of_kinds(proje
     assert project.run("-m", "opencl").short() == {"test_explicit[mali]": "xfailed"}
 
 
+@pytest.mark.exhaustive
 def test_what_the_variable_does_not_name_is_not_required_either(project: Project) -> None:
     conftest = """
         from nightjar_lab.pytest import Target

@@ -80,6 +80,7 @@ def test_each_case_is_a_test_with_its_id_and_its_outcome(tmp_path: Path) -> None
     assert "deed is fails" in again
 
 
+@pytest.mark.exhaustive
 def test_a_crash_ends_only_its_worker_of_xdist(tmp_path: Path) -> None:
     pytest.importorskip("xdist")
     output = cases(tmp_path, *DEEDS, "-p", "xdist.plugin", "-n", "1", "-k", "pass_a or lower_segfault or pass_b")

@@ -48,6 +48,7 @@ def test_a_hostile_report_is_refused_at_once(name: str) -> None:
     assert stated["words"].startswith("line 1: ")
 
 
+@pytest.mark.exhaustive("30 MB of control characters", "100 MB of CDATA in one failure", "200,000 failures of one test")
 @pytest.mark.parametrize("name", sorted(READ))
 def test_a_hostile_report_is_read_in_bounded_memory(name: str) -> None:
     stated = attacked(name)
