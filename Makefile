@@ -165,4 +165,4 @@ $(SUITE_VENV)/.ready: requirements-suite.txt lab/pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(SUITE_VENV) mutants build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+	rm -rf $(VENV) $(SUITE_VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

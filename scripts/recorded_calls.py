@@ -8,116 +8,121 @@ from __future__ import annotations
 import ast
 import inspect
 import json
-import os
 import sys
+import time
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+from scripts.forked_tests import caches, ended_tests, start_tests
 from scripts.imports import ROOT, dotted
-from scripts.pure_modules import recorded_tests
 
-ARGUMENTS = (
-    "-p",
-    "no:xdist",
-    "-p",
-    "no:cov",
-    "-p",
-    "no:cacheprovider",
-    "-p",
-    "scripts.cold_caches",
-    "-W",
-    "default",
-    "-m",
-    "not alone",
-)
 RECORDER = "_record_call"
 """The name of the function that recorded functions call."""
 PROCESSES = 2
-MOST_CALLERS, LONGEST_ID = 200, 300
-"""How many tests of a function are recorded, and characters of the ID of one: some repeat the whole input."""
+MOST_SECONDS = 20.0
+"""The CPU time that the tests of one function may take together."""
+FAST = 0.5
+"""Seconds of a test that runs before slower ones, however many other functions it calls."""
+
+
+class Record(NamedTuple):
+    """A test: the CPU time it took and the functions it called, as `bot/core/urls.py:name`; none if it failed."""
+
+    test: str
+    seconds: float
+    functions: list[str]
 
 
 class CallRecorder:
-    """A plugin of pytest that remembers the tests that call each function, as `bot/core/urls.py:name`."""
+    """A plugin of pytest that adds a record of each test to a file."""
 
-    def __init__(self) -> None:
+    def __init__(self, modules: Sequence[str], file: Path) -> None:
+        self.modules, self.file = modules, file
         self.called = set[str]()
-        self.tests: dict[str, list[str]] = {}
+        self.failed = set[str]()
+
+    def begin(self) -> None:
+        """Let the functions of the modules name themselves."""
+        for module in self.modules:
+            _let_functions_record(module, self)
+        self.caches = caches()
+
+    def result(self) -> object:
+        """Return nothing more."""
+        return True
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Remember a test that fails: it would fail with each change."""
+        if report.failed:
+            self.failed.add(report.nodeid)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Remember what a test and its fixtures call."""
+        """Record what a test and its fixtures call."""
+        for empty in self.caches:
+            empty()
         self.called.clear()
+        start = time.process_time()
         result = yield
-        if len(item.nodeid) <= LONGEST_ID:
-            for function in self.called:
-                self.tests.setdefault(function, []).append(item.nodeid)
+        functions = [] if item.nodeid in self.failed else sorted(self.called)
+        record = Record(item.nodeid, time.process_time() - start, functions)
+        with self.file.open("a") as file:
+            file.write(f"{json.dumps(record)}\n")
         return result
 
 
-def load_calls(modules: list[str], file: Path) -> dict[str, list[str]]:
-    """Return tests that call functions of each name in a module, those that call the fewest functions first.
+def load_calls(session: pytest.Session, modules: list[str], file: Path) -> dict[str, list[str]]:
+    """Return the tests that call functions of each name in a module, in the order in which to run them.
 
-    Read them from a file; if there is none, run the tests and write it. The tests must have been imported.
+    Read from a file what tests call; run those that it lacks and add them.
     """
-    if not file.exists():
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(json.dumps(_narrowest_first(_record(modules))))
-    calls: dict[str, list[str]] = json.loads(file.read_text())
-    return calls
+    file.parent.mkdir(exist_ok=True)
+    file.touch()
+    recorded = {record.test for record in _records(file)}
+    _record([item for item in session.items if item.nodeid not in recorded], session, modules, file)
+    return callers(_records(file))
 
 
-def _narrowest_first(calls: Mapping[str, list[str]]) -> dict[str, list[str]]:
-    breadth = Counter(test for tests in calls.values() for test in tests)
-    return {
-        function: sorted(tests, key=lambda test: (breadth[test], test))[:MOST_CALLERS]
-        for function, tests in calls.items()
-    }
+def _records(file: Path) -> list[Record]:
+    return [Record(*json.loads(line)) for line in file.read_text().splitlines()]
 
 
-def _record(modules: list[str]) -> dict[str, list[str]]:
-    """Run the tests in some processes at once and join what they record."""
-    calls: dict[str, list[str]] = {}
-    tests = recorded_tests()
-    with TemporaryDirectory() as folder:
-        files = [Path(folder) / str(process) for process in range(PROCESSES)]
-        children = [_forked(modules, tests[place::PROCESSES], file) for place, file in enumerate(files)]
-        for child, file in zip(children, files, strict=True):
-            if os.waitpid(child, 0)[1]:
-                raise RuntimeError("pytest could not run the tests that are recorded")
-            for function, names in json.loads(file.read_text()).items():
-                calls.setdefault(function, []).extend(names)
-    return calls
+def callers(records: Sequence[Record]) -> dict[str, list[str]]:
+    """Return the tests that call each function: fast ones first, and of those the ones that call the fewest functions.
+
+    Tests beyond `MOST_SECONDS` are left out.
+    """
+    tests: dict[str, list[str]] = {}
+    seconds = Counter[str]()
+    for record in sorted(records, key=lambda record: (record.seconds > FAST, len(record.functions), record.test)):
+        for function in record.functions:
+            if seconds[function] < MOST_SECONDS:
+                seconds[function] += record.seconds
+                tests.setdefault(function, []).append(record.test)
+    return tests
 
 
-def _forked(modules: list[str], tests: list[str], file: Path) -> int:
-    """Run tests in a fork, which writes to a file what they call; return its ID."""
-    sys.stdout.flush()
-    if not (child := os.fork()):
-        try:
-            recorder = CallRecorder()
-            for module in modules:
-                _let_functions_record(module, recorder)
-            silence()
-            pytest.main(["-q", "--timeout", "180", *ARGUMENTS, *tests], plugins=[recorder])
-            file.write_text(json.dumps(recorder.tests))
-            os._exit(0)
-        finally:
-            os._exit(1)
-    return child
-
-
-def silence() -> None:
-    """Let this process print nothing."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
+def _record(tests: Sequence[pytest.Item], session: pytest.Session, modules: list[str], file: Path) -> None:
+    """Run tests in some processes at once, all tests of a file in one of them."""
+    files = list(dict.fromkeys(test.path for test in tests))
+    with TemporaryDirectory() as parent:
+        Path(parent).chmod(0o755)
+        children = []
+        for process in range(min(PROCESSES, len(files))):
+            folder = Path(parent) / str(process)
+            folder.mkdir(mode=0o755)
+            chosen = set(files[process::PROCESSES])
+            part = [test for test in tests if test.path in chosen]
+            children.append((start_tests(session, part, folder, CallRecorder(modules, file)), folder))
+        for child, folder in children:
+            if ended_tests(child, folder) is None:
+                raise RuntimeError("a signal ended the tests that are recorded")
 
 
 def _let_functions_record(module: str, recorder: CallRecorder) -> None:

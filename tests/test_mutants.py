@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts.pure_modules import pure_modules, quick_tests, recorded_tests
-from scripts.recorded_calls import changed_functions
+from scripts.pure_modules import pure_modules, recorded_tests
+from scripts.recorded_calls import FAST, MOST_SECONDS, Record, callers, changed_functions
 
 ROOT = Path(__file__).parents[1]
 COVERED = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["coverage"]["run"]["include"]
@@ -22,7 +22,7 @@ NOT_MEASURED = {
     "tests of real reports and of the lab kit show them, which are not traced": (
         *("lab/nightjar_formats/*.py", "lab/nightjar_formats/columns/*"),
         *("lab/nightjar_formats/readers/*", "lab/nightjar_formats/runs/advice.py"),
-        "lab/nightjar_formats/runs/few_tests.py",
+        *("lab/nightjar_formats/runs/few_tests.py", "lab/nightjar_lab/*"),
     ),
     "traced tests take less than 95 % of their branches; tests of databases, clients and labs take the others": (
         *("bot/app/doctor/judge.py", "bot/app/lab_lines.py", "bot/app/setup/*", "bot/ci/addresses.py"),
@@ -80,7 +80,6 @@ def test_coverage_measures_every_pure_module_or_a_reason_says_why_not() -> None:
 )
 def test_a_module_that_decides_without_io_is_pure(module: str) -> None:
     assert module in pure()
-    assert quick_tests(module)
 
 
 @pytest.mark.parametrize(
@@ -89,10 +88,6 @@ def test_a_module_that_decides_without_io_is_pure(module: str) -> None:
 )
 def test_a_module_that_reads_or_writes_is_not_pure(module: str) -> None:
     assert module not in pure()
-
-
-def test_every_pure_module_has_quick_tests() -> None:
-    assert [module for module in pure() if not quick_tests(module)] == []
 
 
 def test_no_recorded_test_starts_the_whole_bot() -> None:
@@ -116,3 +111,15 @@ def test_a_change_gives_new_code_to_its_own_function_alone(
     text = (ROOT / module).read_text()
     assert old in text
     assert changed_functions(module, ast.parse(text.replace(old, new))) == functions
+
+
+def test_fast_tests_of_few_functions_run_first_and_not_longer_than_the_limit() -> None:
+    records = [
+        Record("slow", FAST + 0.1, ["f"]),
+        Record("broad", FAST, ["f", "g"]),
+        Record("narrow", 0.1, ["f"]),
+        Record("failed", 0.1, []),
+        Record("long", MOST_SECONDS, ["g"]),
+        Record("too late", MOST_SECONDS + 1, ["g"]),
+    ]
+    assert callers(records) == {"f": ["narrow", "broad", "slow"], "g": ["broad", "long"]}

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import pytest
 from aiohttp import web
 from nightjar_formats.model import RunKey
 from nightjar_lab.agent import key_of
-from nightjar_lab.job import LabJob, UnusableJob
+from nightjar_lab.job import UnusableJob
 
 from handlers.device_tests.model import LEASE_SECONDS, DeviceJobState, JobEnd
 from tests.bucket import World
@@ -276,30 +275,6 @@ def test_the_folder_of_a_job_contains_its_id_and_anything_else_is_refused(prefix
     for wrong in ("results/", "", f"{prefix}{key.folder}x/", f"{prefix}{key.folder}".replace("%40", "@")):
         with pytest.raises(UnusableJob):
             key_of(wrong)
-
-
-def test_a_job_whose_tests_are_no_lines_is_refused() -> None:
-    sha, prefix = "0" * 40, f"results/octocat/compiler/{LAB}/{TARGET}/{'0' * 40}/tests-1-1/"
-    job = LabJob(
-        "tests-1",
-        "lease",
-        60.0,
-        60.0,
-        "octocat/compiler",
-        sha,
-        1,
-        TARGET,
-        (),
-        1,
-        "tests-1-1",
-        prefix,
-        "",
-        "hubot",
-        None,
-    )
-    for test, is_usable in (("t.py::test_a[\u2028]", True), ("", False), ("a\nb", False), ("a\r", False)):
-        with nullcontext() if is_usable else pytest.raises(UnusableJob, match="tests"):
-            replace(job, tests=("t.py::test_b", test)).check([TARGET], "mirror")
 
 
 def test_the_agent_needs_neither_the_server_nor_the_buckets_packages() -> None:

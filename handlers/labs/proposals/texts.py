@@ -24,8 +24,6 @@ TIER_HELP = "Every lab begins with nightly commits. The other two run code of pu
 ISOLATION_HELP = (
     "How you protect the devices and your network from the code that they run. Required if you test pull requests."
 )
-TIERS = ("nightly commits only", "pull requests on request", "every push to a pull request")
-"""The options for tier 3, 2 and 1: written to the form, and read from the issues that were opened with it."""
 
 # Answers
 NOT_A_PROPOSAL = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from handlers.searches.records import (
@@ -14,7 +16,15 @@ from handlers.searches.records import (
 )
 from handlers.searches.revert.decide import repeats_without, reverted_pull, stage_after
 from handlers.searches.revert.records import CulpritRevert, RevertStage
-from handlers.searches.revert.texts import revert_sentence, with_notice, without_notice
+from handlers.searches.revert.texts import (
+    HEADING,
+    NEVER_MERGED,
+    draft_body,
+    revert_section,
+    revert_sentence,
+    with_notice,
+    without_notice,
+)
 
 TEST, OTHER, HEXAGON, ADRENO = "test_add", "test_mul", "example-lab/hexagon-v73", "example-lab/adreno"
 RESULTS, LOST, WAITING = SearchRunState.RESULTS, SearchRunState.LOST, SearchRunState.WAITING
@@ -90,3 +100,37 @@ def test_each_stage_is_a_sentence(stage: RevertStage) -> None:
     sentence = revert_sentence(revert)
     assert "{" not in sentence
     assert sentence.endswith(".")
+
+
+def test_the_draft_compares_the_runs_of_each_target_and_links_the_log_and_the_search() -> None:
+    answer = SearchAnswer("culprit", 0.99987, 2, 2, 12)
+    before = [ran(1, test_add=(4, 1), test_mul=(3, 2)), replace(ran(2, test_add=(0, 5)), commit=1)]
+    runs = (
+        replace(ran(1, test_add=(0, 20)), log_url="https://example.org/log"),
+        replace(ran(2, ADRENO, LOST), log_url="javascript:1"),
+    )
+    revert = CulpritRevert("1a", 12, RevertStage.OPENED, "main", "d" * 40, "e" * 40, runs, 13, is_own=True)
+    body = f"""\
+<!-- nightjar:revert:12 -->
+Reverts octocat/compiler#12
+
+Since #12, the test `test_add` of `operators` fails on `example-lab/hexagon-v73`, with a probability of 99.9%.
+
+I reverted it upon `dddddddddd`, the head of `main` then, and ran the tests at that commit, `eeeeeeeeee`. They pass:
+
+| target | at `cccccccccc`, with #12 | at `eeeeeeeeee`, without it | log |
+| --- | --- | --- | --- |
+| `example-lab/hexagon-v73` | failed 7 of 10 | failed 0 of 20 | [log](https://example.org/log) |
+| `example-lab/adreno` |  | no lab ran it |  |
+
+{NEVER_MERGED}"""
+    search = searched(answer, *before)
+    assert draft_body(search, revert, "octocat/compiler", "") == body
+    linked = draft_body(search, revert, "octocat/compiler", "https://example.org/s")
+    assert linked == f"{body}\n\n[The search, step by step](https://example.org/s)"
+    both = replace(search, request=replace(search.request, tests=(TEST, OTHER), targets=(HEXAGON, ADRENO)))
+    assert (
+        "Since #12, the tests `test_add`, `test_mul` of `operators` fail on `example-lab/hexagon-v73`, "
+        "`example-lab/adreno`, with"
+    ) in draft_body(both, revert, "octocat/compiler", "")
+    assert revert_section(revert) == f"{HEADING}\n\n{revert_sentence(revert)}"
