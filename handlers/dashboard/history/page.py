@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import sqlalchemy as sa
-from nightjar_formats.columns import is_flaky, status_of
+from nightjar_formats.columns import SEEN, is_flaky, status_of
 from nightjar_formats.items import first_of
 from nightjar_formats.model import BAD, Detail, SeenTest, TargetKey
 
 from bot.core.page_paths import history_path
 from bot.core.patterns import Pattern
 from bot.results.compare.context import FailureContext
-from bot.results.compare.flaky import WINDOW, Flakiness
+from bot.results.compare.flaky import WINDOW, Flakiness, flakiness_of
 from bot.results.compare.owners import OwnersOf
 from bot.results.compare.paired import UNPAIRED
 from bot.results.report.annotations import line_of
@@ -226,6 +226,11 @@ class TestOnLine:
         return [run.sha for run in self.runs if run.linked and is_flaky(run.status)]
 
     @property
+    def newest_window(self) -> Sequence[TestRun]:
+        """Return its newest nightly runs, oldest first, at most WINDOW of them."""
+        return [run for run in self.runs if run.linked][:WINDOW][::-1]
+
+    @property
     def newest_stored(self) -> Sequence[int]:
         """Return the numbers of the stored runs of its newest nightly commit; none if it is not among `runs`."""
         return next((run.stored for run in self.runs if run.linked and status_of(run.status)), ())
@@ -259,7 +264,7 @@ def _last_run_with_test(
     until = END
     for segment in reversed(segments):
         if segment.status is not None and (position := last_run_before(connection, line.series, until)):
-            return replace(segment, committed_at=position[0], sha=position[1])
+            return segment._replace(committed_at=position[0], sha=position[1])
         until = (segment.committed_at, segment.sha)
     return None
 
@@ -390,10 +395,18 @@ def _read_flakiness(
     connection: sa.Connection, test_lines: Sequence[TestOnLine], test: str, settings: RepositoryConfig
 ) -> dict[int, HistoryFlakiness]:
     """Return how flaky a test is on the targets on which it was, by the numbers of their series."""
-    if not test_lines:
-        return {}
-    suites = [test_line.line for test_line in test_lines]
-    newest = flakiness_at_newest_runs(connection, suites, test, settings.of(RENAMES).aliases)
+    # Mostly, the runs that the page has anyway fill the window.
+    windows = {test_line.line.series: test_line.newest_window for test_line in test_lines}
+    shorter = [test_line.line for test_line in test_lines if len(windows[test_line.line.series]) < WINDOW]
+    newest = flakiness_at_newest_runs(connection, shorter, test, settings.of(RENAMES).aliases)
+    newest |= {
+        series: (
+            window[-1].sha,
+            flakiness_of([(number, SEEN[run.status]) for number, run in enumerate(window)], WINDOW),
+        )
+        for series, window in windows.items()
+        if len(window) == WINDOW
+    }
     described = {}
     for test_line in test_lines:
         line, last = test_line.line, test_line.last

@@ -20,8 +20,7 @@ _END: Position = (float("inf"), "")
 _START: Position = (float("-inf"), "")
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """How a test ended from a commit on until the next segment; `status` is None if the test was absent.
 
     `name` is what the test was called then. `committed_at` is in seconds since 1970.
