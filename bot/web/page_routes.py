@@ -20,7 +20,7 @@ from bot.web.csv_answers import FORMAT, MOST_CSV_ROWS, csv_answer, in_format, wa
 from bot.web.csv_tables import CsvTable
 from bot.web.openapi import Operation, Parameter, ResponseSchema, problem
 from bot.web.page_cache import RenderedPage, answer_key
-from bot.web.pages import HTML, JSON, PAGES, RETRY_SECONDS, Pages, compressed_page
+from bot.web.pages import HTML, JSON, PAGES, RETRY_SECONDS, Pages, compressed_page, is_api
 from bot.web.problems import Problem
 from bot.web.repositories import PARAMETERS, repository_of
 from bot.web.texts import (
@@ -65,6 +65,11 @@ class PageRequest:
     pages: Pages
     request: web.Request = field(repr=False)
     as_csv: bool = False
+
+    @property
+    def is_page(self) -> bool:
+        """Whether the answer is a page, not its JSON twin."""
+        return not is_api(self.request)
 
     def most_rows(self, of_page: int) -> int:
         """Return how many rows to load, if one page has `of_page`."""

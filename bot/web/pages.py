@@ -263,5 +263,10 @@ def _repository(request: web.Request, response: web.Response) -> str:
     return f"{owner}/{name}" if response.status == HTTPStatus.BAD_REQUEST and owner and name else ""
 
 
+def is_api(request: web.Request) -> bool:
+    """Return whether a request is for a program: the JSON twin of a page, or another route of the API."""
+    return request.path.startswith("/api/")
+
+
 def _wants_page(request: web.Request) -> bool:
-    return "text/html" in request.headers.get(hdrs.ACCEPT, "") and not request.path.startswith("/api/")
+    return "text/html" in request.headers.get(hdrs.ACCEPT, "") and not is_api(request)

@@ -76,7 +76,15 @@ def history_page(parts: DashboardParts) -> Page:
         links = HistoryAddresses(f"{parts.github}/{name}", parts.public_url)
         owners = await owners_in_force(parts.records, name, settings)
         page: HistoryPage = await request.pages.run(
-            parts.results.store.read, read_test, name, settings, request.query, links, parts.moment(), owners
+            parts.results.store.read,
+            read_test,
+            name,
+            settings,
+            request.query,
+            links,
+            parts.moment(),
+            owners,
+            MOST_TIMED if request.is_page else MOST_LINES,
         )
         tests = {(f"{shown.lab}/{shown.target}", shown.suite, page.id): shown for shown in page.targets}
         for test, search in (await searches_of(parts.records, name, tests)).items():
@@ -130,8 +138,12 @@ def read_test(
     links: HistoryAddresses,
     moment: float,
     owners: OwnersOf,
+    most_timed: int,
 ) -> HistoryPage:
-    """Read everything that is known about a test; it blocks. Raises LookupError if no suite has the test."""
+    """Read everything that is known about a test; it blocks. Raises LookupError if no suite has the test.
+
+    Of each suite, `most_timed` targets have durations: first those on which the test fails.
+    """
     lab, _, target = (query.target or "").partition("/")
     lines = lines_of_test(connection, GridRange(repository, lab or None, target or None), query.id)
     if not lines:
@@ -139,7 +151,7 @@ def read_test(
     page_lines = lines[:MOST_LINES]
     histories = []
     for _, suite_lines in groupby(sorted(page_lines, key=lambda line: line.name), key=lambda line: line.name):
-        histories += _read_on_targets(connection, settings, list(suite_lines), query.id, links, moment)
+        histories += _read_on_targets(connection, settings, list(suite_lines), query.id, links, moment, most_timed)
     order = {(line.target, line.name): index for index, line in enumerate(page_lines)}
     histories.sort(
         key=lambda history: (
@@ -170,11 +182,12 @@ def _read_on_targets(
     test: str,
     links: HistoryAddresses,
     moment: float,
+    most_timed: int,
 ) -> list[HistoryOnTarget]:
     """Return the test on each target of one suite. Each statement reads what it reads for all of the targets."""
     repository, suite, aliases = lines[0].target.repository, lines[0].name, settings.of(RENAMES).aliases
     nightly = nightly_commits(connection, GridRange(repository, limit=RUNS))
-    traced = history(connection, repository, suite, test, aliases)
+    traced = history(connection, repository, suite, test, aliases, [line.series for line in lines])
     grid_range = GridRange(
         repository, limit=max(RUNS, WINDOW), aliases=aliases, quarantine=quarantine_of(settings, moment)
     )
@@ -184,7 +197,7 @@ def _read_on_targets(
         segments = traced.get(line.target, ())
         if last := _last_run_with_test(connection, line, runs[line.series], segments):
             test_lines.append(TestOnLine(line, runs[line.series], segments, last))
-    timed = sorted(test_lines, key=lambda test_line: not test_line.is_failing)[:MOST_TIMED]
+    timed = sorted(test_lines, key=lambda test_line: not test_line.is_failing)[:most_timed]
     seconds = test_durations(
         connection,
         lines[0].row,
