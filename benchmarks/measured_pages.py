@@ -28,7 +28,7 @@ from bot.results.state import Admission, Run, RunState
 from bot.results.store.measurements.search import find_moves, store_moves
 from bot.results.store.store import ResultsStore
 from bot.results.store.tables import schema
-from tests.handlers.dashboard.site import DashboardSite, dashboard_site
+from tests.handlers.dashboard.site import DashboardSite, dashboard_site, spelled_anew
 from tests.results.measurements.corpus import MeasuringDevice
 
 TITLE = "The pages of measurements on a store of 10^8 values"
@@ -39,7 +39,6 @@ NUMBERS = 5
 FLOWS = 8
 REQUESTS = 100
 DAY = 86_400.0
-RENDERED = {"Cookie": "reader=1"}
 HERE = f"/r/{REPOSITORY}"
 
 
@@ -196,10 +195,10 @@ async def _page_row(site: DashboardSite, label: str, address: str, count: int) -
     listener = event.listens_for(sa.Engine, "before_cursor_execute")(lambda *call: statements.append(call[2]))
     waits, used = list[float](), list[float]()
     try:
-        for _ in range(count + 1):
+        for number in range(count + 1):
             statements.clear()
             began = Stopwatch()
-            status, _, text = await site.get(address, **RENDERED)
+            status, _, text = await site.get(spelled_anew(address, number))
             cost = began.took()
             assert status == 200, (address, status, text[:300])
             waits.append(cost.seconds)

@@ -1,7 +1,7 @@
 """Measure the dashboard on 10^8 results: each page, rendered and stored, its SQL, memory, and webhooks meanwhile.
 
-A *rendered* page is what a reader with a cookie gets. A *stored* page is what everybody else gets until the
-repository's results change. The benchmark first creates the store of results, which takes some minutes.
+A *rendered* page is what a signed-in reader gets, or anybody after a change. A *stored* page is what everybody else
+gets until the repository's results change. The benchmark first creates the store of results, which takes some minutes.
 `NIGHTJAR_PAGES_STORE` names a file to copy it from, or to create it in. `/operate` and the page that mutes a test are
 left out: they are for people who have signed in.
 """
@@ -49,7 +49,7 @@ from bot.results.store.store import ResultsStore
 from bot.results.store.write.pending_checks import announced, scheduled_checks
 from handlers.searches.handler import MOST_COMMITS
 from handlers.searches.records import CULPRIT_SEARCH, SEARCH_SUMMARY, SearchSummary
-from tests.handlers.dashboard.site import dashboard_site
+from tests.handlers.dashboard.site import dashboard_site, spelled_anew
 from tests.handlers.dashboard.stored_history import REPOSITORY_ID
 from tests.handlers.dashboard.stored_searches import REQUEST, a_search
 
@@ -62,7 +62,6 @@ TENTH = 10
 PULL, PULLS = 5, 20
 RESTED_WITHIN = 15.0
 KILOBYTE, MEBIBYTE = 1_000, 1 << 20
-COOKIE = {"Cookie": "reader=1"}
 
 HERE = f"/r/{REPOSITORY}"
 FIRST, SECOND = (f"{LABS[0]}/board-{number}" for number in range(2))
@@ -236,9 +235,9 @@ async def _sql_of(path: Path, pages: list[MeasuredPage]) -> dict[str, tuple[floa
         ) as site:  # fmt: skip
             for page in pages:
                 measurements = []
-                for _ in range(4):
+                for number in range(4):
                     taken.clear()
-                    await site.get(page.address, **COOKIE)
+                    await site.get(spelled_anew(page.address, number))
                     measurements.append((1000 * sum(taken), len(taken)))
                 sql_by_page[page.name] = (
                     round(median(milliseconds for milliseconds, _ in measurements[1:]), 1),
@@ -267,11 +266,13 @@ async def _rested(stage: BenchmarkStage) -> None:
 
 
 async def _page_row(stage: BenchmarkStage, page: MeasuredPage, sql: tuple[float, int], options: Options) -> Row:
-    await _ask(stage, page, COOKIE)
+    await _ask(stage, spelled_anew(page.address, 0))
     cpu = stage.cpu()
-    rendered = [await _ask(stage, page, COOKIE) for _ in range(options.count(RENDERED))]
+    rendered = [
+        await _ask(stage, spelled_anew(page.address, number)) for number in range(1, options.count(RENDERED) + 1)
+    ]
     cpu = 1000 * (stage.cpu() - cpu) / len(rendered)
-    stored = [await _ask(stage, page, {}) for _ in range(options.count(STORED) + 1)][1:]
+    stored = [await _ask(stage, page.address) for _ in range(options.count(STORED) + 1)][1:]
     async with stage.http.get(stage.bot.url + page.address) as answer:
         size = len(gzip.compress(await answer.read(), 6))
     return {
@@ -288,12 +289,12 @@ async def _page_row(stage: BenchmarkStage, page: MeasuredPage, sql: tuple[float,
     }
 
 
-async def _ask(stage: BenchmarkStage, page: MeasuredPage, headers: dict[str, str]) -> float:
+async def _ask(stage: BenchmarkStage, address: str) -> float:
     began = time.perf_counter()
-    async with stage.http.get(stage.bot.url + page.address, headers={"Accept": "text/html", **headers}) as answer:
+    async with stage.http.get(stage.bot.url + address, headers={"Accept": "text/html"}) as answer:
         body = await answer.read()
         if answer.status != 200:
-            raise AssertionError(f"{page.address}: {answer.status} {body[:300]!r}")
+            raise AssertionError(f"{address}: {answer.status} {body[:300]!r}")
     return time.perf_counter() - began
 
 
@@ -302,10 +303,11 @@ def _at(waits: list[float], share: float) -> float:
 
 
 async def _memory(stage: BenchmarkStage, pages: list[MeasuredPage], options: Options) -> list[Row]:
-    grown = [stage.memory()]
-    for _ in range(2):
-        for number in range(options.count(REQUESTS)):
-            await _ask(stage, pages[number % len(pages)], {} if number % TENTH else COOKIE)
+    grown, count = [stage.memory()], options.count(REQUESTS)
+    for first in (0, count):
+        for number in range(first, first + count):
+            address = pages[number % len(pages)].address
+            await _ask(stage, address if number % TENTH else spelled_anew(address, number))
         grown.append(stage.memory())
     text = " → ".join(f"{used_bytes / MEBIBYTE:.0f}" for used_bytes in grown)
     return [_other("MiB in memory, before, and after 1,000 and 2,000 requests, a tenth of them rendered", text)]
@@ -315,7 +317,7 @@ async def _throughput(stage: BenchmarkStage, pages: list[MeasuredPage], options:
     """Request hot pages with eight connections. The bot has one core of the machine, the load generator another."""
     rows = []
     for page in pages:
-        await _ask(stage, page, {})
+        await _ask(stage, page.address)
     cores = sorted(os.sched_getaffinity(0))
     _pin(stage.bot.pid, {cores[0]})
     try:

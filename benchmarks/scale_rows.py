@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,7 +23,7 @@ from handlers.device_tests import rows
 from handlers.device_tests.store import JobStore
 from handlers.repository_file.sweep import PAUSE
 from tests.app.test_idle_requests import CONTENTS, Night, night
-from tests.handlers.dashboard.site import DashboardSite, dashboard_site
+from tests.handlers.dashboard.site import DashboardSite, dashboard_site, spelled_anew
 from tests.handlers.device_tests.cases import HOUR, NOW, limits, queued
 from tests.results.uploads import LAB, REPOSITORY, SUITE, TARGET, Upload, sha
 
@@ -165,9 +166,10 @@ async def run_page(place: ScalePlace, size: int) -> float:
 
 
 async def _rendered(site: DashboardSite, path: str) -> float:
+    numbers = itertools.count()
+
     async def get() -> None:
-        # A page for a reader with a cookie is rendered each time.
-        status, _, text = await site.get(path, Cookie="reader=1")
+        status, _, text = await site.get(spelled_anew(path, next(numbers)))
         assert status == 200, text
 
     return await cpu_milliseconds(get)

@@ -24,7 +24,7 @@ from bot.core.patterns import Pattern
 from bot.engine.sql.errors import DatabaseFailure
 from bot.github.limits.ranks import Rank, ranked
 from bot.web.openapi import Operation, problem
-from bot.web.pages import PAGES, IsPublic
+from bot.web.pages import BY_TOKEN, PAGES, IsPublic
 from bot.web.problems import Problem
 from bot.web.repositories import RETRY_SECONDS, repository_of
 from bot.web.sign_in.operators import Operators, no_operators
@@ -142,6 +142,7 @@ class ApiAccess:
             if holder is None:
                 raise _unauthorized(INVALID_TOKEN, ', error="invalid_token"')
             if holder.subject == repository.lower():
+                request[BY_TOKEN] = True
                 return Rank.SWEEP
         if not await self._is_public(repository):
             # A browser's session allows reading only.

@@ -15,7 +15,7 @@ from nightjar_formats.items import first_of
 
 from bot.core.patterns import Pattern
 from bot.web.openapi import LAB_TOKEN, SCHEMAS, Operation, ResponseSchema
-from bot.web.page_cache import RenderedPage, answer_key, is_anonymous
+from bot.web.page_cache import RenderedPage, answer_key
 from bot.web.pages import HTML, PAGES
 from bot.web.texts import API_GROUPS
 
@@ -88,7 +88,7 @@ def api_reference(document: Callable[[], Json]) -> Operation:
         async def make() -> RenderedPage:
             return await pages.render(request, "api.html", {"reference": await pages.run(reference)})
 
-        key = answer_key(request, HTML, PATH) if is_anonymous(request) else None
+        key = answer_key(request, HTML, PATH) if await pages.is_anonymous(request) else None
         return await pages.cached(request, key, make, HTML)
 
     return Operation("GET", PATH, "The API for people", answer, {200: ResponseSchema("The page", media_type=HTML)})

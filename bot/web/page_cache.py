@@ -1,7 +1,7 @@
 """Cache rendered pages until their content changes.
 
 A page says what its content depends on: the revision of the data, and the time for which it is shown. The key of an
-answer is made of that and of its address. The cache stores no answer to a request with a cookie or a token, so
+answer is made of that and of its address. The cache stores no answer to somebody who is signed in or has a token, so
 everybody may read all of its answers.
 """
 
@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from aiohttp import hdrs, web
+from aiohttp import web
 from cachetools import LRUCache
 
 MOST_BYTES = 32 * 1024 * 1024
@@ -34,11 +34,6 @@ class RenderedPage:
     def size(self) -> int:
         """Its size in memory, in bytes."""
         return len(self.body) + len(self.compressed or b"")
-
-
-def is_anonymous(request: web.Request) -> bool:
-    """Return whether a request does not say who sends it, so that all such requests get the same answer."""
-    return hdrs.COOKIE not in request.headers and hdrs.AUTHORIZATION not in request.headers
 
 
 def answer_key(request: web.Request, kind: str, content: object) -> bytes:

@@ -10,7 +10,7 @@ from aiohttp import hdrs, web
 from pydantic import BaseModel
 
 from bot.web.openapi import Operation, Parameter, ResponseSchema
-from bot.web.page_cache import RenderedPage, answer_key, is_anonymous
+from bot.web.page_cache import RenderedPage, answer_key
 from bot.web.page_routes import ERRORS, NoQuery, PageRequest, loaded, read_query
 from bot.web.pages import HEADERS, PAGES, rendered
 from bot.web.repositories import PARAMETERS, repository_of
@@ -56,7 +56,7 @@ class PageFile:
             return rendered(content.encode() if isinstance(content, str) else content)
 
         key = None
-        if self.content is not None and is_anonymous(request):
+        if self.content is not None and await pages.is_anonymous(request):
             key = answer_key(request, self.media_type, await loaded(self.content, page_request))
         page = await (make() if key is None else pages.made_once(key, make))
         headers = {

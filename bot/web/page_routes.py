@@ -19,8 +19,8 @@ from bot.engine.sql.errors import DatabaseFailure
 from bot.web.csv_answers import FORMAT, MOST_CSV_ROWS, csv_answer, in_format, wants_csv
 from bot.web.csv_tables import CsvTable
 from bot.web.openapi import Operation, Parameter, ResponseSchema, problem
-from bot.web.page_cache import RenderedPage, answer_key, is_anonymous
-from bot.web.pages import HTML, JSON, PAGES, RETRY_SECONDS, Pages, compressed_page
+from bot.web.page_cache import RenderedPage, answer_key
+from bot.web.pages import HTML, JSON, PAGES, RETRY_SECONDS, Pages, compressed_page, is_api
 from bot.web.problems import Problem
 from bot.web.repositories import PARAMETERS, repository_of
 from bot.web.texts import (
@@ -65,6 +65,11 @@ class PageRequest:
     pages: Pages
     request: web.Request = field(repr=False)
     as_csv: bool = False
+
+    @property
+    def is_page(self) -> bool:
+        """Whether the answer is a page, not its JSON twin."""
+        return not is_api(self.request)
 
     def most_rows(self, of_page: int) -> int:
         """Return how many rows to load, if one page has `of_page`."""
@@ -169,7 +174,7 @@ class Page:
 
     async def _key(self, request: web.Request, page_request: PageRequest, kind: str) -> bytes | None:
         """Return the key under which an answer is cached; None for an answer that is not cached."""
-        if self.content is None or not is_anonymous(request):
+        if self.content is None or not await page_request.pages.is_anonymous(request):
             return None
         content = await loaded(self.content, page_request)
         return None if content is None else answer_key(request, kind, content)

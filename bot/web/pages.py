@@ -21,6 +21,7 @@ from aiohttp import hdrs, web
 from sqlalchemy.exc import OperationalError
 
 from bot.core.page_paths import PATHS, REPLACED
+from bot.engine.sql.errors import DatabaseFailure
 from bot.web import page_filters
 from bot.web.assets import Assets, accepts_gzip
 from bot.web.page_cache import PageCache, RenderedPage
@@ -56,6 +57,8 @@ REVALIDATED = "no-cache"
 """Browsers ask each time; if nothing has changed, the answer is an empty 304."""
 NOT_STORED = "no-store"
 ADMITTED = web.RequestKey("admitted", bool)
+BY_TOKEN = web.RequestKey("by_token", bool)
+"""Whether the sender has a valid token for the repository of the request."""
 
 IsPublic = Callable[[str], Awaitable[bool]]
 ListPublic = Callable[[], Awaitable[Sequence[str]]]
@@ -119,6 +122,16 @@ class Pages:
     async def _close(self, _: web.Application) -> None:
         for threads in (self._threads, self._look_ups):
             threads.shutdown(wait=False, cancel_futures=True)
+
+    async def is_anonymous(self, request: web.Request) -> bool:
+        """Return whether nobody is signed in and no token counts, so that all such requests get the same answer.
+
+        A cookie or a token alone makes no difference, or anybody could have each page rendered for each request.
+        """
+        try:
+            return not request.get(BY_TOKEN) and await self.viewers.of(request) is None
+        except DatabaseFailure:
+            return False  # the page itself says that the database is unavailable
 
     def admit(self, request: web.Request) -> None:
         """Count a request for a page, once. Raises `Problem` 429 for an address that asks for too many."""
@@ -250,5 +263,10 @@ def _repository(request: web.Request, response: web.Response) -> str:
     return f"{owner}/{name}" if response.status == HTTPStatus.BAD_REQUEST and owner and name else ""
 
 
+def is_api(request: web.Request) -> bool:
+    """Return whether a request is for a program: the JSON twin of a page, or another route of the API."""
+    return request.path.startswith("/api/")
+
+
 def _wants_page(request: web.Request) -> bool:
-    return "text/html" in request.headers.get(hdrs.ACCEPT, "") and not request.path.startswith("/api/")
+    return "text/html" in request.headers.get(hdrs.ACCEPT, "") and not is_api(request)

@@ -21,6 +21,7 @@ from bot.plan.effect import Effect
 from bot.plan.handler import Context, Plan, Router
 from bot.plan.page_links import page_url
 from bot.results.measurements.levels import MeasuredLevels
+from bot.results.report.texts import counted
 from bot.results.service import RESULTS
 from bot.results.store.history.flakiness import flakiness_of_tests
 from bot.results.store.measurements.levels import SeriesName, levels_before
@@ -201,7 +202,7 @@ async def _continued(
     if not jobs and updated == search and search.step:
         return Plan((*effects, section), why=texts.WAITS.format(id=search_id))
     why = texts.ASKS if jobs else texts.WAITS
-    why = why.format(id=search_id, runs=len(jobs), count=len(search.runs))
+    why = why.format(id=search_id, runs=counted(len(jobs), "further run"), count=len(search.runs))
     return Plan((*effects, stored, *reverts, *jobs, section), why=why)
 
 

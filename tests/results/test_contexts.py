@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,14 @@ from hypothesis import strategies as st
 from nightjar_formats.model import SeenTest, Status, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
-from bot.results.compare.context import FailureContext, failure_context
+from bot.results.compare.context import FailureContext, failure_context, shows_all
 from bot.results.compare.flaky import WINDOW
+from bot.results.compare.lasting import Segment
 from bot.results.compare.paired import UNPAIRED, PairedTargets
 from bot.results.store.failures.contexts import (
     MOST_RUNS,
     RECENT,
+    RECENT_RUNS,
     ContextQuery,
     TargetContextQuery,
     contexts_on_targets,
@@ -115,12 +118,15 @@ def model(letters: str) -> FailureContext:
     )
 
 
-@given(st.text("PFS~-", max_size=3 * WINDOW))
-def test_segments_give_the_same_context_as_single_runs(letters: str) -> None:
-    segments = [
+def segments(letters: str) -> list[Segment]:
+    return [
         (number, SEEN[letter]) for number, letter in enumerate(letters) if not number or letters[number - 1] != letter
     ]
-    assert failure_context(segments, [sha(number) for number in range(len(letters))]) == model(letters)
+
+
+@given(st.text("PFS~-", max_size=3 * WINDOW))
+def test_segments_give_the_same_context_as_single_runs(letters: str) -> None:
+    assert failure_context(segments(letters), [sha(number) for number in range(len(letters))]) == model(letters)
 
 
 def test_runs_after_the_baseline_do_not_count(store: ResultsStore) -> None:
@@ -140,6 +146,27 @@ def test_a_first_run_has_no_context(store: ResultsStore) -> None:
 def test_runs_older_than_the_limit_are_mentioned(store: ResultsStore) -> None:
     stored(store, "PFFFFF")
     assert context(store, 6, most_runs=3) == FailureContext(since=sha(3), older=True)
+
+
+def test_a_failure_that_began_long_ago_has_the_same_context_as_a_new_one(tmp_path: Path) -> None:
+    """On one database only, because it needs many runs; the statements are the same for few of them."""
+    letters = "FFP" + "F" * (RECENT_RUNS + 1) + "PF"
+    with closing(ResultsStore(f"sqlite:///{tmp_path}/nightjar.db")) as store:
+        store.open()
+        stored(store, letters)
+        for commit in (len(letters), len(letters) - 2, RECENT_RUNS, WINDOW):
+            read = context(store, commit)
+            # The commits of the store count from 1.
+            assert replace(read, older=False) == model(f"-{letters[: commit - 1]}")
+            assert read.good
+
+
+@given(st.lists(st.tuples(st.sampled_from("PFS~-"), st.integers(1, WINDOW)), max_size=8))
+def test_older_runs_change_nothing_where_the_newer_ones_show_all(rows: list[tuple[str, int]]) -> None:
+    letters = "".join(letter * count for letter, count in rows)
+    newer, shas = letters[-RECENT_RUNS:], [sha(number) for number in range(len(letters))]
+    if shows_all(segments(newer), len(newer)):
+        assert failure_context(segments(newer), shas[-RECENT_RUNS:]) == failure_context(segments(letters), shas)
 
 
 def test_a_renamed_test_keeps_its_context(store: ResultsStore) -> None:

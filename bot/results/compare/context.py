@@ -45,14 +45,7 @@ def failure_context(
     As in `lasting_failure`, the failure began at the first failed run after the last pass, and a flaky run is a pass.
     Among the runs before that, a flaky run counts as failed. `passes_on` is as `PairedTargets.passes` returns it.
     """
-    since, good, end = len(shas), -1, len(shas)
-    for begin, seen in reversed(history):
-        if _is_good(seen):
-            good = end - 1
-            break
-        if seen is not None and seen.status in BAD:
-            since = begin
-        end = begin
+    since, good = _beginning(history, len(shas))
     failed, runs = _failed_and_ran(history, since)
     return FailureContext(
         since=shas[since] if since < len(shas) else "",
@@ -64,6 +57,26 @@ def failure_context(
         passes_on_simulators=passes_on[0],
         passes_on_device=passes_on[1],
     )
+
+
+def shows_all(history: Sequence[Segment], runs: int) -> bool:
+    """Return whether runs before the history of a failing test would say no more about it.
+
+    That is so if it passed after the first WINDOW runs of it, so that all runs count that a context counts.
+    """
+    return _beginning(history, runs)[1] >= WINDOW
+
+
+def _beginning(history: Sequence[Segment], runs: int) -> tuple[int, int]:
+    """Return the run in which a failure began, and that of the last pass; `runs` and -1 if there is none."""
+    since, end = runs, runs
+    for begin, seen in reversed(history):
+        if _is_good(seen):
+            return since, end - 1
+        if seen is not None and seen.status in BAD:
+            since = begin
+        end = begin
+    return since, -1
 
 
 def _is_good(seen: SeenTest | None) -> bool:

@@ -20,7 +20,7 @@ from bot.results.compare.diff import CONFIRMED_RUNS, Comparison
 from bot.results.report.compared import compared_with, with_confirmed, with_flaky
 from bot.results.report.findings import Baseline, ComparedSuite
 from bot.results.state import SuiteState, TargetState
-from bot.results.store.commit import seen_tests
+from bot.results.store.commit import outcomes_of_same_tests, seen_tests
 from bot.results.store.history.baselines import baselines
 from bot.results.store.history.flakiness import known_flaky_tests
 from bot.results.store.tables import ancestry
@@ -96,7 +96,9 @@ async def _compared(
         if len(ancestors) == 1 or not (state.mainline and compared.comparison.still_failing):
             return compared
         compared = replace(compared, good=ancestors[1])
-        earlier = await seen(ancestors[1])
+        earlier = await results.read(
+            outcomes_of_same_tests, state.target, suite.suite, ancestors[0].sha, ancestors[1].sha
+        ) or await seen(ancestors[1])
         return await compare((baseline_tests, earlier), with_confirmed, compared, baseline_tests, earlier, aliases)
     except OverLimit as error:
         return ComparedSuite(Comparison(Counts(), bool(ancestors), infra=texts.COMPARISON_COST.format(why=error)))

@@ -13,6 +13,7 @@ from nightjar_formats.model import SeenTest, TargetKey
 from bot.results.state import Run, RunState, SuiteState, TargetState
 from bot.results.store.tables import combine, names, runs, schema
 from bot.results.store.tables.blobs import raw
+from bot.results.store.tables.cells import IS_PRESENT
 from bot.results.store.tables.failure_texts import TextReader
 from bot.results.store.tables.names import SuiteRow, all_names
 from bot.results.store.write import pending_checks
@@ -69,6 +70,24 @@ def seen_tests(connection: sa.Connection, target: TargetKey, suite: str, sha: st
     reported = runs.reported(connection, target_id, sha, suite)
     stored = [(number, run) for number, run in reported if run.state is RunState.STORED]
     return _verdicts(connection, row, stored)[0]
+
+
+def outcomes_of_same_tests(
+    connection: sa.Connection, target: TargetKey, suite: str, sha: str, earlier_sha: str
+) -> dict[str, SeenTest] | None:
+    """Return how the tests of a suite at a commit ended at an earlier one, without reasons, which take long to read.
+
+    None if the earlier commit has other tests.
+    """
+    target_id = runs.target_id(connection, target)
+    row = names.find(connection, target.repository, suite)
+    if target_id is None or row is None:
+        return None
+    numbers = [runs.stored(runs.reported(connection, target_id, commit, suite)) for commit in (sha, earlier_sha)]
+    column, earlier = runs.statuses(connection, numbers)
+    if column.translate(IS_PRESENT).rstrip(b"\0") != earlier.translate(IS_PRESENT).rstrip(b"\0"):
+        return None
+    return combine.outcomes(all_names(connection, row), earlier)
 
 
 def durations_of_commit(connection: sa.Connection, target: TargetKey, suite: str, sha: str) -> dict[str, float]:

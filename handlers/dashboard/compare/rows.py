@@ -25,7 +25,7 @@ ChangeClass = Literal[
     "new-failure", "quarantined", "still-failing", "flaky", "fixed", "new-test", "newly-skipped", "removed"
 ]
 CLASSES: tuple[ChangeClass, ...] = get_args(ChangeClass)
-ROWS = 100
+ROWS = 50
 """Tests on one page of the list."""
 SHOWN_MESSAGE = 300
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from bot.core.page_paths import commit_path, lab_path, view_path
 from bot.web.page_filters import counted, date, short
@@ -18,6 +19,9 @@ from handlers.dashboard.shared.answers import (
     phrase,
     sentence,
 )
+
+if TYPE_CHECKING:
+    from handlers.dashboard.grid.rows import ListedRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +138,16 @@ class GridNews:
         return steps[:MOST_STEPS]
 
 
-def matching_answer(count: int, status: str | None) -> Sentence:
-    """Say how many tests match the filters of a grid."""
+def matching_answer(listed: ListedRows, status: str | None) -> Sentence:
+    """Say how many tests match the filters of a grid; each row is one test on one target."""
+    if not listed.rows:
+        return []
+    targets = {row.target for row in listed.rows}
+    if listed.unlisted and len(targets) > 1:
+        count = counted(len(listed.rows) + listed.unlisted, "result")
+        return sentence([phrase(texts.MATCHING_RESULTS.format(results=count))])
+    tests = {(row.suite, row.folder) for row in listed.rows}
+    count = len(tests) + listed.unlisted
     match = texts.MATCHES.get(status or "", texts.MATCHES[""])[count != 1]
-    return sentence([phrase(texts.MATCHING_TESTS.format(tests=counted(count, "test"), match=match))]) if count else []
+    words = texts.MATCHING_TESTS.format(tests=counted(count, "test"), match=match)
+    return sentence([phrase(words + texts.OF_TARGETS.format(count=len(targets)) * (len(targets) > 1))])

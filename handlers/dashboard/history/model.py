@@ -18,8 +18,8 @@ from handlers.dashboard.shared.chart import DurationChart, duration_chart
 from handlers.dashboard.shared.settings import TARGET_PATTERN
 
 MOST_TIMED = 8
-"""The most targets of a suite with the durations of the test, those on which it fails first: a fifth of the page's time
-goes into the durations on 20 targets. The page of one target has them."""
+"""The most targets of a suite whose durations a page shows, those on which the test fails first: a fifth of the page's
+time goes into the durations on 20 targets. The page of one target has them, and the API has all."""
 
 
 class HistoryQuery(BaseModel, extra="forbid"):
@@ -38,10 +38,7 @@ class HistoryCommit(BaseModel, extra="forbid"):
     committed_at: datetime
     cell: GridCell
     name: str = Field(description="The test's ID at that commit.")
-    seconds: float | None = Field(
-        description=f"Duration of the test; null if unknown. Of a suite, {MOST_TIMED} targets have it: first those on "
-        "which the test fails; with `target`, that one."
-    )
+    seconds: float | None = Field(description="Duration of the test; null if unknown.")
 
 
 class HistoryFailing(BaseModel, extra="forbid"):

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import sqlalchemy as sa
-from nightjar_formats.columns import is_flaky, status_of
+from nightjar_formats.columns import SEEN, is_flaky, status_of
 from nightjar_formats.items import first_of
 from nightjar_formats.model import BAD, Detail, SeenTest, TargetKey
 
 from bot.core.page_paths import history_path
 from bot.core.patterns import Pattern
 from bot.results.compare.context import FailureContext
-from bot.results.compare.flaky import WINDOW, Flakiness
+from bot.results.compare.flaky import WINDOW, Flakiness, flakiness_of
 from bot.results.compare.owners import OwnersOf
 from bot.results.compare.paired import UNPAIRED
 from bot.results.report.annotations import line_of
@@ -76,7 +76,15 @@ def history_page(parts: DashboardParts) -> Page:
         links = HistoryAddresses(f"{parts.github}/{name}", parts.public_url)
         owners = await owners_in_force(parts.records, name, settings)
         page: HistoryPage = await request.pages.run(
-            parts.results.store.read, read_test, name, settings, request.query, links, parts.moment(), owners
+            parts.results.store.read,
+            read_test,
+            name,
+            settings,
+            request.query,
+            links,
+            parts.moment(),
+            owners,
+            MOST_TIMED if request.is_page else MOST_LINES,
         )
         tests = {(f"{shown.lab}/{shown.target}", shown.suite, page.id): shown for shown in page.targets}
         for test, search in (await searches_of(parts.records, name, tests)).items():
@@ -130,8 +138,12 @@ def read_test(
     links: HistoryAddresses,
     moment: float,
     owners: OwnersOf,
+    most_timed: int,
 ) -> HistoryPage:
-    """Read everything that is known about a test; it blocks. Raises LookupError if no suite has the test."""
+    """Read everything that is known about a test; it blocks. Raises LookupError if no suite has the test.
+
+    Of each suite, `most_timed` targets have durations: first those on which the test fails.
+    """
     lab, _, target = (query.target or "").partition("/")
     lines = lines_of_test(connection, GridRange(repository, lab or None, target or None), query.id)
     if not lines:
@@ -139,7 +151,7 @@ def read_test(
     page_lines = lines[:MOST_LINES]
     histories = []
     for _, suite_lines in groupby(sorted(page_lines, key=lambda line: line.name), key=lambda line: line.name):
-        histories += _read_on_targets(connection, settings, list(suite_lines), query.id, links, moment)
+        histories += _read_on_targets(connection, settings, list(suite_lines), query.id, links, moment, most_timed)
     order = {(line.target, line.name): index for index, line in enumerate(page_lines)}
     histories.sort(
         key=lambda history: (
@@ -170,11 +182,12 @@ def _read_on_targets(
     test: str,
     links: HistoryAddresses,
     moment: float,
+    most_timed: int,
 ) -> list[HistoryOnTarget]:
     """Return the test on each target of one suite. Each statement reads what it reads for all of the targets."""
     repository, suite, aliases = lines[0].target.repository, lines[0].name, settings.of(RENAMES).aliases
     nightly = nightly_commits(connection, GridRange(repository, limit=RUNS))
-    traced = history(connection, repository, suite, test, aliases)
+    traced = history(connection, repository, suite, test, aliases, [line.series for line in lines])
     grid_range = GridRange(
         repository, limit=max(RUNS, WINDOW), aliases=aliases, quarantine=quarantine_of(settings, moment)
     )
@@ -184,7 +197,7 @@ def _read_on_targets(
         segments = traced.get(line.target, ())
         if last := _last_run_with_test(connection, line, runs[line.series], segments):
             test_lines.append(TestOnLine(line, runs[line.series], segments, last))
-    timed = sorted(test_lines, key=lambda test_line: not test_line.is_failing)[:MOST_TIMED]
+    timed = sorted(test_lines, key=lambda test_line: not test_line.is_failing)[:most_timed]
     seconds = test_durations(
         connection,
         lines[0].row,
@@ -226,6 +239,11 @@ class TestOnLine:
         return [run.sha for run in self.runs if run.linked and is_flaky(run.status)]
 
     @property
+    def newest_window(self) -> Sequence[TestRun]:
+        """Return its newest nightly runs, oldest first, at most WINDOW of them."""
+        return [run for run in self.runs if run.linked][:WINDOW][::-1]
+
+    @property
     def newest_stored(self) -> Sequence[int]:
         """Return the numbers of the stored runs of its newest nightly commit; none if it is not among `runs`."""
         return next((run.stored for run in self.runs if run.linked and status_of(run.status)), ())
@@ -259,7 +277,7 @@ def _last_run_with_test(
     until = END
     for segment in reversed(segments):
         if segment.status is not None and (position := last_run_before(connection, line.series, until)):
-            return replace(segment, committed_at=position[0], sha=position[1])
+            return segment._replace(committed_at=position[0], sha=position[1])
         until = (segment.committed_at, segment.sha)
     return None
 
@@ -390,10 +408,18 @@ def _read_flakiness(
     connection: sa.Connection, test_lines: Sequence[TestOnLine], test: str, settings: RepositoryConfig
 ) -> dict[int, HistoryFlakiness]:
     """Return how flaky a test is on the targets on which it was, by the numbers of their series."""
-    if not test_lines:
-        return {}
-    suites = [test_line.line for test_line in test_lines]
-    newest = flakiness_at_newest_runs(connection, suites, test, settings.of(RENAMES).aliases)
+    # Mostly, the runs that the page has anyway fill the window.
+    windows = {test_line.line.series: test_line.newest_window for test_line in test_lines}
+    shorter = [test_line.line for test_line in test_lines if len(windows[test_line.line.series]) < WINDOW]
+    newest = flakiness_at_newest_runs(connection, shorter, test, settings.of(RENAMES).aliases)
+    newest |= {
+        series: (
+            window[-1].sha,
+            flakiness_of([(number, SEEN[run.status]) for number, run in enumerate(window)], WINDOW),
+        )
+        for series, window in windows.items()
+        if len(window) == WINDOW
+    }
     described = {}
     for test_line in test_lines:
         line, last = test_line.line, test_line.last

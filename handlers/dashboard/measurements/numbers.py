@@ -15,7 +15,7 @@ from bot.results.store.tables import runs
 from bot.results.store.tables.names import SuiteRow, all_names
 from bot.results.store.tables.points import suites_on_targets
 
-MOST_OF_RUN = 50
+MOST_OF_RUN = 10
 """The most numbers of a run that its page shows."""
 MOST_READ = 500
 """A run may be one of many shards: so many measurements of its suite are looked for in it."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
+from functools import lru_cache
 
 from nightjar_formats.model import SeenTest, Status
 from nightjar_formats.readers.causes import failure_cause
@@ -67,6 +67,11 @@ class FailureCount(BaseModel, extra="forbid"):
     failing: int = Field(description="How many of them neither a quarantine, flakiness nor a lab problem explains.")
 
 
+# To find the cause takes longer than all else. Many failures have the same message, also from run to run. A message has
+# at most 1,000 characters, so the cache takes a few MiB at most.
+_cause_of = lru_cache(2_000)(failure_cause)
+
+
 @dataclass(slots=True)
 class _Group:
     failures: list[tuple[FailureClass, NewFailure]] = field(default_factory=list)
@@ -110,8 +115,6 @@ def causes_of(
     groups: dict[tuple[str, str], _Group] = {}
     counts, failing = Counter[str](), Counter[str]()
     grouped = total = 0
-    # Many failures have the same message, and to find its cause takes longer than all else.
-    cause_of = cache(failure_cause)
     for kind, failure in _failures(findings):
         # The failures come with new ones first, so a broken lab hides no new failure behind known ones.
         total += 1
@@ -121,7 +124,7 @@ def causes_of(
         happened = sentences.happened(failure)
         counts[happened] += 1
         failing[happened] += kind not in EXPLAINED
-        group = groups.setdefault((happened, cause_of(failure.message)), _Group())
+        group = groups.setdefault((happened, _cause_of(failure.message)), _Group())
         group.failures.append((kind, failure))
     ordered = sorted(groups.items(), key=lambda item: item[1].order)
     causes = [

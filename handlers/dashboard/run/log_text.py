@@ -1,7 +1,7 @@
 """Read a log: one page of its lines, and the lines that name a failing test. Runs in a process for untrusted input.
 
-Time and memory are linear in the log, whatever it contains and however many tests fail: the words of each line are
-looked up, and the names of tests are compared only with lines that have one of their words.
+Time and memory are linear in the log, whatever it contains and however many tests fail: one pattern finds the lines
+that have a word of a test's name, and the names are compared with these lines only.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import os
 import re  # noqa: TID251  # one class of characters, which cannot backtrack
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import BinaryIO, NamedTuple
 
+from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers.decoding.inflate import inflated
 from nightjar_formats.readers.decoding.utf_8 import repaired
 from nightjar_formats.readers.decoding.wide_text import as_utf_8
@@ -36,6 +36,8 @@ MOST_STEPS = 2_000_000
 """The most comparisons of a test's name with a line."""
 LEAST_NAME = 3
 """Characters of a name from which it is searched for; shorter ones are in many lines by chance."""
+SEARCHED = 64
+"""The most characters of a word that find the lines in which it may be."""
 
 _WORD = re.compile(r"[A-Za-z0-9_]+")  # noqa: TID251
 _INSIDE_NAME = ("[", "/")
@@ -71,36 +73,63 @@ def read_log(files: Sequence[BinaryIO], name: str, tests: Sequence[str], line: i
     (file,) = files
     finder, total_lines, stop_reason = _Finder(tests), 0, ""
     try:
-        for text in _lines(file, name):
-            total_lines += 1
-            finder.add(total_lines, text)
+        for block in _blocks(file, name):
+            finder.add(total_lines + 1, block)
+            total_lines += block.count("\n")
     except Refused as refused:
         # What comes before a fault, or a limit, is shown.
         stop_reason = str(refused)
     requested_line = next((mention.line for mention in finder.mentions if mention.test == test), line)
     first_line = (requested_line - 1) // PAGE_LINES * PAGE_LINES + 1 if 1 <= requested_line <= total_lines else 1
     file.seek(0)
-    lines = islice(_lines(file, name), first_line - 1, min(first_line - 1 + PAGE_LINES, total_lines))
-    return LogPage(list(lines), first_line, total_lines, finder.mentions, stop_reason)
+    lines = _lines(file, name, first_line, min(first_line - 1 + PAGE_LINES, total_lines))
+    return LogPage(lines, first_line, total_lines, finder.mentions, stop_reason)
 
 
-def _lines(file: BinaryIO, name: str) -> Iterator[str]:
-    """Yield the lines of a log, each up to LONGEST_LINE. Raises Refused where it ends too early or is too long."""
+def _blocks(file: BinaryIO, name: str) -> Iterator[str]:
+    """Yield a log in blocks of whole lines, of which only the first `LONGEST_LINE` characters are certain.
+
+    Each line ends with a line feed. Raises Refused where the log ends too early or is too long.
+    """
     if not file.seek(0, os.SEEK_END):
         return
     file.seek(0)
     repairs = Repairs()
     stream = repaired(as_utf_8(inflated(file, name), repairs), repairs)
-    count = 0
-    while raw := stream.readline(READ_BYTES):
-        text = raw[: 4 * LONGEST_LINE].decode(errors="replace").rstrip("\r\n")
-        yield text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}…"
-        count += len(raw)
-        while raw and not raw.endswith(b"\n"):
-            raw = stream.readline(READ_BYTES)
-            count += len(raw)
+    count, begun_line = 0, b""
+    # One read of the stream below, because a read of several would lose what came before a fault.
+    while piece := stream.read1(READ_BYTES):
+        count += len(piece)
         if count > MOST_BYTES:
-            raise TooMuch(LOG_TOO_LONG.format(name=name, most=MOST_BYTES >> 20))
+            break
+        whole_lines, line_feed, rest = piece.rpartition(b"\n")
+        if line_feed:
+            yield f"{(begun_line + whole_lines).decode(errors='replace')}\n"
+            begun_line = b""
+        # A character has four bytes at most.
+        begun_line = (begun_line + rest)[: 4 * LONGEST_LINE]
+    if begun_line:
+        yield f"{begun_line.decode(errors='replace')}\n"
+    if count > MOST_BYTES:
+        raise TooMuch(LOG_TOO_LONG.format(name=name, most=MOST_BYTES >> 20))
+
+
+def _lines(file: BinaryIO, name: str, first: int, last: int) -> list[str]:
+    """Return some lines of a log, which counts its lines from 1."""
+    lines, number = list[str](), 1
+    blocks = _blocks(file, name)
+    # What comes after the last line is not read, because it may be a fault.
+    while number <= last and (block := next(blocks, "")):
+        following = number + block.count("\n")
+        if following > first:
+            lines += map(_shown, block[:-1].split("\n")[max(0, first - number) : last + 1 - number])
+        number = following
+    return lines[: last + 1 - first]
+
+
+def _shown(line: str) -> str:
+    line = line.rstrip("\r")
+    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…"
 
 
 class _Finder:
@@ -120,13 +149,22 @@ class _Finder:
             if words := words_of.get(name):
                 rarest = min(words, key=lambda word: (counts[word], -len(word)))
                 self._names.setdefault(rarest, []).append((name, test))
+        beginnings = sorted({word[:SEARCHED] + r"\b" * (len(word) <= SEARCHED) for word in self._names})
+        self._pattern = Pattern(rf"\b(?:{'|'.join(beginnings)})")
 
-    def add(self, line: int, text: str) -> None:
-        """Search the next line."""
-        if self._names.keys().isdisjoint(words := set(_WORD.findall(text))):
-            return
+    def add(self, first_line: int, block: str) -> None:
+        """Search the next lines, each of which ends with a line feed."""
+        line, begin, end = first_line, 0, 0
+        for match in self._pattern.finditer(block) if self._names else ():
+            if match.start() >= end:
+                next_begin = block.rfind("\n", 0, match.start()) + 1
+                line += block.count("\n", begin, next_begin)
+                begin, end = next_begin, block.find("\n", match.start())
+                self._add_line(line, _shown(block[begin:end]))
+
+    def _add_line(self, line: int, text: str) -> None:
         matches: list[tuple[str, str]] = []
-        for word in self._names.keys() & words:
+        for word in self._names.keys() & set(_WORD.findall(text)):
             names = self._names[word]
             self._steps += len(names)
             if self._steps > MOST_STEPS or len(self.mentions) >= MOST_MENTIONS:

@@ -42,6 +42,8 @@ MATCHES = {
 }
 """What tests that match each filter of the grid did, for one and for many."""
 MATCHING_TESTS = "{tests} {match} in the newest nightly runs"
+OF_TARGETS = " of {count} targets"
+MATCHING_RESULTS = "{results} match in the newest nightly runs, each of one test on one target"
 
 # -- one run --
 

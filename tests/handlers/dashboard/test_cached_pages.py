@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 import sqlalchemy as sa
 
 from bot.results.state import RunState
+from bot.web.sign_in.cookies import SESSION_COOKIE
 from tests.handlers.dashboard.nightly_runs import ADRENO, HEXAGON, NIGHTLY_RUNS, NOW, REPOSITORY, Sent, sha
-from tests.handlers.dashboard.site import DashboardSite, dashboard_site
+from tests.handlers.dashboard.site import DashboardSite, dashboard_site, spelled_anew
 
 HERE, API = f"/r/{REPOSITORY}", f"/api/v1/repos/{REPOSITORY}"
 LATER = Sent(
@@ -63,15 +65,26 @@ async def test_a_rendered_page_costs_one_lookup_until_its_data_changes(tmp_path:
         assert (await site.get(HERE, If_None_Match=old_tags[1]))[0] == 304
 
 
-async def test_a_request_with_a_cookie_or_a_token_gets_a_fresh_page(tmp_path: Path) -> None:
+@pytest.mark.parametrize("headers", [{"Cookie": f"{SESSION_COOKIE}=1.{'a' * 43}"}, {"Authorization": "Bearer x"}])
+async def test_nobody_gets_a_page_rendered_by_a_cookie_or_a_token_that_means_nothing(
+    tmp_path: Path, headers: dict[str, str]
+) -> None:
     async with dashboard_site(tmp_path) as site:
-        await site.get(HERE)
-        with statements() as seen:
-            await site.get(HERE, Cookie="session=1")
-        assert len(seen) > 2
-        with statements() as seen:
-            await site.get(HERE, Cookie="session=1")
-        assert len(seen) > 2
+        for path in ("/", HERE, f"{HERE}/grid.png", "/api", "/api/v1/repos"):
+            _, _, text = await site.get(path)
+            with statements() as seen:
+                assert (await site.get(path, **headers))[2] == text
+            assert all("nightjar_revisions" in statement for statement in seen if statement != "BEGIN"), path
+
+
+async def test_a_page_is_rendered_for_each_spelling_of_its_address(tmp_path: Path) -> None:
+    """The benchmarks of pages rely on it."""
+    async with dashboard_site(tmp_path) as site:
+        for path in (HERE, f"{HERE}?q=runtime"):
+            for number in range(3):
+                with statements() as seen:
+                    assert (await site.get(spelled_anew(path, number)))[0] == 200
+                assert len(seen) > 2
 
 
 async def test_late_results_are_shown_as_late_although_nothing_has_arrived(tmp_path: Path) -> None:

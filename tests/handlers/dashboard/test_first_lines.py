@@ -50,7 +50,7 @@ async def test_each_page_begins_with_its_answer(site: DashboardSite) -> None:
         f"{API}/grid": f"1 new failure on 1 of 3 targets since {sha(12)[:7]} (16 commits); {late}.",
         f"{API}/grid?target={HEXAGON}": f"Nothing new since 2026-11-21 ({sha(12)[:7]}): "
         "6 tests still fail on 1 of 2 suites.",
-        f"{API}/grid?status=failing": "7 tests fail in the newest nightly runs.",
+        f"{API}/grid?status=failing": "6 tests fail in the newest nightly runs of 2 targets.",
         f"{API}/compare?target={HEXAGON}": f"6 still failing on {HEXAGON}, from {sha(12)[:7]} to {sha(13)[:7]}.",
         f"{API}/flaky": f"1 test was flaky in the last 30 days; {FLAKY} on {HEXAGON} most clearly: "
         "it both passed and failed at 3 commits.",

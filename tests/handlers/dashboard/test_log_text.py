@@ -15,6 +15,7 @@ from handlers.dashboard.run.log_text import (
     MOST_OF_TEST,
     MOST_STEPS,
     PAGE_LINES,
+    READ_BYTES,
     LogPage,
     read_log,
 )
@@ -68,6 +69,20 @@ def test_pages_and_the_page_of_a_test() -> None:
     for packed, name in ((gzip.compress(content), "log.txt.gz"), (content.decode().encode("utf-16"), "log.txt")):
         assert log(packed, ADD, name=name, test=ADD).lines == lines[2000:]
     assert log(b"") == LogPage([], 1, 0, [], "")
+
+
+def test_lines_and_names_at_the_borders_of_what_is_read_at_once() -> None:
+    # Pairs of bytes from an odd place on: a border of READ_BYTES is inside of a character, and inside of a name.
+    for begin in range(4):
+        lines = [
+            "x" * begin,
+            "ä" * READ_BYTES + " test_add",
+            *(f"FAILED test_add ä {n:03}" for n in range(READ_BYTES // 8)),
+        ]
+        text = log("\n".join(lines).encode(), ADD, line=2000)
+        assert (text.total_lines, text.first_line) == (len(lines), 1001)
+        assert text.lines == lines[1000:2000]
+        assert [mention.line for mention in text.mentions] == list(range(3, 3 + MOST_OF_TEST))
 
 
 def test_what_can_be_read_of_a_damaged_or_endless_log_is_shown() -> None:

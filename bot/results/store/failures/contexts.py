@@ -15,7 +15,9 @@ from nightjar_formats.columns import at
 from nightjar_formats.model import TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
-from bot.results.compare.context import FailureContext, failure_context
+from bot.results.compare.context import FailureContext, failure_context, shows_all
+from bot.results.compare.flaky import WINDOW
+from bot.results.compare.lasting import Segment
 from bot.results.compare.paired import UNPAIRED, PairedTargets
 from bot.results.store.history.windows import TestsInWindow, window_histories
 from bot.results.store.tables import schema
@@ -35,6 +37,8 @@ from bot.results.store.tables.points import (
 
 MOST_RUNS = 400
 """Earlier runs that are read, at most: more than a year of nightly runs."""
+RECENT_RUNS = 2 * WINDOW
+"""Earlier runs that are read first. Most failures began in the newer half of them, and need no others."""
 MOST_TARGETS = 50
 """Other targets that are read, at most; those with the newest runs come first."""
 RECENT = 30 * 86400.0
@@ -116,7 +120,7 @@ def contexts_on_targets(
     if not queries:
         return {}
     row, suite = queries[0].suite.row, queries[0].suite.name
-    earlier, elsewhere = _earlier_points(connection, queries, most_runs + 1), _elsewhere(connection, queries)
+    elsewhere = _elsewhere(connection, queries)
     baselines_of = {
         query.suite.series: (query.suite.target_id, query.baseline, suite) for query in queries if query.baseline
     }
@@ -126,18 +130,17 @@ def contexts_on_targets(
     tests = {
         query.suite.series: {ordinals[test]: test for test in query.tests if test in ordinals} for query in queries
     }
-    # One more was read, only to see whether there are older ones.
-    windows = {series: points[-most_runs:] for series, points in earlier.items()}
-    in_window = [
-        TestsInWindow(
-            query.suite,
-            windows.get(query.suite.series, []),
-            columns.get(baselines_of.get(query.suite.series, NOWHERE), b""),
-            list(tests[query.suite.series]),
-        )
-        for query in queries
-    ]
-    histories = window_histories(connection, in_window, aliases)
+    last_columns = {
+        query.suite.series: columns.get(baselines_of.get(query.suite.series, NOWHERE), b"") for query in queries
+    }
+    earlier = _read_earlier(connection, queries, tests, last_columns, aliases, min(most_runs, RECENT_RUNS))
+    if most_runs > RECENT_RUNS:
+        unclear: dict[int, list[int]] = {}
+        for (series, ordinal), runs in earlier.items():
+            if runs.older and not shows_all(runs.history, len(runs.shas)):
+                unclear.setdefault(series, []).append(ordinal)
+        of_unclear = [query for query in queries if query.suite.series in unclear]
+        earlier |= _read_earlier(connection, of_unclear, unclear, last_columns, aliases, most_runs)
     paired = {query.suite.series: query.paired for query in queries}
 
     def targets_with(series: int, ordinal: int, statuses: Collection[int]) -> list[str]:
@@ -146,16 +149,57 @@ def contexts_on_targets(
     return {
         series: {
             test: failure_context(
-                histories.get(series, {}).get(ordinal, ()),
-                [point.sha for point in windows.get(series, ())],
-                older=len(earlier.get(series, ())) > most_runs,
+                runs.history,
+                runs.shas,
+                older=runs.older,
                 also_on=targets_with(series, ordinal, FAILS),
-                passes_on=paired[series].passes(targets_with(series, ordinal, PASSES)),
+                passes_on=paired[series].passes(targets_with(series, ordinal, PASSES))
+                if paired[series].names
+                else ((), ""),
             )
             for ordinal, test in tests_of_series.items()
+            for runs in (earlier[series, ordinal],)
         }
         for series, tests_of_series in tests.items()
     }
+
+
+@dataclass(frozen=True, slots=True)
+class _EarlierRuns:
+    """The history of a test over runs before its failure, whose commits are `shas`; `older` runs were not read."""
+
+    shas: Sequence[str]
+    history: Sequence[Segment]
+    older: bool
+
+
+def _read_earlier(
+    connection: sa.Connection,
+    queries: Sequence[TargetContextQuery],
+    tests: Mapping[int, Collection[int]],
+    columns: Mapping[int, bytes],
+    aliases: Aliases,
+    most_runs: int,
+) -> dict[tuple[int, int], _EarlierRuns]:
+    """Return the last runs of tests up to the baseline of their series, at most `most_runs`, by series and test.
+
+    `columns` has the status column of each baseline.
+    """
+    # One more is read, only to see whether there are older ones.
+    points = _earlier_points(connection, queries, most_runs + 1)
+    windows = {query.suite.series: points.get(query.suite.series, [])[-most_runs:] for query in queries}
+    in_window = [
+        TestsInWindow(query.suite, windows[series], columns[series], list(tests[series]))
+        for query in queries
+        for series in (query.suite.series,)
+    ]
+    histories = window_histories(connection, in_window, aliases)
+    earlier = {}
+    for series, window in windows.items():
+        shas, older = [point.sha for point in window], len(points.get(series, ())) > most_runs
+        for ordinal in tests[series]:
+            earlier[series, ordinal] = _EarlierRuns(shas, histories.get(series, {}).get(ordinal, ()), older)
+    return earlier
 
 
 def _positions(connection: sa.Connection, queries: Sequence[TargetContextQuery]) -> dict[int, Position]:

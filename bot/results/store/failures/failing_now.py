@@ -245,38 +245,50 @@ def _since(
     if not ordinals:
         return {}
     spans = _spans(connection, suites, ordinals, aliases)
-    failed_since: dict[tuple[int, int], tuple[str, float]] = {}
+    beginnings = _beginnings(connection, spans, newest, WINDOW)
     # Most failures began a few runs ago, so older runs are read only for the tests that failed in all of these.
-    for runs in (WINDOW, MOST_RUNS):
-        if not spans:
-            break
-        oldest = _oldest(connection, spans, runs)
-        names = {
-            series: {name for spans_of_test in spans_of_series.values() for name, _, _ in spans_of_test}
-            for series, spans_of_series in spans.items()
-        }
-        changes = changes_since(connection, names, min(committed_at for committed_at, _ in oldest.values()))
-        older: dict[int, dict[int, list[NameSpan]]] = {}
-        for series, spans_of_series in spans.items():
-            newest_position = (newest[series].committed_at, newest[series].sha)
-            for ordinal, spans_of_test in spans_of_series.items():
-                # Between two of its changes a test always ended in the same way, so other commits are not needed.
-                positions = {change[0] for name, _, _ in spans_of_test for change in changes[series].get(name, ())}
-                chain = sorted(
-                    position
-                    for position in {*positions, oldest[series]}
-                    if oldest[series] <= position < newest_position
-                )
-                # If nothing has changed, it ended at all commits as it does now.
-                history = segments_over(spans_of_test, changes[series], chain, FAILED) if chain else []
-                context = failure_context(history, [sha for _, sha in chain])
-                since = context.since or newest_position[1]
-                committed_at = {sha: time for time, sha in (*chain, newest_position)}
-                failed_since[series, ordinal] = since, committed_at[since]
-                if not context.good:
-                    older.setdefault(series, {})[ordinal] = spans_of_test
-        spans = older
-    return failed_since
+    older: dict[int, dict[int, list[NameSpan]]] = {}
+    for (series, ordinal), (_, _, has_passed) in beginnings.items():
+        if not has_passed:
+            older.setdefault(series, {})[ordinal] = spans[series][ordinal]
+    beginnings |= _beginnings(connection, older, newest, MOST_RUNS)
+    return {test: (since, since_at) for test, (since, since_at, _) in beginnings.items()}
+
+
+def _beginnings(
+    connection: sa.Connection,
+    spans: Mapping[int, Mapping[int, list[NameSpan]]],
+    newest: Mapping[int, LinkedPoint],
+    runs: int,
+) -> dict[tuple[int, int], tuple[str, float, bool]]:
+    """Return what `_since` returns, from the newest `runs` of each series, and whether the test passed in one of them.
+
+    `spans` are the names of the tests, by series and ordinal.
+    """
+    if not spans:
+        return {}
+    oldest = _oldest(connection, spans, runs)
+    names = {
+        series: {name for spans_of_test in spans_of_series.values() for name, _, _ in spans_of_test}
+        for series, spans_of_series in spans.items()
+    }
+    changes = changes_since(connection, names, min(committed_at for committed_at, _ in oldest.values()))
+    beginnings = {}
+    for series, spans_of_series in spans.items():
+        newest_position = (newest[series].committed_at, newest[series].sha)
+        for ordinal, spans_of_test in spans_of_series.items():
+            # Between two of its changes a test always ended in the same way, so other commits are not needed.
+            positions = {change[0] for name, _, _ in spans_of_test for change in changes[series].get(name, ())}
+            chain = sorted(
+                position for position in {*positions, oldest[series]} if oldest[series] <= position < newest_position
+            )
+            # If nothing has changed, it ended at all commits as it does now.
+            history = segments_over(spans_of_test, changes[series], chain, FAILED) if chain else []
+            context = failure_context(history, [sha for _, sha in chain])
+            since = context.since or newest_position[1]
+            committed_at = {sha: time for time, sha in (*chain, newest_position)}
+            beginnings[series, ordinal] = since, committed_at[since], bool(context.good)
+    return beginnings
 
 
 def _spans(

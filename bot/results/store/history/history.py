@@ -20,8 +20,7 @@ _END: Position = (float("inf"), "")
 _START: Position = (float("-inf"), "")
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """How a test ended from a commit on until the next segment; `status` is None if the test was absent.
 
     `name` is what the test was called then. `committed_at` is in seconds since 1970.
@@ -67,17 +66,22 @@ class _Line:
 
 
 def history(
-    connection: sa.Connection, repository: str, suite: str, test_id: str, aliases: Aliases = NO_ALIASES
+    connection: sa.Connection,
+    repository: str,
+    suite: str,
+    test_id: str,
+    aliases: Aliases = NO_ALIASES,
+    series: Collection[int] | None = None,
 ) -> dict[TargetKey, TestHistory]:
     """Return how a test ended on every target, under its earlier names too; targets without it are left out.
 
-    `aliases` are the names of tests that maintainers renamed.
+    `aliases` are the names of tests that maintainers renamed. With `series`, only their targets count.
     """
     row = names.find(connection, repository, suite)
     ordinal = None if row is None else find_ordinal(connection, row, test_id)
     if row is None or ordinal is None:
         return {}
-    lines = _lines(connection, repository, row, ordinal)
+    lines = _lines(connection, repository, row, ordinal, series)
     name_of = all_names(connection, row)
     _trace(connection, lines, ordinal, _OtherNames(name_of, aliases))
     first_statuses = _first_statuses(connection, lines, suite)
@@ -85,8 +89,10 @@ def history(
     return {target: segments for target, segments in sorted(traced.items()) if segments}
 
 
-def _lines(connection: sa.Connection, repository: str, suite: SuiteRow, ordinal: int) -> dict[int, _Line]:
-    """Return all series of a suite, with the present name of the test and without its changes."""
+def _lines(
+    connection: sa.Connection, repository: str, suite: SuiteRow, ordinal: int, numbers: Collection[int] | None
+) -> dict[int, _Line]:
+    """Return the series of a suite, all of them or some, with the present name of the test and without its changes."""
     series, targets, points = schema.series, schema.targets, schema.points
     linked = points.alias()
     first = (
@@ -100,7 +106,7 @@ def _lines(connection: sa.Connection, repository: str, suite: SuiteRow, ordinal:
     statement = (
         sa.select(series.c.id, series.c.target_id, targets.c.lab, targets.c.target, points.c.committed_at, points.c.sha)
         .select_from(series.join(targets).join(points, points.c.id == first))
-        .where(series.c.suite_id == suite.id)
+        .where(series.c.suite_id == suite.id, sa.true() if numbers is None else series.c.id.in_(numbers))
     )
     return {
         row.id: _Line(

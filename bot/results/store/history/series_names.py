@@ -130,11 +130,11 @@ _PAIRS = {
 
 def _changes_of_pairs(pairs: sa.TextClause) -> sa.Select[Any]:
     """Return the statement for the changes of pairs of a series and a test since a moment."""
-    tests = pairs.columns(sa.column("series", sa.Integer), sa.column("ordinal", sa.Integer)).subquery("tests")
+    tests = pairs.columns(sa.column("series", sa.Integer), sa.column("ordinal", sa.Integer)).cte("tests")
     # Points mostly have their numbers in the order of their commits, so the index passes over the changes before them.
     first = (
         sa.select(sa.func.min(_OTHERS.c.id))
-        .where(_OTHERS.c.series_id.in_(sa.bindparam("series", expanding=True)), _OTHERS.c.committed_at >= _MOMENT)
+        .where(_OTHERS.c.series_id.in_(sa.select(tests.c.series)), _OTHERS.c.committed_at >= _MOMENT)
         .scalar_subquery()
     )
     return (
@@ -160,7 +160,7 @@ def changes_since(
     pairs = [(series, ordinal) for series, tests in ordinals.items() for ordinal in tests]
     if not pairs:
         return changes
-    parameters = {"pairs": json.dumps(pairs), "series": list(ordinals), "since": since}
+    parameters = {"pairs": json.dumps(pairs), "since": since}
     for series, ordinal, old_status, new_status, committed_at, sha in connection.execute(
         _SINCE[connection.dialect.name], parameters
     ).all():

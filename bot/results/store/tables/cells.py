@@ -69,7 +69,8 @@ def _is(codes: Iterable[int]) -> bytes:
 
 
 _GOOD, _BAD, _SKIPPED = _is(GOOD_CODES), _is(BAD_CODES), _is([CODES[Status.SKIPPED]])
-_PRESENT = bytes(byte % STATUS_BYTES > 0 for byte in range(256))
+IS_PRESENT = bytes(byte % STATUS_BYTES > 0 for byte in range(256))
+"""Translates a status column into 1 for each test that is present, and 0 for others."""
 RAN = bytes(0 < byte < STATUS_BYTES and byte & STATUS_BITS != CODES[Status.SKIPPED] for byte in range(256))
 """Translates a status column into 1 for each test that ran, and 0 for others."""
 _FIELDS = range(len(fields(CellCounts)))
@@ -230,7 +231,7 @@ def seen_tests(columns: Iterable[bytes], names: int) -> bytes:
     """Return one byte for each of `names` tests of a suite: 1 if it is in one of the columns."""
     marks = 0
     for column in columns:
-        marks |= _number(column.translate(_PRESENT))
+        marks |= _number(column.translate(IS_PRESENT))
     return marks.to_bytes(names, "little")
 
 

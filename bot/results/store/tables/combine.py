@@ -62,13 +62,19 @@ def reason_of(reasons: Reasons, ordinal: int) -> Reason | None:
     return reasons.distinct[reasons.numbers[index]]
 
 
+def outcomes(names: Sequence[str], statuses: bytes) -> dict[str, SeenTest]:
+    """Return how each test of a status column ended, without reasons.
+
+    All tests with one status share one object. There is no loop in Python, because there may be 300,000 tests.
+    """
+    present = statuses.replace(b"\0", b"")
+    return dict(zip(compress(names, statuses), map(SEEN.__getitem__, present), strict=True))
+
+
 def verdicts(names: Sequence[str], runs: Sequence[RunColumns]) -> tuple[dict[str, SeenTest], dict[str, Reason]]:
     """Return how each test ended and why, from its runs in their order."""
     statuses = merged([run.statuses for run in runs])
-    # All tests that are present, each with the one object of its status. No loop in Python, because there may be
-    # 300,000 tests.
-    present = statuses.replace(b"\0", b"")
-    seen: dict[str, SeenTest] = dict(zip(compress(names, statuses), map(SEEN.__getitem__, present), strict=True))
+    seen = outcomes(names, statuses)
     reasons, numbers = _last_reasons(runs)
     kinds = [number * STATUS_BYTES + statuses[ordinal] for ordinal, number in numbers.items()]
     shared: dict[int, SeenTest] = {}
