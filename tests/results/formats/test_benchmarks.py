@@ -160,8 +160,11 @@ def test_twister_has_cases_and_what_its_suites_recorded() -> None:
     assert (failed.name, failed.status, failed.seconds) == ("kernel.fifo.loop", Status.FAILED, 0.02)
     assert (failed.message, "Assertion failed at fifo.c:41" in failed.text) == ("Testsuite failed", True)
     assert (skipped.status, skipped.message) == (Status.SKIPPED, "ztest skip")
-    [built, _] = [case for case in cases("twister-json/twister-4.1.json") if case.name == "kernel.tickless"]
+    [built] = [case for case in cases("twister-json/twister-4.1.json") if case.name == "kernel.tickless"]
     assert (built.status, built.message) == (Status.SKIPPED, "Test was built only")
+    assert [measurement.name for measurement in built.measurements] == ["used_ram"]
+    own_names = [case.name for case in cases("twister-json/twister-4.1.json")]
+    assert len(own_names) == len(set(own_names)), "a suite and its only test case are one test"
 
 
 def test_merged_records_of_different_lengths_have_no_labels() -> None:
