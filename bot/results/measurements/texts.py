@@ -12,6 +12,8 @@ DIFFERENCE = "{name} {before} -> {after}{unit} ({low} to {high})"
 EXACT = "{name} {before} -> {after}{unit}"
 _WHOLE_PERCENT = 10
 """Smaller shares have a decimal."""
+_MANY_DIGITS = 1e15
+"""From this number on, numbers are written with an exponent: a double has no more exact digits."""
 
 
 def change_text(name: str, unit: str, change: LevelChange) -> str:
@@ -31,5 +33,6 @@ def change_text(name: str, unit: str, change: LevelChange) -> str:
 
 
 def number_text(value: float) -> str:
-    """Return a number with at least three digits, and all digits before the point."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    """Return a number with at least three digits, and all digits before the point up to `_MANY_DIGITS`."""
+    number = value + 0.0  # -0.0 becomes 0.0
+    return f"{number:,.0f}" if 100 <= abs(number) < _MANY_DIGITS else f"{number:.3g}"

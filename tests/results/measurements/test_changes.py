@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from bot.results.measurements.changes import analysis_of, exact_changes
-from bot.results.measurements.texts import change_text
+from bot.results.measurements.texts import change_text, number_text
 
 NIGHTS = 365
 
@@ -95,3 +95,20 @@ def test_numbers_near_the_limits_of_doubles_are_analysed() -> None:
         assert analysis.level is not None
         assert math.isfinite(analysis.level)
     assert analysis_of([1.7e308, -1.7e308] * 40).level is not None
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.000123456, "0.000123"),
+        (99.96, "100"),
+        (1234567.8, "1,234,568"),
+        (-123_456_789_012_345.0, "-123,456,789,012,345"),
+        (1e15, "1e+15"),
+        (-1.7976931348623157e308, "-1.8e+308"),
+        (5e-324, "4.94e-324"),
+        (-0.0, "0"),
+    ],
+)
+def test_a_number_is_short_whatever_a_lab_sends(value: float, text: str) -> None:
+    assert number_text(value) == text
