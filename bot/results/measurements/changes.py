@@ -79,7 +79,8 @@ class LevelChange:
 class SeriesAnalysis:
     """What a series shows: its changes in order, and the level after them; None where it has too few nights.
 
-    `predicted` has the bounds between which the value of the next night is with the probability PREDICTED.
+    `predicted` has the bounds between which the value of the next night is with the probability PREDICTED; None too if
+    a bound is beyond the largest double.
     """
 
     changes: Sequence[LevelChange]
@@ -201,7 +202,8 @@ class _Scan:
             level = self._scale.restored(mean)
             if len(self._residuals) >= LEAST_HISTORY:
                 low, high = self._noise(0, len(self._converted)).bounds(PREDICTED, len(self._ordered))
-                predicted = self._scale.restored(mean + low), self._scale.restored(mean + high)
+                bounds = self._scale.restored(mean + low), self._scale.restored(mean + high)
+                predicted = bounds if all(map(math.isfinite, bounds)) else None
         return SeriesAnalysis(changes, level, predicted)
 
     def _may_confirm(self, offset: float) -> bool:

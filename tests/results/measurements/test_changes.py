@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from random import Random
 
 import pytest
@@ -112,3 +113,27 @@ def test_numbers_near_the_limits_of_doubles_are_analysed() -> None:
 )
 def test_a_number_is_short_whatever_a_lab_sends(value: float, text: str) -> None:
     assert number_text(value) == text
+
+
+LARGEST = 1.7976931348623157e308
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [LARGEST * (-1) ** (night * night // 3) for night in range(60)],
+        [LARGEST * (1 - night % 7 / 10) for night in range(60)],
+        [-LARGEST * (1 - night % 7 / 10) for night in range(60)],
+        [*[0.0] * 59, LARGEST],
+        [5e-324 * (night % 3) for night in range(60)],
+    ],
+)
+def test_nothing_is_predicted_that_no_double_can_be(values: list[float]) -> None:
+    analysis = analysis_of(values)
+    assert all(map(math.isfinite, [analysis.level or 0.0, *(analysis.predicted or ())]))
+
+
+def test_a_share_of_next_to_nothing_is_not_shown() -> None:
+    values = [*noisy(1e-300, NIGHTS, "before"), *noisy(412, 5, "after")]
+    (change,) = analysis_of(values).changes
+    assert re.fullmatch(r"latency 1e-300 -> 41\d ms \(\d\d\d to \d\d\d\)", change_text("latency", "ms", change))
