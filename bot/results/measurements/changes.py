@@ -20,7 +20,7 @@ from statistics import median
 from typing import NamedTuple
 
 from bot.results.measurements.energy import newest_part
-from bot.results.measurements.noise import Noise, noise_of, trimmed_mean
+from bot.results.measurements.noise import Noise, common_divisor, noise_of, trimmed_mean
 from bot.results.settings.measurements import LEAST_CHANGE
 
 CONFIRMING_NIGHTS = 2
@@ -169,6 +169,7 @@ class _Scan:
     """Reads a series night by night."""
 
     def __init__(self, values: Sequence[float], least: float) -> None:
+        self._values = values
         self._scale = _scale_of(values)
         self._converted = [self._scale.converted(value) for value in values]
         self._least = math.log1p(least)
@@ -228,10 +229,13 @@ class _Scan:
             return None
         if len(self._residuals) < LEAST_HISTORY + nights:
             return None
-        noise = self._noise(nights - 1, night + 1)
+        noise, restored = self._noise(nights - 1, night + 1), self._scale.restored
+        # After an error of zero, any other one counts.
+        if restored(level) and noise.is_rounding(shift):
+            return None
         if noise.explains([value - level for value in part], len(before)):
             return None
-        margin, restored = noise.margin(nights, len(before)), self._scale.restored
+        margin = noise.margin(nights, len(before))
         low, high = restored(level + shift - margin), restored(level + shift + margin)
         return LevelChange(begin, night, restored(level), restored(level + shift), low, high)
 
@@ -250,8 +254,16 @@ class _Scan:
     def _noise(self, newest: int, end: int) -> Noise:
         """Return the noise before the newest residuals, for values that are rounded like those of the newest nights."""
         known = self._residuals[: len(self._residuals) - newest]
-        ordered = sorted(set(self._converted[max(self._begin, end - WINDOW) : end]))
+        oldest = max(self._begin, end - WINDOW)
+        ordered = sorted(set(self._converted[oldest:end]))
         unit = min((higher - lower for lower, higher in pairwise(ordered)), default=0.0)
+        level = self._values[oldest]
+        if set(self._values[oldest : end - newest - 1]) == {level}:
+            # The only known step is that to the new values. It is no unit if the values are no multiples of it.
+            divisor = common_divisor(self._values[oldest:end])
+            unit = min(
+                unit, abs(self._scale.converted(level + math.copysign(divisor, level)) - self._converted[oldest])
+            )
         return noise_of(known[-HISTORY:], unit)
 
 

@@ -137,3 +137,25 @@ def test_a_share_of_next_to_nothing_is_not_shown() -> None:
     values = [*noisy(1e-300, NIGHTS, "before"), *noisy(412, 5, "after")]
     (change,) = analysis_of(values).changes
     assert re.fullmatch(r"latency 1e-300 -> 41\d ms \(\d\d\d to \d\d\d\)", change_text("latency", "ms", change))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(412.0, 467.0), (0.0034, 0.0012), (38.217, 36.54), (-40.5, -51.2), (7, 9)]
+)
+@pytest.mark.parametrize(("history", "nights"), [(60, 4), (300, 3)])
+def test_a_number_that_never_varied_is_reported_soon(before: float, after: float, history: int, nights: int) -> None:
+    for newest in range(1, 8):
+        changes = analysis_of([before] * history + [after] * newest).changes
+        assert [(change.begin, change.confirmed) for change in changes] == (
+            [(history, history + nights - 1)] if newest >= nights else []
+        )
+    ended = analysis_of([before] * history + [after] * 30 + [before] * 30).changes
+    assert [(change.begin, change.end) for change in ended] == [(history, history + 30), (history + 30, None)]
+
+
+@pytest.mark.parametrize("unit", [1.0, 0.25, 10.0, 1 / 32768, 0.000031, 7.3])
+def test_another_rounding_of_a_number_is_not_a_change(unit: float) -> None:
+    for steps in (10, 13, 27):
+        values = [unit * steps] * 200 + [unit * (steps + 1)] * 10
+        assert analysis_of(values).changes == []
+        assert analysis_of([float(f"{value:.5g}") for value in values]).changes == []
