@@ -108,7 +108,8 @@ class SeriesChart:
         for value in nice_values(low, high):
             yield _RULE.format(left=start, right=right, y=down(value))
             yield _VALUE.format(x=start - 6, y=down(value) + 4, text=f"{value:,.10g}")
-        yield _UNIT.format(text=self.unit)
+        if self.unit:
+            yield _UNIT.format(text=self.unit)
         for moment in days_between(first, last, self.width // PIXELS_OF_DAY):
             text = f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d}"
             yield _TIME.format(x=min(max(across(moment), start + 4), right - 28), y=self.height - 6, text=text)

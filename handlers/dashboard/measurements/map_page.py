@@ -97,13 +97,13 @@ class MapCell(BaseModel, extra="forbid"):
     unit: str
     kind: ChangeKind | None = Field(description="What the difference means; null if there is none.")
 
-    @property
-    def words(self) -> str:
-        """Return the value, and the earlier one if it differs."""
+    def words(self, common_unit: str) -> str:
+        """Return the value, and the earlier one if it differs, with their unit if it is not the one of all cells."""
+        unit = "" if self.unit == common_unit else f" {self.unit}"
         if self.kind is None:
-            return number_text(self.head if self.head is not None else 0.0)
+            return number_text(self.head if self.head is not None else 0.0) + unit
         values = (number_text(value) if value is not None else texts.ABSENT for value in (self.base, self.head))
-        return texts.DIFFERS.format(values=" -> ".join(values))
+        return texts.DIFFERS.format(values=" -> ".join(values)) + unit
 
 
 class MapColumn(NamedTuple):
@@ -140,7 +140,7 @@ class MapPage(BaseModel, extra="forbid"):
     suite: str | None = None
     names: list[str] = Field(default=[], description="The names of what the tests of the suite ever measured.")
     measurement: str | None = None
-    unit: str = ""
+    unit: str = Field(default="", description="The unit of all cells; empty if they have none, or several.")
     commits: list[str] = Field(default=[], description="The nightly commits to choose from, newest first.")
     base: str | None = None
     head: str | None = None
@@ -240,13 +240,14 @@ def read_map(
         for row in rows
         if listed_columns & row.by_column.keys()
     ]
+    units = {cell.unit for row in rows for cell in row.cells}
     return page.model_copy(
         update={
             "suites": [suite.name for suite in of_target],
             "suite": suite.name,
             "names": metrics[:MOST_NAMES],
             "measurement": measurement,
-            "unit": rows[0].cells[0].unit if rows else "",
+            "unit": units.pop() if len(units) == 1 else "",
             "commits": [night.sha for night in reversed(nights)],
             "base": base.sha if base else None,
             "head": head.sha if head else None,

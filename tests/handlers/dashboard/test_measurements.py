@@ -234,6 +234,31 @@ async def test_a_map_has_pages_and_those_targets_whose_columns_fit(tmp_path: Pat
         assert len(csv.splitlines()) == 1 + len(measured)
 
 
+async def test_extreme_numbers_and_several_units_are_shown(tmp_path: Path) -> None:
+    largest = 1.7976931348623157e308
+
+    def fill(store: ResultsStore) -> None:
+        for night in (1, 2, 3):
+            measured = {
+                "test_huge[a]": (Measurement("latency", largest * (-1) ** night, "ms"),),
+                "test_size[a]": (Measurement("latency", 5e-324 * night, "µs"),),
+            }
+            upload = Upload(night, dict.fromkeys(measured, "passed"), measured=measured)
+            store.put(upload.run, upload.columns)
+
+    async with dashboard_site(tmp_path, filled=fill) as site:
+        _, _, text = await site.get(HERE)
+        lines = re.findall(r'points="([^"]*)"', text)
+        assert lines, "each series has its line"
+        assert not [line for line in lines if "nan" in line or "inf" in line]
+        assert "-1.8e+308 ms" in text
+        _, page = await site.json(f"{API}/map?base={sha(2)}&head={sha(3)}")
+        assert page["unit"] == "", "there are two"
+        _, _, text = await site.get(f"{HERE}/map?base={sha(2)}&head={sha(3)}")
+        assert "◆ 1.8e+308 -&gt; -1.8e+308 ms" in text
+        assert "◆ 9.88e-324 -&gt; 1.48e-323 µs" in text
+
+
 async def test_other_pages_have_the_numbers_and_lead_to_their_series(measured: DashboardSite) -> None:
     api = f"/api/v1/repos/{REPOSITORY}"
     query = f"?target={FIRST}&base={sha(SLOWER - 1)}&head={sha(LOST)}"
