@@ -35,7 +35,10 @@ NO_NAME = "a measurement of {test} has no name"
 BAD_NAME = (
     "a measurement of {test} has the name {name}: use letters, digits and _ . / % + -, as in latency or allocs/op"
 )
-BAD_UNIT = "the measurement {name} of {test} has the unit {unit}: write it without spaces, as in ms or MB/s"
+BAD_UNIT = (
+    "the measurement {name} of {test} has the unit {unit}: write it without spaces and control characters, as in ms or "
+    "MB/s"
+)
 BAD_TEXT = "the measurement {name} of {test} is {text}: write VALUE UNIT lower|higher|none SAMPLES, as in 1.23 ms lower"
 NAME_TOO_LONG = (
     f"a measurement of {{test}} has a name of {{length:,}} characters, and {MAX_MEASUREMENT_NAME:,} are allowed. "
@@ -66,7 +69,6 @@ NO_UNIT = "-"
 SHOWN = 80
 MOST_CACHED = 1000
 _NAME = Pattern(r"[A-Za-z0-9_][A-Za-z0-9_./%+-]*")
-_UNIT = Pattern(r"\S*")
 _OTHER = Pattern(r"[^A-Za-z0-9_./%+-]")
 
 
@@ -219,7 +221,8 @@ def _is_name(name: str) -> bool:
 
 @lru_cache(MOST_CACHED)
 def _is_unit(unit: str) -> bool:
-    return _UNIT.fullmatch(unit) is not None
+    # Python counts marks that change the direction of text, and spaces besides this one, as not printable.
+    return unit.isprintable() and " " not in unit
 
 
 def _first_bad(samples: tuple[float, ...]) -> int | None:

@@ -12,6 +12,7 @@ import pytest
 
 from bot.app.registration import EVENTS, PERMISSIONS
 from bot.results.store.store import ResultsStore
+from handlers.searches.records import SearchRequest
 from sandbox import GitHubSandbox, Repository
 from sandbox.bot_process import BotProcess
 from tests.bucket import World
@@ -179,3 +180,11 @@ async def test_an_operator_requests_a_search_by_hand(operator: Operator) -> None
         assert "the search begins when one does" in requested.err
         ids.append(json.loads(requested.out)["search"])
     assert ids[0] == ids[1], "the same request is searched once"
+    measured = (*request, "--target", "adreno", "--measurement", "latency")
+    requested = await operator.nightjar("search", "start", *measured, "--json")
+    test, full_name = "te/a.py::test_a", "example-lab/adreno"
+    search = SearchRequest("ops", (test,), (full_name,), "a" * 40, "b" * 40, "latency")
+    assert json.loads(requested.out)["search"] == search.id != ids[0]
+    refused = await operator.nightjar("search", "start", *measured, "te/a.py::test_b")
+    assert (refused.status, refused.out) == (2, "")
+    assert "a search for a measurement is for one test, and 2 are named" in refused.err

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from nightjar_formats.measurements import Measurement
 from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.readers import read
 from nightjar_formats.readers.repairs import UNNAMED
@@ -102,6 +103,8 @@ def test_missing_durations_are_counted() -> None:
 def test_cases_without_a_duration_by_nature_get_no_advice() -> None:
     crashed = case("test_sub")._replace(status=Status.ERRORED, seconds=None, trouble=Trouble.CRASH)
     assert advice(case(), crashed) == []
+    benchmark = case("test_sub")._replace(seconds=None, measurements=(Measurement("latency", 1.23, "ms"),))
+    assert advice(case(), benchmark) == []
 
 
 def test_examples_are_few_and_short() -> None:

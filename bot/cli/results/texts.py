@@ -26,6 +26,7 @@ RUNS_HEADER = ("RECEIVED", "REPOSITORY", "LAB", "TARGET", "COMMIT", "RUN", "SUIT
 # search
 NAME_A_REPOSITORY = "app.yaml does not have exactly one repository with results; name one with --repo"
 NO_REQUESTS = "no target that accepts requests is named {targets}"
+ONE_MEASURING_TEST = "a search for a measurement is for one test, and {count} are named"
 SEARCH_REQUESTED = "search {id} is requested"
 SEARCH_WAITS = "no server runs on this database: the search begins when one does"
 

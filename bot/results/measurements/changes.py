@@ -20,7 +20,7 @@ from statistics import median
 from typing import NamedTuple
 
 from bot.results.measurements.energy import newest_part
-from bot.results.measurements.noise import Noise, noise_of, trimmed_mean
+from bot.results.measurements.noise import Noise, common_divisor, noise_of, trimmed_mean
 from bot.results.settings.measurements import LEAST_CHANGE
 
 CONFIRMING_NIGHTS = 2
@@ -79,7 +79,8 @@ class LevelChange:
 class SeriesAnalysis:
     """What a series shows: its changes in order, and the level after them; None where it has too few nights.
 
-    `predicted` has the bounds between which the value of the next night is with the probability PREDICTED.
+    `predicted` has the bounds between which the value of the next night is with the probability PREDICTED; None too if
+    a bound is beyond the largest double.
     """
 
     changes: Sequence[LevelChange]
@@ -168,6 +169,7 @@ class _Scan:
     """Reads a series night by night."""
 
     def __init__(self, values: Sequence[float], least: float) -> None:
+        self._values = values
         self._scale = _scale_of(values)
         self._converted = [self._scale.converted(value) for value in values]
         self._least = math.log1p(least)
@@ -201,7 +203,8 @@ class _Scan:
             level = self._scale.restored(mean)
             if len(self._residuals) >= LEAST_HISTORY:
                 low, high = self._noise(0, len(self._converted)).bounds(PREDICTED, len(self._ordered))
-                predicted = self._scale.restored(mean + low), self._scale.restored(mean + high)
+                bounds = self._scale.restored(mean + low), self._scale.restored(mean + high)
+                predicted = bounds if all(map(math.isfinite, bounds)) else None
         return SeriesAnalysis(changes, level, predicted)
 
     def _may_confirm(self, offset: float) -> bool:
@@ -226,10 +229,13 @@ class _Scan:
             return None
         if len(self._residuals) < LEAST_HISTORY + nights:
             return None
-        noise = self._noise(nights - 1, night + 1)
+        noise, restored = self._noise(nights - 1, night + 1), self._scale.restored
+        # After an error of zero, any other one counts.
+        if restored(level) and noise.is_rounding(shift):
+            return None
         if noise.explains([value - level for value in part], len(before)):
             return None
-        margin, restored = noise.margin(nights, len(before)), self._scale.restored
+        margin = noise.margin(nights, len(before))
         low, high = restored(level + shift - margin), restored(level + shift + margin)
         return LevelChange(begin, night, restored(level), restored(level + shift), low, high)
 
@@ -248,8 +254,16 @@ class _Scan:
     def _noise(self, newest: int, end: int) -> Noise:
         """Return the noise before the newest residuals, for values that are rounded like those of the newest nights."""
         known = self._residuals[: len(self._residuals) - newest]
-        ordered = sorted(set(self._converted[max(self._begin, end - WINDOW) : end]))
+        oldest = max(self._begin, end - WINDOW)
+        ordered = sorted(set(self._converted[oldest:end]))
         unit = min((higher - lower for lower, higher in pairwise(ordered)), default=0.0)
+        level = self._values[oldest]
+        if set(self._values[oldest : end - newest - 1]) == {level}:
+            # The only known step is that to the new values. It is no unit if the values are no multiples of it.
+            divisor = common_divisor(self._values[oldest:end])
+            unit = min(
+                unit, abs(self._scale.converted(level + math.copysign(divisor, level)) - self._converted[oldest])
+            )
         return noise_of(known[-HISTORY:], unit)
 
 

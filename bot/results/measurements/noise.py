@@ -51,6 +51,9 @@ _BLOCKS = 1.5
 _ROUNDING = math.sqrt(12)
 """The unit to which values are rounded, divided by the standard deviation that rounding adds."""
 _LEAST_DEVIATION = 1e-9
+_ONE_UNIT = 1.01
+_LEAST_DIVISOR = 1e-3
+"""As a share of the largest value: a lab may have rounded multiples of some unit to five digits, or to four."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,11 @@ class Noise:
     def explains(self, offsets: Sequence[float], level_nights: int) -> bool:
         """Whether noise explains the newest values, as their differences from the level of so many nights before."""
         return self.chance(offsets, level_nights) > self.most_chance
+
+    def is_rounding(self, shift: float) -> bool:
+        """Whether a series that never varied is at another level only because its values are rounded to a unit."""
+        unit, furthest = 2 * self.blur * self.deviation, max([abs(offset) for offset in self.clipped])
+        return furthest < _LEAST_DEVIATION and abs(shift) <= _ONE_UNIT * unit
 
     def chance(self, offsets: Sequence[float], level_nights: int) -> float:
         """Return the chance of the newest values, or others further from the level, in the likeliest way."""
@@ -151,6 +159,21 @@ def trimmed_mean(ordered: Sequence[float]) -> float:
     size = len(ordered)
     trimmed = max(1, size // TRIMMED) if size > 2 else 0
     return sum(ordered[trimmed : size - trimmed]) / (size - 2 * trimmed)
+
+
+def common_divisor(values: Sequence[float]) -> float:
+    """Return the largest number of which all values are multiples, but for what rounding adds to them; 0 for zeros.
+
+    >>> round(common_divisor([5.13, 6.27, 6.27]), 9)
+    0.57
+    """
+    least = _LEAST_DIVISOR * max(map(abs, values))
+    divisor = 0.0
+    for value in values:
+        rest = abs(value)
+        while rest > least:
+            divisor, rest = rest, abs(math.remainder(divisor, rest))
+    return divisor
 
 
 def noise_of(residuals: Sequence[float], unit: float = 0) -> Noise:

@@ -12,6 +12,10 @@ DIFFERENCE = "{name} {before} -> {after}{unit} ({low} to {high})"
 EXACT = "{name} {before} -> {after}{unit}"
 _WHOLE_PERCENT = 10
 """Smaller shares have a decimal."""
+_MOST_TIMES = 1000
+"""Of a larger rise, no share is shown."""
+_MANY_DIGITS = 1e15
+"""From this number on, numbers are written with an exponent: a double has no more exact digits."""
 
 
 def change_text(name: str, unit: str, change: LevelChange) -> str:
@@ -20,7 +24,7 @@ def change_text(name: str, unit: str, change: LevelChange) -> str:
     before, after = number_text(change.before), number_text(change.after)
     if change.low == change.high:
         return EXACT.format(name=name, before=before, after=after, unit=unit)
-    if change.before <= 0:
+    if change.before <= 0 or change.high / _MOST_TIMES > change.before:
         low, high = number_text(change.low), number_text(change.high)
         return DIFFERENCE.format(name=name, before=before, after=after, unit=unit, low=low, high=high)
     shares = [100 * (level / change.before - 1) for level in (change.after, change.low, change.high)]
@@ -31,5 +35,6 @@ def change_text(name: str, unit: str, change: LevelChange) -> str:
 
 
 def number_text(value: float) -> str:
-    """Return a number with at least three digits, and all digits before the point."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    """Return a number with at least three digits, and all digits before the point up to `_MANY_DIGITS`."""
+    number = value + 0.0  # -0.0 becomes 0.0
+    return f"{number:,.0f}" if 100 <= abs(number) < _MANY_DIGITS else f"{number:.3g}"

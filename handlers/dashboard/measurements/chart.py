@@ -33,6 +33,7 @@ _TIME = Markup('<text x="{x}" y="{y}" text-anchor="middle">{text}</text>')
 _UNIT = Markup('<text x="2" y="10">{text}</text>')
 _LEVEL = Markup('<line class="level" x1="{x1}" x2="{x2}" y1="{y}" y2="{y}"/>')
 _MARK = Markup('<line class="mark{kind}" x1="{x}" x2="{x}" y1="{top}" y2="{bottom}"><title>{title}</title></line>')
+_DOTS = Markup('<path class="dots" stroke-width="{width}" d="{places}"/>')
 _DOT = '<circle class="dot" cx="{x}" cy="{y}" r="{radius}"><title>{title}</title></circle>'
 
 
@@ -78,7 +79,7 @@ class SeriesChart:
     band: tuple[float, float] | None = None
     band_begin: float = 0.0
     kind: str = "wide"
-    """`narrow` for phones alone, on whose screens the other chart is not shown."""
+    """`narrow` for phones alone, on whose screens the other chart is not shown: its points have no titles."""
     width: int = 640
     height: int = 230
 
@@ -107,7 +108,8 @@ class SeriesChart:
         for value in nice_values(low, high):
             yield _RULE.format(left=start, right=right, y=down(value))
             yield _VALUE.format(x=start - 6, y=down(value) + 4, text=f"{value:,.10g}")
-        yield _UNIT.format(text=self.unit)
+        if self.unit:
+            yield _UNIT.format(text=self.unit)
         for moment in days_between(first, last, self.width // PIXELS_OF_DAY):
             text = f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d}"
             yield _TIME.format(x=min(max(across(moment), start + 4), right - 28), y=self.height - 6, text=text)
@@ -117,6 +119,11 @@ class SeriesChart:
             kind = f" {mark.kind}" if mark.kind else ""
             yield _MARK.format(kind=kind, x=across(mark.moment), top=top, bottom=bottom, title=mark.title)
         radius = 2.5 if len(self.points) <= 150 else 1.6
+        if self.kind == "narrow":
+            dots = "".join(f"M{across(point.moment)} {down(point.value)}h0" for point in self.points)
+            yield _DOTS.format(places=dots, width=2 * radius)
+            yield Markup("</svg>")
+            return
         for point in self.points:
             # The title is the only text. `Markup.format` would escape the numbers too, and a page has thousands.
             title = escape(point.title)

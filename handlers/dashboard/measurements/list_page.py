@@ -107,7 +107,9 @@ class MeasurementsPage(BaseModel, extra="forbid"):
     table: CsvTableName = Field(default="values", description="What a CSV has: `rows` or `moved`.")
     names: list[str] = Field(description="The names of what the tests of the suite ever measured.")
     moved: list[MovedRow] = Field(default=[], description="The changes of series on the target, newest first.")
-    older: str = Field(default="", description="The parameter `before` of the next older changes; empty if none is.")
+    older: str = Field(
+        default="", description="The parameter `older_than` of the next older changes; empty if none is."
+    )
     total: int = Field(description="Number of measurements that match and ever had a value, on all pages.")
     pages: int
     rows: list[MeasurementRow] = Field(

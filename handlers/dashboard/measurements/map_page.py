@@ -47,7 +47,9 @@ if TYPE_CHECKING:
 
 NIGHTS = 60
 """The newest nightly commits that can be compared."""
-MOST_TESTS = 1_000
+MOST_CELLS = 600
+"""The most cells on a page: a person reads no more, and a thousand take as long to make as all other pages."""
+MOST_CSV_TESTS = 1_000
 MOST_FLOWS = 24
 MOST_TARGETS = 8
 """The most targets that a map shows side by side."""
@@ -81,6 +83,7 @@ class MapQuery(BaseModel, extra="forbid"):
     q: Annotated[str, StringConstraints(max_length=200)] | None = Field(
         default=None, description="Only tests whose ID contains this text, ignoring case."
     )
+    page: Annotated[int, Field(ge=1, le=10_000)] = Field(default=1, description="Which page of the map.")
 
 
 class MapCell(BaseModel, extra="forbid"):
@@ -94,13 +97,13 @@ class MapCell(BaseModel, extra="forbid"):
     unit: str
     kind: ChangeKind | None = Field(description="What the difference means; null if there is none.")
 
-    @property
-    def words(self) -> str:
-        """Return the value, and the earlier one if it differs."""
+    def words(self, common_unit: str) -> str:
+        """Return the value, and the earlier one if it differs, with their unit if it is not the one of all cells."""
+        unit = "" if self.unit == common_unit else f" {self.unit}"
         if self.kind is None:
-            return number_text(self.head if self.head is not None else 0.0)
+            return number_text(self.head if self.head is not None else 0.0) + unit
         values = (number_text(value) if value is not None else texts.ABSENT for value in (self.base, self.head))
-        return texts.DIFFERS.format(values=" -> ".join(values))
+        return texts.DIFFERS.format(values=" -> ".join(values)) + unit
 
 
 class MapColumn(NamedTuple):
@@ -137,17 +140,16 @@ class MapPage(BaseModel, extra="forbid"):
     suite: str | None = None
     names: list[str] = Field(default=[], description="The names of what the tests of the suite ever measured.")
     measurement: str | None = None
-    unit: str = ""
+    unit: str = Field(default="", description="The unit of all cells; empty if they have none, or several.")
     commits: list[str] = Field(default=[], description="The nightly commits to choose from, newest first.")
     base: str | None = None
     head: str | None = None
     shown_targets: list[str] = Field(default=[], description="The targets of the columns, as LAB/TARGET.")
     flows: list[str] = Field(default=[], description="The flows of the columns.")
     columns: list[MapColumn] = Field(default=[], description="The columns, each with its target and its flow.")
-    rows: list[MapRow] = []
-    is_cut: bool = Field(
-        default=False, description="Whether there are more tests, flows or targets, which are left out."
-    )
+    pages: int = Field(default=1, description="Pages of the map, each with some of the tests.")
+    rows: list[MapRow] = Field(default=[], description="The operators on this page of the map.")
+    is_cut: bool = Field(default=False, description="Whether there are more flows or targets, which are left out.")
 
     @property
     def changed(self) -> int:
@@ -160,7 +162,8 @@ def map_page(parts: DashboardParts) -> Page:
 
     async def load(request: PageRequest) -> MapPage:
         name, settings = await settings_and_target(parts, request)
-        page = await request.pages.run(parts.results.store.read, read_map, name, settings, request.query)
+        query, most_tests = request.query, MOST_CSV_TESTS if request.as_csv else None
+        page = await request.pages.run(parts.results.store.read, read_map, name, settings, query, most_tests)
         steps = map_steps(page, f"{parts.github}/{name}")
         return page.model_copy(update={"answer": map_answer(page, name), "next_steps": steps})
 
@@ -174,7 +177,7 @@ def map_page(parts: DashboardParts) -> Page:
         load=load,
         content=content_of_results(parts),
         table=_table,
-        most_csv_rows=MOST_TESTS,
+        most_csv_rows=MOST_CSV_TESTS,
     )
 
 
@@ -190,10 +193,17 @@ def _table(page: MapPage) -> CsvTable:
     return CsvTable(("operator", "flow", "test", "measurement", "base", "head", "unit", "kind", "target"), rows)
 
 
-def read_map(connection: sa.Connection, repository: str, settings: RepositoryConfig, query: MapQuery) -> MapPage:
-    """Read a map; it blocks. Raises `Problem` 400 for a commit that is not among the newest `NIGHTS`.
+def read_map(
+    connection: sa.Connection,
+    repository: str,
+    settings: RepositoryConfig,
+    query: MapQuery,
+    most_tests: int | None = None,
+) -> MapPage:
+    """Read a page of a map, or its first tests; it blocks.
 
-    Tests are read under their present names: those that were renamed in between have no earlier value.
+    Tests are read under their present names: those that were renamed in between have no earlier value. Raises `Problem`
+    400 for a commit that is not among the newest `NIGHTS`.
     """
     suites = measuring_suites(connection, repository)
     names = {suite.target.full_name for suite in suites}
@@ -210,9 +220,11 @@ def read_map(connection: sa.Connection, repository: str, settings: RepositoryCon
     nights = newest_points(connection, [suite.series], NIGHTS).get(suite.series, [])
     base, head = _chosen_nights(nights, query)
     chosen = MeasurementFilter((query.q or "").lower(), measurement)
-    listed = listed_metrics(connection, suite.row, chosen, 0, MOST_TESTS)
     beside = [other for other in suites if other.row == suite.row and other != suite] if query.all_targets else []
     shown = [suite, *beside][:MOST_TARGETS]
+    of_page = MOST_CELLS // len(shown)
+    offset = 0 if most_tests else (query.page - 1) * of_page
+    listed = listed_metrics(connection, suite.row, chosen, offset, most_tests or of_page)
     sides = [night for night in (base, head) if night]
     tests = all_names(connection, suite.row)
     values_of = _values_by_target(connection, shown, tests, listed.metrics, sides)
@@ -228,24 +240,23 @@ def read_map(connection: sa.Connection, repository: str, settings: RepositoryCon
         for row in rows
         if listed_columns & row.by_column.keys()
     ]
+    units = {cell.unit for row in rows for cell in row.cells}
     return page.model_copy(
         update={
             "suites": [suite.name for suite in of_target],
             "suite": suite.name,
             "names": metrics[:MOST_NAMES],
             "measurement": measurement,
-            "unit": rows[0].cells[0].unit if rows else "",
+            "unit": units.pop() if len(units) == 1 else "",
             "commits": [night.sha for night in reversed(nights)],
             "base": base.sha if base else None,
             "head": head.sha if head else None,
             "shown_targets": list(values_of),
             "flows": list(dict.fromkeys(column.flow for column in columns[:MOST_FLOWS])),
             "columns": columns[:MOST_FLOWS],
+            "pages": max(1, -(-listed.total // of_page)),
             "rows": rows,
-            "is_cut": listed.total > len(listed.metrics)
-            or len(columns) > MOST_FLOWS
-            or len(values_of) < len(shown)
-            or len(beside) >= MOST_TARGETS,
+            "is_cut": len(columns) > MOST_FLOWS or len(values_of) < len(shown) or len(beside) >= MOST_TARGETS,
             "known_commits": summaries_of(connection, repository, {night.sha for night in nights}),
         }
     )
@@ -348,11 +359,12 @@ def operator_and_flow(test: str) -> tuple[str, str]:
 
 def map_answer(page: MapPage, repository: str) -> Sentence:
     """Say in how many cells the two commits differ."""
+    of_page = texts.ON_THIS_PAGE if page.pages > 1 else ""
     if not page.rows or page.head is None or page.target is None:
-        return sentence([phrase(texts.NOTHING_MAPPED if page.targets else texts.NO_MEASUREMENTS)])
+        return sentence([phrase(texts.NOTHING_MAPPED + of_page if page.targets else texts.NO_MEASUREMENTS)])
     operators = counted(len(page.rows), "operator")
     place = page.target if len(page.shown_targets) < 2 else counted(len(page.shown_targets), "target")
-    start = texts.MAPPED.format(name=page.measurement, operators=operators, target=place)
+    start = texts.MAPPED.format(name=page.measurement, operators=operators, target=place) + of_page
     if page.base is None:
         return sentence([phrase(start)])
     ends = {"base": short(page.base), "head": short(page.head)}

@@ -25,8 +25,8 @@ from handlers.dashboard.measurements.chart import ChartLevel, ChartMark, SeriesC
 from handlers.dashboard.shared.settings import TARGET_PATTERN
 
 MeasurementName = Annotated[str, StringConstraints(max_length=MAX_MEASUREMENT_NAME)]
-TABLE_NIGHTS = 100
-"""The newest nights that the page lists in a table; its twin has all."""
+TABLE_NIGHTS, TABLE_NIGHTS_BESIDE_OTHERS = 100, 30
+"""The newest nights that the page lists in a table, of one series and of each of several; its twin has all."""
 PHONE = 330
 """Pixels of the width of a chart on a phone."""
 NARROW = 480
@@ -136,11 +136,6 @@ class SeriesOnTarget(BaseModel, extra="forbid"):
         return self.moves[0] if self.moves and not self.moves[0].ended_in else None
 
     @property
-    def listed(self) -> list[SeriesNight]:
-        """Return the nights that the page lists."""
-        return self.nights[:TABLE_NIGHTS]
-
-    @property
     def lowest(self) -> str:
         """Return the lowest value with its unit."""
         return self.amount(min(night.value for night in self.nights))
@@ -226,3 +221,7 @@ class SeriesPage(BaseModel, extra="forbid"):
     other_names: list[str] = Field(description="The names of what else the test measures.")
     targets: list[SeriesOnTarget]
     more_targets: list[str] = Field(description="Further targets whose suites have the test, as LAB/TARGET.")
+
+    def listed(self, series: SeriesOnTarget) -> list[SeriesNight]:
+        """Return the nights of a series that the page lists."""
+        return series.nights[: TABLE_NIGHTS if len(self.targets) == 1 else TABLE_NIGHTS_BESIDE_OTHERS]

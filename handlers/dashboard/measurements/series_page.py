@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import sqlalchemy as sa
 from nightjar_formats.model import TargetKey
 
+from bot.results.measurements.moved import MovedSeries
 from bot.results.settings.measurements import DEFAULT_LIMITS
 from bot.results.store.grid.grid import lines_of_test
 from bot.results.store.grid.rows import GridRange
-from bot.results.store.measurements.moved import moved_of_suite
+from bot.results.store.measurements.moved import moved_of_suites
 from bot.results.store.measurements.nights import NIGHTS
-from bot.results.store.measurements.read import MeasuredNight, metrics_of_tests, series_on_target
+from bot.results.store.measurements.read import MeasuredNight, metrics_of_tests, series_on_targets
 from bot.results.store.measurements.search import GONE
 from bot.results.store.tables.commits import summaries_of
-from bot.results.store.tables.names import find_ordinal
-from bot.results.store.tables.points import SuiteOnTarget, newest_points
+from bot.results.store.tables.names import SuiteRow, find_ordinal
+from bot.results.store.tables.points import LinkedPoint, SuiteOnTarget, newest_points
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.measurements.analysis import analysed, in_newest_unit, is_exact
@@ -43,6 +46,19 @@ NIGHTS_BESIDE_OTHERS = 120
 """The newest nights that are shown of each of several targets."""
 MOST_TARGETS = 6
 """The most targets and suites that a page shows side by side."""
+
+
+class _ReadSeries(NamedTuple):
+    """What is stored about a measurement of a test in a suite on a target.
+
+    `nights` are those that have it, `newest_nights` those of the suite; `moved` are the changes of all that the test
+    measures.
+    """
+
+    suite: SuiteOnTarget
+    nights: Sequence[MeasuredNight]
+    newest_nights: Sequence[LinkedPoint]
+    moved: Sequence[MovedSeries]
 
 
 def series_page(parts: DashboardParts) -> Page:
@@ -87,11 +103,7 @@ def read_series(
     if not lines:
         raise LookupError(query.id)
     with_name = [line for line in lines if query.measurement in names[line.row.id]]
-    listed = with_name[:MOST_TARGETS]
-    series = [read_on_target(connection, line, query, settings) for line in listed]
-    present = [on_target for on_target in series if on_target is not None]
-    if len(with_name) > 1:
-        present = [on_target.model_copy(update=_newest_nights(on_target)) for on_target in present]
+    present = _read_on_targets(connection, with_name[:MOST_TARGETS], query, settings, is_beside=len(with_name) > 1)
     shas = {night.sha for on_target in present for night in on_target.nights}
     shas |= {sha for on_target in present for move in on_target.moves for sha in (move.since, move.good)}
     other_names = sorted({name for line in lines for name in names[line.row.id]} - {query.measurement})
@@ -105,27 +117,46 @@ def read_series(
     )
 
 
-def _newest_nights(series: SeriesOnTarget) -> dict[str, object]:
-    nights = series.nights[:NIGHTS_BESIDE_OTHERS]
-    return {"nights": nights, "moves": [move for move in series.moves if move.since_at >= nights[-1].committed_at]}
+def _read_on_targets(
+    connection: sa.Connection,
+    suites: Sequence[SuiteOnTarget],
+    query: SeriesQuery,
+    settings: RepositoryConfig,
+    *,
+    is_beside: bool,
+) -> list[SeriesOnTarget]:
+    """Read and analyse a measurement on targets; those whose newest nights do not have it are left out.
+
+    A series beside others has its newest nights, and the changes in them.
+    """
+    aliases = settings.of(RENAMES).aliases
+    nights_of, by_row = dict[int, Sequence[MeasuredNight]](), defaultdict[SuiteRow, list[SuiteOnTarget]](list)
+    for suite in suites:
+        by_row[suite.row].append(suite)
+    for row, of_row in by_row.items():
+        if (ordinal := find_ordinal(connection, row, query.id)) is not None:
+            key = ordinal, query.measurement
+            nights = series_on_targets(connection, of_row, [key], aliases, ANALYSED_NIGHTS)
+            nights_of |= {series: of_test[key] for series, of_test in nights.items() if key in of_test}
+    newest, moved = newest_points(connection, nights_of, GONE), moved_of_suites(connection, suites, query.id)
+    read = [
+        _ReadSeries(suite, nights_of[suite.series], newest[suite.series], moved[suite.series])
+        for suite in suites
+        if suite.series in nights_of
+    ]
+    return [_analysed_on(series, query, settings, is_beside=is_beside) for series in read]
 
 
-def read_on_target(
-    connection: sa.Connection, suite: SuiteOnTarget, query: SeriesQuery, settings: RepositoryConfig
-) -> SeriesOnTarget | None:
-    """Read and analyse a measurement on one target; None if the newest nights do not have it."""
-    ordinal = find_ordinal(connection, suite.row, query.id)
-    if ordinal is None:
-        return None
-    key = ordinal, query.measurement
-    all_nights = series_on_target(connection, suite, [key], settings.of(RENAMES).aliases, ANALYSED_NIGHTS).get(key)
-    if not all_nights:
-        return None
+def _analysed_on(
+    read: _ReadSeries, query: SeriesQuery, settings: RepositoryConfig, *, is_beside: bool
+) -> SeriesOnTarget:
+    """Return a measurement on a target, as `_read_on_targets` does."""
+    suite, all_nights, newest_nights, moved = read
     nights = in_newest_unit(all_nights)
     newest = nights[-1]
     analysis = analysed(nights, least_change(settings, suite.target, query.measurement, newest.unit))
     low, high = analysis.predicted or (None, None)
-    newer = newest_points(connection, [suite.series], GONE)[suite.series]
+    shown = nights[-NIGHTS_BESIDE_OTHERS:] if is_beside else nights
     return SeriesOnTarget(
         lab=suite.target.lab,
         target=suite.target.target,
@@ -138,14 +169,15 @@ def read_on_target(
         expected_high=high,
         moves=[
             SeriesMove.model_validate(SeriesMove.fields_of(move))
-            for move in moved_of_suite(connection, suite, ordinal)
+            for move in moved
             if (move.name, move.unit) == (query.measurement, newest.unit)
+            and not (is_beside and move.since_at < shown[0].committed_at)
         ],
         nights=[
-            SeriesNight(sha=night.sha, committed_at=_moment(night), value=night.value) for night in reversed(nights)
+            SeriesNight(sha=night.sha, committed_at=_moment(night), value=night.value) for night in reversed(shown)
         ],
         earlier_unit=len(nights) < len(all_nights),
-        gone=len(newer) == GONE and newer[0].committed_at > newest.committed_at,
+        gone=len(newest_nights) == GONE and newest_nights[0].committed_at > newest.committed_at,
     )
 
 

@@ -28,6 +28,7 @@ SEE_TARGET = "see what else {target} measures"
 SEE_MAP = "compare the operators of this suite at two commits"
 
 MAPPED = "{name} of {operators} on {target}"
+ON_THIS_PAGE = ", on this page"
 SOME_DIFFER = ": {count} between {base} and {head}"
 NONE_DIFFERS = ": none differs between {base} and {head}"
 FIRST = "the first is "

@@ -92,9 +92,10 @@ def sparkline(values: Sequence[float | None], label: str) -> Markup:
         return Markup("")
     lowest, highest = min(value for _, value in placed), max(value for _, value in placed)
     across, down = SPARK_WIDTH - 2 * SPARK_MARGIN, SPARK_HEIGHT - 2 * SPARK_MARGIN
+    height = highest / 2 - lowest / 2  # halves: the difference of two doubles may be infinite
     line = " ".join(
         f"{SPARK_MARGIN + across * index / (len(values) - 1):.1f},"
-        f"{SPARK_MARGIN + down * ((highest - value) / (highest - lowest) if highest > lowest else 0.5):.1f}"
+        f"{SPARK_MARGIN + down * ((highest / 2 - value / 2) / height if height else 0.5):.1f}"
         for index, value in placed
     )
     return SPARK.format(width=SPARK_WIDTH, height=SPARK_HEIGHT, label=label, line=line)

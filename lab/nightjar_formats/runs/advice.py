@@ -50,7 +50,7 @@ class CaseAdvice:
             self._placed += 1
         elif _MODULE.search(case.classname) or not case.classname:
             self._modules += 1
-        if case.seconds is None and case.trouble not in TIMELESS:
+        if case.seconds is None and case.trouble not in TIMELESS and not case.measurements:
             self._undated += 1
         last_group = self._groups.get(test)
         self._groups[test] = case.attempt

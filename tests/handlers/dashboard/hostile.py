@@ -5,7 +5,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 from nightjar_formats.columns.collect import collect
-from nightjar_formats.limits import MAX_UNIT
+from nightjar_formats.limits import MAX_MEASUREMENT_NAME, MAX_UNIT
 from nightjar_formats.measurements import Better, Measurement
 from nightjar_formats.model import RunKey, TargetKey
 
@@ -58,6 +58,7 @@ def fill_with_hostile_text(store: ResultsStore) -> None:
         numbers = (
             Measurement("latency", 10.0 + number, ATTACK.partition(" ")[0][:MAX_UNIT], Better.LOWER),
             Measurement("delegated_nodes", 12.0 - number, "nodes", Better.HIGHER),
+            Measurement("m" * MAX_MEASUREMENT_NAME, -1.7e308 * (-1) ** number),
         )
         cases = (case._replace(measurements=numbers) for case in upload.cases())
         store.put(upload.run, collect(cases, lambda case: (case.nodeid, case.path)), artifacts=[log_entry(LOG)])
@@ -85,6 +86,7 @@ PAGES = (
     view_path(REPOSITORY, "measurements/map", target=TARGET, measurement="latency"),
     measurement_path(REPOSITORY, TESTS[0], "latency"),
     measurement_path(REPOSITORY, TESTS[0], "delegated_nodes", TARGET),
+    measurement_path(REPOSITORY, TESTS[0], "m" * MAX_MEASUREMENT_NAME),
     view_path(REPOSITORY, "search", q=f"latency {TESTS[0].split()[0]}"),
     run_path(REPOSITORY, TARGET, sha(4), "run"),
     run_path(REPOSITORY, TARGET, sha(4), "run-2"),

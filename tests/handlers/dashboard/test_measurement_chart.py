@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -61,7 +62,11 @@ def test_every_value_is_drawn_inside_of_the_chart(values: list[float], text: str
         [ChartMark(DAY, "bad", text)],
         (min(values), max(values)),
     )
+    phone = ElementTree.fromstring(replace(chart, kind="narrow").svg())
+    (dots,) = (path.get("d", "") for path in phone.findall("path"))
     root = ElementTree.fromstring(chart.svg())
+    places = "".join(f"M{dot.get('cx')} {dot.get('cy')}h0" for dot in root.findall("circle"))
+    assert places == dots, "a phone shows the same, in one element"
     assert root.get("aria-label") == text
     assert len(root.findall("circle")) == len(values)
     for element in root.iter():

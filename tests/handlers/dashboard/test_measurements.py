@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from contextlib import closing
 from csv import DictReader
 from datetime import datetime
+from html import unescape
 from io import StringIO
 from pathlib import Path
 from urllib.parse import quote
@@ -19,7 +19,7 @@ from nightjar_formats.measurements import Measurement
 from bot.results.store.measurements.search import GONE
 from bot.results.store.store import ResultsStore
 from bot.web.answers import AnswerPart, answer_text
-from handlers.dashboard.measurements.map_page import MOST_FLOWS, MapQuery, read_map
+from handlers.dashboard.measurements.map_page import MOST_CELLS, MOST_FLOWS
 from tests.handlers.dashboard.measured_nights import (
     CONV,
     LOST,
@@ -33,7 +33,6 @@ from tests.handlers.dashboard.measured_nights import (
 )
 from tests.handlers.dashboard.site import REPOSITORY, DashboardSite, dashboard_site
 from tests.results.uploads import LAB, Upload, sha
-from tests.settings import repository_config
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -201,17 +200,63 @@ async def test_the_map_compares_operators_and_flows_at_two_commits(measured: Das
     assert (status, "not among the newest 60" in problem["detail"]) == (400, True)
 
 
-async def test_a_map_of_all_targets_reads_those_whose_columns_it_shows(tmp_path: Path) -> None:
-    with closing(ResultsStore(f"sqlite:///{tmp_path}/nightjar.db")) as store:
-        store.open()
-        measured = {f"test_conv2d[{flow}]": (Measurement("size", 1.0),) for flow in range(MOST_FLOWS // 2)}
+async def test_a_map_has_pages_and_those_targets_whose_columns_fit(tmp_path: Path) -> None:
+    size, flows = (Measurement("size", 1.0),), MOST_FLOWS // 2
+    measured = {f"test_op_{number}[{flow}]": size for number in range(60) for flow in range(flows)}
+
+    def fill(store: ResultsStore) -> None:
         for target in ("first", "second", "third"):
             upload = Upload(1, dict.fromkeys(measured, "passed"), target=target, measured=measured)
             store.put(upload.run, upload.columns)
-        query = MapQuery(target=f"{LAB}/first", all_targets=True)
-        page = store.read(read_map, REPOSITORY, repository_config(), query)
-    assert page.shown_targets == [f"{LAB}/first", f"{LAB}/second"]
-    assert (len(page.columns), page.is_cut) == (MOST_FLOWS, True)
+
+    async with dashboard_site(tmp_path, filled=fill) as site:
+        query = f"?target={LAB}/first&all_targets=true"
+        _, page = await site.json(f"{API}/map{query}")
+        assert page["shown_targets"] == [f"{LAB}/first", f"{LAB}/second"]
+        assert (len(page["columns"]), page["is_cut"]) == (MOST_FLOWS, True)
+        assert page["pages"] == -(-len(measured) // (MOST_CELLS // 3))
+        assert sentence_of(page) == "size of 17 operators on 2 targets, on this page."
+        _, _, text = await site.get(f"{HERE}/map{query}&page=2")
+        following = unescape(re.findall(r'rel="next" href="([^"]*)"', text)[-1])
+        assert "Page 3 of 4" in (await site.get(following))[2]
+        _, beyond = await site.json(f"{API}/map{query}&page=9")
+        assert (beyond["rows"], sentence_of(beyond)) == (
+            [],
+            "No test with this measurement at these commits, on this page.",
+        )
+        tests = list[str]()
+        for number in (1, 2):
+            _, page = await site.json(f"{API}/map?target={LAB}/first&page={number}")
+            assert page["pages"] == 2
+            tests += [cell["test"] for row in page["rows"] for cell in row["cells"]]
+        assert sorted(tests) == sorted(measured)
+        _, _, csv = await site.get(f"{API}/map?target={LAB}/first&format=csv")
+        assert len(csv.splitlines()) == 1 + len(measured)
+
+
+async def test_extreme_numbers_and_several_units_are_shown(tmp_path: Path) -> None:
+    largest = 1.7976931348623157e308
+
+    def fill(store: ResultsStore) -> None:
+        for night in (1, 2, 3):
+            measured = {
+                "test_huge[a]": (Measurement("latency", largest * (-1) ** night, "ms"),),
+                "test_size[a]": (Measurement("latency", 5e-324 * night, "µs"),),
+            }
+            upload = Upload(night, dict.fromkeys(measured, "passed"), measured=measured)
+            store.put(upload.run, upload.columns)
+
+    async with dashboard_site(tmp_path, filled=fill) as site:
+        _, _, text = await site.get(HERE)
+        lines = re.findall(r'points="([^"]*)"', text)
+        assert lines, "each series has its line"
+        assert not [line for line in lines if "nan" in line or "inf" in line]
+        assert "-1.8e+308 ms" in text
+        _, page = await site.json(f"{API}/map?base={sha(2)}&head={sha(3)}")
+        assert page["unit"] == "", "there are two"
+        _, _, text = await site.get(f"{HERE}/map?base={sha(2)}&head={sha(3)}")
+        assert "◆ 1.8e+308 -&gt; -1.8e+308 ms" in text
+        assert "◆ 9.88e-324 -&gt; 1.48e-323 µs" in text
 
 
 async def test_other_pages_have_the_numbers_and_lead_to_their_series(measured: DashboardSite) -> None:

@@ -27,6 +27,7 @@ TEST(Models, Nightly) { nightjar_level("nightly"); }
 TEST(Models, Fast) {
   nightjar::Measure("latency", 0.1 + 0.2, "ms", "lower");
   nightjar::Measure("loss", 1e-300);
+  nightjar::Measure("snr", 40, "", "higher");
 }
 
 class Device : public ::testing::Test {
@@ -88,7 +89,11 @@ def ran(program: Path, folder: Path, variables: Mapping[str, str]) -> dict[str, 
     with report.open("rb") as file:
         cases = list(read(file, "report"))
     assert {case.name: case.measurements for case in cases if case.measurements} == {
-        "Fast": (Measurement("latency", 0.1 + 0.2, "ms", Better.LOWER), Measurement("loss", 1e-300))
+        "Fast": (
+            Measurement("latency", 0.1 + 0.2, "ms", Better.LOWER),
+            Measurement("loss", 1e-300),
+            Measurement("snr", 40, "", Better.HIGHER),
+        )
     }
     return {f"{case.classname}.{case.name}": str(case.status) for case in cases}
 

@@ -6,6 +6,7 @@ import io
 import json
 import pickle
 from contextlib import suppress
+from itertools import pairwise
 
 import pytest
 from nightjar_formats.columns.collect import collect, merge
@@ -42,6 +43,20 @@ def test_pytest_benchmark_measures_the_tests_of_other_reports() -> None:
     }
     first = cases("pytest-benchmark-json/pytest-benchmark-5.3.1.json")[0]
     assert (first.path, first.name, first.status) == ("tests/test_kernels.py", "test_dot[64]", Status.PASSED)
+
+
+def test_a_fast_test_of_pytest_benchmark_has_more_rounds_than_are_read() -> None:
+    rounds = ", ".join(f"{number}e-9" for number in range(200_000))
+    stats = f'{{"median": 7e-9, "rounds": 200000, "data": [{rounds}]}}'
+    machine = '"machine_info": {"machine": "x86_64", "python_implementation": "CPython"}'
+    first, second = (f'{{"fullname": "a.py::{name}", "stats": {stats}}}' for name in "bc")
+    cases = cases_of(f'{{{machine}, "benchmarks": [{first}, {second}]}}')
+    for latency in [measurement for case in cases for measurement in case.measurements]:
+        assert (latency.value, latency.unit) == (7e-9, "s"), "the median of all rounds, as pytest-benchmark says"
+        steps = {round(1e9 * (late - early)) for early, late in pairwise(latency.samples)}
+        assert len(steps) == 1, "some rounds, evenly chosen"
+        assert MAX_SAMPLES / 2 <= len(latency.samples) <= MAX_SAMPLES
+    assert [case.name for case in cases] == ["b", "c"]
 
 
 LATENCIES = {64: 3.874800313496962e-06, 256: 1.4589700003853068e-05}
@@ -160,8 +175,11 @@ def test_twister_has_cases_and_what_its_suites_recorded() -> None:
     assert (failed.name, failed.status, failed.seconds) == ("kernel.fifo.loop", Status.FAILED, 0.02)
     assert (failed.message, "Assertion failed at fifo.c:41" in failed.text) == ("Testsuite failed", True)
     assert (skipped.status, skipped.message) == (Status.SKIPPED, "ztest skip")
-    [built, _] = [case for case in cases("twister-json/twister-4.1.json") if case.name == "kernel.tickless"]
+    [built] = [case for case in cases("twister-json/twister-4.1.json") if case.name == "kernel.tickless"]
     assert (built.status, built.message) == (Status.SKIPPED, "Test was built only")
+    assert [measurement.name for measurement in built.measurements] == ["used_ram"]
+    own_names = [case.name for case in cases("twister-json/twister-4.1.json")]
+    assert len(own_names) == len(set(own_names)), "a suite and its only test case are one test"
 
 
 def test_merged_records_of_different_lengths_have_no_labels() -> None:

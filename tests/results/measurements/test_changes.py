@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from random import Random
 
 import pytest
 
 from bot.results.measurements.changes import analysis_of, exact_changes
-from bot.results.measurements.texts import change_text
+from bot.results.measurements.texts import change_text, number_text
 
 NIGHTS = 365
 
@@ -95,3 +96,66 @@ def test_numbers_near_the_limits_of_doubles_are_analysed() -> None:
         assert analysis.level is not None
         assert math.isfinite(analysis.level)
     assert analysis_of([1.7e308, -1.7e308] * 40).level is not None
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.000123456, "0.000123"),
+        (99.96, "100"),
+        (1234567.8, "1,234,568"),
+        (-123_456_789_012_345.0, "-123,456,789,012,345"),
+        (1e15, "1e+15"),
+        (-1.7976931348623157e308, "-1.8e+308"),
+        (5e-324, "4.94e-324"),
+        (-0.0, "0"),
+    ],
+)
+def test_a_number_is_short_whatever_a_lab_sends(value: float, text: str) -> None:
+    assert number_text(value) == text
+
+
+LARGEST = 1.7976931348623157e308
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [LARGEST * (-1) ** (night * night // 3) for night in range(60)],
+        [LARGEST * (1 - night % 7 / 10) for night in range(60)],
+        [-LARGEST * (1 - night % 7 / 10) for night in range(60)],
+        [*[0.0] * 59, LARGEST],
+        [5e-324 * (night % 3) for night in range(60)],
+    ],
+)
+def test_nothing_is_predicted_that_no_double_can_be(values: list[float]) -> None:
+    analysis = analysis_of(values)
+    assert all(map(math.isfinite, [analysis.level or 0.0, *(analysis.predicted or ())]))
+
+
+def test_a_share_of_next_to_nothing_is_not_shown() -> None:
+    values = [*noisy(1e-300, NIGHTS, "before"), *noisy(412, 5, "after")]
+    (change,) = analysis_of(values).changes
+    assert re.fullmatch(r"latency 1e-300 -> 41\d ms \(\d\d\d to \d\d\d\)", change_text("latency", "ms", change))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(412.0, 467.0), (0.0034, 0.0012), (38.217, 36.54), (-40.5, -51.2), (7, 9)]
+)
+@pytest.mark.parametrize(("history", "nights"), [(60, 4), (300, 3)])
+def test_a_number_that_never_varied_is_reported_soon(before: float, after: float, history: int, nights: int) -> None:
+    for newest in range(1, 8):
+        changes = analysis_of([before] * history + [after] * newest).changes
+        assert [(change.begin, change.confirmed) for change in changes] == (
+            [(history, history + nights - 1)] if newest >= nights else []
+        )
+    ended = analysis_of([before] * history + [after] * 30 + [before] * 30).changes
+    assert [(change.begin, change.end) for change in ended] == [(history, history + 30), (history + 30, None)]
+
+
+@pytest.mark.parametrize("unit", [1.0, 0.25, 10.0, 1 / 32768, 0.000031, 7.3])
+def test_another_rounding_of_a_number_is_not_a_change(unit: float) -> None:
+    for steps in (10, 13, 27):
+        values = [unit * steps] * 200 + [unit * (steps + 1)] * 10
+        assert analysis_of(values).changes == []
+        assert analysis_of([float(f"{value:.5g}") for value in values]).changes == []

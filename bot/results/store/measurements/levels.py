@@ -10,7 +10,7 @@ from nightjar_formats.model import TargetKey
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.measurements.changes import LEVEL_NIGHTS
 from bot.results.measurements.levels import MeasuredLevels
-from bot.results.store.measurements.moved import moved_of_suite
+from bot.results.store.measurements.moved import moved_of_suites
 from bot.results.store.measurements.read import series_on_target
 from bot.results.store.tables.names import find_ordinal
 from bot.results.store.tables.points import suites_on_targets
@@ -43,7 +43,8 @@ def levels_before(
     ordinal = find_ordinal(connection, on_targets[0].row, series.test) if on_targets else None
     if ordinal is None:
         return None
-    moved = [change for change in moved_of_suite(connection, on_targets[0], ordinal) if change.name == series.name]
+    of_test = moved_of_suites(connection, on_targets[:1], series.test)[on_targets[0].series]
+    moved = [change for change in of_test if change.name == series.name]
     change = next((change for change in moved if change.since == since), None)
     if change is None:
         return None

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from itertools import chain
 
 import sqlalchemy as sa
 from nightjar_formats.measurements import Better
@@ -21,7 +22,7 @@ __all__ = [
     "MovedSeries",
     "confirmed_series",
     "moved_by_id",
-    "moved_of_suite",
+    "moved_of_suites",
     "moved_of_test",
     "moved_series",
 ]
@@ -85,18 +86,26 @@ def moved_of_test(
 ) -> list[MovedSeries]:
     """Return the changes of what a test measures, under its present name, newest first."""
     lab, name = (target.lab, target.target) if target else (None, None)
-    moved = list[MovedSeries]()
-    for suite in suites_on_targets(connection, repository, lab, name):
-        moved += moved_of_suite(connection, suite, find_ordinal(connection, suite.row, test))
-    return sorted(moved, key=lambda change: change.cursor, reverse=True)
+    moved = moved_of_suites(connection, suites_on_targets(connection, repository, lab, name), test).values()
+    return sorted(chain.from_iterable(moved), key=lambda change: change.cursor, reverse=True)
 
 
-def moved_of_suite(connection: sa.Connection, suite: SuiteOnTarget, ordinal: int | None) -> list[MovedSeries]:
-    """Return the changes of a test of a suite on a target, newest first; `ordinal` is that of its name."""
-    if ordinal is None:
-        return []
-    of_test = _MOVED.where(_CHANGES.c.series_id == suite.series, _CHANGES.c.ordinal == ordinal)
-    return _read(connection, of_test.order_by(_CHANGES.c.since_at.desc(), _CHANGES.c.id.desc()))
+def moved_of_suites(
+    connection: sa.Connection, suites: Sequence[SuiteOnTarget], test: str
+) -> dict[int, list[MovedSeries]]:
+    """Return the changes of a test of suites on targets, newest first, by the number of the suite on the target."""
+    ordinals = {suite.series: find_ordinal(connection, suite.row, test) for suite in suites}
+    moved: dict[int, list[MovedSeries]] = {suite.series: [] for suite in suites}
+    pairs = [(series, ordinal) for series, ordinal in ordinals.items() if ordinal is not None]
+    for chunk in schema.in_chunks(pairs):
+        series, names = zip(*chunk, strict=True)
+        # Both sides are named, because SQLite uses no index for pairs.
+        of_test = _MOVED.where(_CHANGES.c.series_id.in_(set(series)), _CHANGES.c.ordinal.in_(set(names)))
+        rows = connection.execute(of_test.order_by(_CHANGES.c.since_at.desc(), _CHANGES.c.id.desc())).mappings().all()
+        for row in rows:
+            if row["ordinal"] == ordinals[row["series_id"]]:
+                moved[row["series_id"]].append(_moved(connection, row))
+    return moved
 
 
 def moved_by_id(connection: sa.Connection, ids: Collection[str]) -> dict[str, MovedSeries]:
@@ -109,12 +118,13 @@ def moved_by_id(connection: sa.Connection, ids: Collection[str]) -> dict[str, Mo
 
 
 def _read(connection: sa.Connection, statement: sa.Select[tuple[object, ...]]) -> list[MovedSeries]:
-    return [
-        MovedSeries(
-            target=TargetKey(row["repository"], row["lab"], row["target"]),
-            test=all_names(connection, SuiteRow(row["suite_id"], row["names"]))[row["ordinal"]],
-            better=Better(row["better"]),
-            **{name: row[name] for name in _FIELDS},
-        )
-        for row in connection.execute(statement).mappings().all()
-    ]
+    return [_moved(connection, row) for row in connection.execute(statement).mappings().all()]
+
+
+def _moved(connection: sa.Connection, row: sa.RowMapping) -> MovedSeries:
+    return MovedSeries(
+        target=TargetKey(row["repository"], row["lab"], row["target"]),
+        test=all_names(connection, SuiteRow(row["suite_id"], row["names"]))[row["ordinal"]],
+        better=Better(row["better"]),
+        **{name: row[name] for name in _FIELDS},
+    )

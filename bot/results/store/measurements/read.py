@@ -26,6 +26,7 @@ from bot.results.store.tables.points import (
     stored_runs,
     suites_on_targets,
 )
+from bot.results.store.tables.rename_pairs import PointRenames, renames_of
 
 NIGHTS = 1_000
 """The newest nightly commits of which a series is read."""
@@ -67,6 +68,10 @@ class _Piece(NamedTuple):
     slot: int
     base: Decimal
     metric: SuiteMetric
+
+
+_Spans = dict[int, list[tuple[int, Position, Position]]]
+"""The present names of the tests that had a name, each with the commits since and until which; all are ordinals."""
 
 
 class _Stored(NamedTuple):
@@ -170,20 +175,55 @@ def series_on_target(
 
     It takes as many statements as one series.
     """
-    tests = {ordinal for ordinal, _ in series}
-    names_then = series_names(connection, on_target.series, all_names(connection, on_target.row), aliases, tests)
-    requested, spans = set(series), defaultdict[int, list[tuple[int, Position, Position]]](list)
-    for ordinal in tests:
-        for name_then, since, until in names_then.spans(ordinal):
-            spans[name_then].append((ordinal, since, until))
-    by_block = defaultdict[int, list[_Piece]](list)
-    for name_then, metric, position, base in _stored(connection, on_target.row, spans):
+    return series_on_targets(connection, [on_target], series, aliases, limit)[on_target.series]
+
+
+def series_on_targets(
+    connection: sa.Connection,
+    on_targets: Sequence[SuiteOnTarget],
+    series: Collection[SeriesId],
+    aliases: Aliases = NO_ALIASES,
+    limit: int = NIGHTS,
+) -> dict[int, dict[SeriesId, list[MeasuredNight]]]:
+    """Return what `series_on_target` returns of one suite on some targets, by the number of the suite on the target.
+
+    Each target but the first takes one more statement.
+    """
+    row, tests = on_targets[0].row, {ordinal for ordinal, _ in series}
+    renames = defaultdict[int, list[PointRenames]](list)
+    for point in renames_of(connection, [on_target.series for on_target in on_targets]):
+        renames[point.series_id].append(point)
+    all_tests, spans_on = all_names(connection, row), dict[int, _Spans]()
+    for on_target in on_targets:
+        names_then = series_names(connection, on_target.series, all_tests, aliases, tests, renames[on_target.series])
+        spans = spans_on[on_target.series] = {}
+        for ordinal in tests:
+            for name_then, since, until in names_then.spans(ordinal):
+                spans.setdefault(name_then, []).append((ordinal, since, until))
+    stored = _stored(connection, row, {name for spans in spans_on.values() for name in spans})
+    return {
+        on_target.series: _series_of(connection, on_target, _pieces(stored, spans_on[on_target.series], series), limit)
+        for on_target in on_targets
+    }
+
+
+def _pieces(stored: Sequence[_Stored], spans: _Spans, series: Collection[SeriesId]) -> Mapping[int, Sequence[_Piece]]:
+    """Return the pieces of some series on a target, by block."""
+    requested, by_block = set(series), defaultdict[int, list[_Piece]](list)
+    for name_then, metric, position, base in stored:
         block, slot = divmod(position, BLOCK)
         by_block[block] += (
             _Piece((ordinal, metric.name), since, until, slot, base, metric)
-            for ordinal, since, until in spans[name_then]
+            for ordinal, since, until in spans.get(name_then, ())
             if (ordinal, metric.name) in requested
         )
+    return by_block
+
+
+def _series_of(
+    connection: sa.Connection, on_target: SuiteOnTarget, by_block: Mapping[int, Sequence[_Piece]], limit: int
+) -> dict[SeriesId, list[MeasuredNight]]:
+    """Return the values of series on a target."""
     blocks = [block for block, pieces in by_block.items() if pieces]
     nights = []
     for committed_at, sha, run, block, blob in _nights(connection, on_target, blocks, limit) if blocks else ():

@@ -31,20 +31,30 @@ THROUGHPUT = Metric("throughput", "B/s", Better.HIGHER)
 
 
 class Benchmarks:
-    """The benchmarks of a file, by name. The value of a metric is the median of its numbers.
+    """The benchmarks of a file, by name. The value of a metric is the median of its numbers, or the one that is given.
 
     Raises TooMuch beyond MAX_RUN_MEASUREMENTS numbers.
     """
 
     def __init__(self) -> None:
         self._numbers: dict[str, dict[Metric, list[float]]] = {}
+        self._medians: dict[tuple[str, Metric], float] = {}
         self._failures: dict[str, str] = {}
         self._count = 0
 
-    def add(self, name: str, metric: Metric, *numbers: object) -> None:
-        """Add numbers of a benchmark. Values that are no finite numbers are ignored."""
+    def add(self, name: str, metric: Metric, *numbers: object, median: object = None) -> None:
+        """Add numbers of a benchmark. Values that are no finite numbers are ignored.
+
+        `median` is the median of all numbers, of which `numbers` are some or none. If the file repeats the benchmark,
+        the numbers themselves decide.
+        """
         metrics = self._numbers.setdefault(name, {})
-        for value in numbers:
+        whole = values.number(median)
+        if metric in metrics:
+            self._medians.pop((name, metric), None)
+        elif whole is not None and math.isfinite(whole):
+            self._medians[name, metric] = whole
+        for value in numbers or (median,):
             number = values.number(value)
             if number is not None and math.isfinite(number):
                 metrics.setdefault(metric, []).append(number)
@@ -76,7 +86,13 @@ class Benchmarks:
                 nodeid=name if are_nodeids else "",
                 message=self._failures.get(name, ""),
                 measurements=tuple(
-                    Measurement(metric.name, median(numbers), metric.unit, metric.better, samples_of(numbers))
+                    Measurement(
+                        metric.name,
+                        self._medians[name, metric] if (name, metric) in self._medians else median(numbers),
+                        metric.unit,
+                        metric.better,
+                        samples_of(numbers),
+                    )
                     for metric, numbers in metrics.items()
                     if first[metric.name] is metric
                 ),

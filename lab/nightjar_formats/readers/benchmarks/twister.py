@@ -1,9 +1,10 @@
 """Zephyr's twister.json: its test cases, the memory that a suite uses, and what a suite recorded from its console.
 
-A test case has the names that it has in twister's XML. What a suite recorded with `record` (lists of texts by the names
-in the regular expression) becomes a test for each record that has a text, such as the name of the operation, with the
-numbers of the record. With `merge`, a field has a list of the texts of all records; with `as_json`, a field is an
-object. `json_report` and `xunit_testcase` in
+A test case has the names that it has in twister's XML. What is measured of a whole suite belongs to the test case with
+the suite's name, if there is one. What a suite recorded with `record` (lists of texts by the names in the regular
+expression) becomes a test for each record that has a text, such as the name of the operation, with the numbers of the
+record. With `merge`, a field has a list of the texts of all records; with `as_json`, a field is an object.
+`json_report` and `xunit_testcase` in
 https://github.com/zephyrproject-rtos/zephyr/blob/main/scripts/pylib/twister/twisterlib/reports.py, `parse_record` in
 `harness.py` beside it.
 """
@@ -52,12 +53,14 @@ METRICS = {
 
 
 def read(stream: BinaryIO) -> Iterator[Case]:
-    """Read the cases of each suite, then its measurements. Raises Refused if there is no list of suites."""
+    """Read the cases of each suite, then what else it measured. Raises Refused if there is no list of suites."""
     for suite in items_of(stream, FORMAT, "testsuites", SUITE):
+        measured = {case.name: case for case in _measured(suite)}
         for testcase in map(values.mapping, values.sequence(suite.get("testcases"))):
             if name := values.name(testcase.get("identifier")):
-                yield _case(name, testcase, suite)
-        yield from _measured(suite)
+                case, of_suite = _case(name, testcase, suite), measured.pop(name, None)
+                yield case._replace(measurements=of_suite.measurements) if of_suite else case
+        yield from measured.values()
 
 
 def _case(name: str, testcase: Mapping[str, Any], suite: Mapping[str, Any]) -> Case:

@@ -20,6 +20,7 @@ __all__ = [
     "CHUNK",
     "END",
     "ITEMS",
+    "NUMBERS",
     "SCALAR",
     "UTF8_BOM",
     "EndsEarly",
@@ -38,6 +39,9 @@ Shape = Mapping[str, "Shape"]
 A scalar is always read, whatever the shape, because reports write null, an object or a text for the same member."""
 ITEMS = "[]"
 SCALAR: Shape = {}
+NUMBERS: Shape = {ITEMS: SCALAR}
+"""An array of numbers, of which some are read, evenly chosen, if there are more than MOST_NUMBERS."""
+MOST_NUMBERS = 1_000
 ANY = "*"
 """The key of a shape that applies to members which the shape does not name."""
 _VALUE_COST = 64
@@ -137,7 +141,7 @@ class JsonReader:
         if event == "start_map":
             return self._object(shape)
         if event == "start_array":
-            return self._array(shape)
+            return self._numbers() if shape is NUMBERS else self._array(shape)
         return value
 
     def _object(self, shape: Shape) -> dict[str, Any]:
@@ -165,6 +169,23 @@ class JsonReader:
             else:
                 built.append(self._built(event, value, inner))
         return built
+
+    def _numbers(self) -> list[Any]:
+        numbers: list[Any] = []
+        count, step = 0, 1
+        for event, value in self._events:
+            if event == "end_array":
+                break
+            if event == "number":
+                if count % step == 0:
+                    numbers.append(value)
+                count += 1
+                if len(numbers) > MOST_NUMBERS:
+                    numbers, step = numbers[::2], 2 * step
+            else:
+                self._skip(event)
+        self._retained += _VALUE_COST * len(numbers)
+        return numbers
 
     def _skip(self, event: str) -> None:
         if event not in _OPENING:

@@ -4,7 +4,7 @@
 //       nightjar::Measure("latency", 1.23, "ms", "lower");
 //     }
 //
-// The unit ("-" for none) and which values are better ("lower", "higher" or "none") are optional.
+// The unit ("-" or "" for none) and which values are better ("lower", "higher" or "none") are optional.
 // C++11 and GoogleTest 1.10 or newer.
 #ifndef NIGHTJAR_MEASURE_H_
 #define NIGHTJAR_MEASURE_H_
@@ -23,7 +23,7 @@ inline void Measure(const std::string& name, double value, const std::string& un
   std::ostringstream text;
   text.imbue(std::locale::classic());
   text.precision(std::numeric_limits<double>::max_digits10);
-  text << value << ' ' << unit << ' ' << better;
+  text << value << ' ' << (unit.empty() ? "-" : unit) << ' ' << better;
   ::testing::Test::RecordProperty("measurement." + name, text.str());
 }
 
