@@ -79,7 +79,7 @@ def simulated_round(folder: Path, repositories: int, owners: int, nightly: int) 
 
 async def _round(folder: Path, loop: SimulatedLoop, repositories: int, owners: int, nightly: int) -> TimerRound:
     github = GitHubSandbox()
-    names = [f"octo-org-{number % owners}/compiler-{number}" for number in range(repositories)]
+    names = [f"octo-{number % owners}/repo-{number}" for number in range(repositories)]
     async with github.serve() as url:
         app = github.create_app("nightjar", webhook_secret=SECRET, permissions=PERMISSIONS, events=EVENTS)
         for name in names:
@@ -109,7 +109,8 @@ async def _round(folder: Path, loop: SimulatedLoop, repositories: int, owners: i
 
 def _config(names: list[str], nightly: int, at: str) -> Config:
     key = NIGHTLY.format(at=at)
-    lines = "".join(f"  {name}: {{{key if place < nightly else ''}}}\n" for place, name in enumerate(names))
+    settings = [f" {{{key}}}"] * nightly + [""] * (len(names) - nightly)
+    lines = "".join(f"  {name}:{text}\n" for name, text in zip(names, settings, strict=True))
     return parse_config(f"defaults: {{{LAST_GOOD}}}\nrepositories:\n{lines}".encode(), "app.yaml")
 
 

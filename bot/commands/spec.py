@@ -6,8 +6,6 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rapidfuzz import fuzz
-
 from bot.commands import texts
 from bot.core.errors import DeclarationError
 from bot.core.patterns import normalized
@@ -170,6 +168,9 @@ def folded(text: str) -> str:
 
 def likeness(first: str, second: str) -> float:
     """Return the similarity of two texts, from 0 to 1; spaces and hyphens do not count."""
+    # Loaded for the first typo, because it takes 2 MiB of memory.
+    from rapidfuzz import fuzz
+
     return fuzz.ratio(_squeezed(first), _squeezed(second)) / 100
 
 

@@ -11,7 +11,6 @@ from nightjar_formats.items import first_of
 from pydantic import BaseModel, TypeAdapter, ValidationError  # noqa: TID251  # an annotation may have no hash
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
-from rapidfuzz import fuzz, process
 
 from bot.config.assemble import repository_model
 from bot.config.keys import key_types, model_of
@@ -195,6 +194,9 @@ def _choices(annotation: Any) -> list[str]:
 
 
 def _guess(written: str, choices: Sequence[str]) -> str:
+    # Loaded for the first typo, because it takes 2 MiB of memory.
+    from rapidfuzz import fuzz, process
+
     close = process.extractOne(shown(written).lower(), choices, scorer=fuzz.ratio, score_cutoff=LIKE_ENOUGH)
     return DID_YOU_MEAN.format(guess=close[0]) if close else ""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-from rapidfuzz import fuzz, process
-
 LIKE_ENOUGH = 50
 """Percent of similarity from which a name is proposed."""
 MOST_PROPOSED = 3
@@ -18,6 +16,9 @@ LONGEST_COMPARED = 130
 
 def nearest_names(name: str, candidates: Iterable[str]) -> list[str]:
     """Return the candidates most similar to an unknown name, the most similar first. Ignores letter case."""
+    # Loaded for the first unknown name, because it takes 2 MiB of memory.
+    from rapidfuzz import fuzz, process
+
     candidates_by_key = {
         candidate[:LONGEST_COMPARED].casefold(): candidate for candidate in islice(candidates, MOST_COMPARED)
     }

@@ -64,7 +64,7 @@ class PatternMatch:
 
 
 class TextPattern(ABC):
-    """A pattern in RE2's syntax. Raises ValueError for an invalid pattern.
+    """A pattern in RE2's syntax. Its first match raises ValueError for an invalid pattern.
 
     Half of a surrogate pair, which JSON can contain and UTF-8 cannot, is matched as if it were U+FFFD. No method has a
     start position, because a loop with such calls would encode the text again each time; use `finditer`.
@@ -121,27 +121,35 @@ def without_half_pairs(text: str, instead: str = "\N{REPLACEMENT CHARACTER}") ->
 
 
 class Re2Pattern(TextPattern):
-    """A pattern that RE2 matches."""
+    """A pattern that RE2 matches. It is compiled at its first use: most programs never use most of the patterns."""
 
-    __slots__ = ("_index", "_matched")
+    __slots__ = ("_flags", "_index", "_matched")
 
     def __init__(
         self, source: str, *, ignore_case: bool = False, dot_is_any: bool = False, by_line: bool = False
     ) -> None:
+        self.source = source
+        self._flags = ignore_case, dot_is_any, by_line
+        self._index: Mapping[str, int] = {}
+        self._matched: Callable[[object, bytes, int, int], list[Span]] = self._matched_first
+
+    def _matched_first(self, anchor: object, encoded: bytes, start: int, end: int) -> list[Span]:
+        """Compile the pattern, and match."""
+        ignore_case, dot_is_any, by_line = self._flags
         options = re2.Options()
         # Otherwise RE2 also writes faults of patterns to standard error; this method raises them.
         options.log_errors = False
         options.max_mem = MAX_MEMORY
         options.case_sensitive = not ignore_case
         options.dot_nl = dot_is_any
-        self.source = source
         try:
-            compiled = re2.compile(f"(?m){source}" if by_line else source, options)
+            compiled = re2.compile(f"(?m){self.source}" if by_line else self.source, options)
         except re2.error as error:
-            raise ValueError(f"{source!r} is no pattern of RE2: {error}") from None
-        self._index: Mapping[str, int] = compiled.groupindex
+            raise ValueError(f"{self.source!r} is no pattern of RE2: {error}") from None
+        self._index = compiled.groupindex
         # The methods of `re2` take five times as long for each match, and raise for half of a surrogate pair.
         self._matched = compiled._regexp.Match
+        return self._matched(anchor, encoded, start, end)
 
     def match(self, text: str) -> PatternMatch | None:
         """Match at the beginning of the text."""
@@ -161,7 +169,7 @@ class Re2Pattern(TextPattern):
         characters = _Characters(encoded)
         start, end = 0, len(encoded)
         while True:
-            spans: list[Span] = self._matched(_UNANCHORED, encoded, start, end)
+            spans = self._matched(_UNANCHORED, encoded, start, end)
             begins, ends = spans[0]
             if begins < 0:
                 return
@@ -173,7 +181,7 @@ class Re2Pattern(TextPattern):
 
     def _first(self, anchor: object, text: str) -> PatternMatch | None:
         encoded = without_half_pairs(text).encode()
-        spans: list[Span] = self._matched(anchor, encoded, 0, len(encoded))
+        spans = self._matched(anchor, encoded, 0, len(encoded))
         if spans[0][0] < 0:
             return None
         return PatternMatch(

@@ -43,7 +43,7 @@ asyncio.run(serve())
 
 
 def test_a_bot_without_labs_has_loaded_neither_migrations_nor_clients_of_buckets(tmp_path: Path) -> None:
-    """Alembic takes 12 MiB, boto3 with botocore 16, and SQLAlchemy has an ORM as well.
+    """Alembic takes 12 MiB, boto3 with botocore 16, RapidFuzz 2, and SQLAlchemy has an ORM as well.
 
     A bot keeps what it has loaded for as long as it runs.
     """
@@ -64,4 +64,4 @@ def test_a_bot_without_labs_has_loaded_neither_migrations_nor_clients_of_buckets
     assert "sqlalchemy.dialects.sqlite" in names
     assert not {"sqlalchemy.orm", "sqlalchemy.ext"} & names
     packages = {name.partition(".")[0] for name in names}
-    assert not {"alembic", "mako", "boto3", "botocore", "s3transfer"} & packages
+    assert not {"alembic", "mako", "boto3", "botocore", "rapidfuzz", "s3transfer"} & packages

@@ -7,7 +7,6 @@ from itertools import islice
 
 import sqlalchemy as sa
 from nightjar_formats.model import TargetKey
-from rapidfuzz import fuzz, process
 
 from bot.core.errors import UserError
 from bot.results.explain import texts
@@ -82,6 +81,9 @@ def unknown_test(target_key: TargetKey, test: str, names: Iterable[str]) -> User
 
 
 def _similar(test: str, names: Sequence[str]) -> list[str]:
+    # Loaded for the first unknown name, because it takes 2 MiB of memory.
+    from rapidfuzz import fuzz, process
+
     cut = [name[:MOST_COMPARED] for name in names]
     matches = process.extract(test[:MOST_COMPARED], cut, scorer=fuzz.WRatio, limit=MOST_SIMILAR, score_cutoff=SIMILAR)
     return [names[index] for _, _, index in matches]
