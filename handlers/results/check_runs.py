@@ -32,9 +32,8 @@ from bot.results.deliveries import CHECK_EVENT, check_event_in
 from bot.results.measurements.unexpected import NOT_COMPARED
 from bot.results.report import sentences
 from bot.results.report.baseline import compared_suites
-from bot.results.report.check_run import IGNORE, results_report
+from bot.results.report.check_run import IGNORE, listed_failures, results_report
 from bot.results.report.findings import ComparedSuite, Findings, IgnoredFailures
-from bot.results.report.tables import listed_failures
 from bot.results.service import RESULTS
 from bot.results.state import TargetState
 from bot.results.store.commit import commit_state

@@ -20,7 +20,7 @@ from bot.results.compare.context import FailureContext
 from bot.results.compare.flaky import WINDOW, Flakiness
 from bot.results.compare.owners import OwnersOf
 from bot.results.compare.paired import UNPAIRED
-from bot.results.report.annotations import line_of
+from bot.results.report.check_run import line_of
 from bot.results.report.findings import NewFailure
 from bot.results.report.reproduce import command
 from bot.results.report.texts import how_flaky
