@@ -29,10 +29,8 @@ from bot.results.store.tables.points import (
     LinkedPoint,
     Position,
     SuiteOnTarget,
+    columns_at,
     newest_points,
-    numbers_of,
-    status_columns,
-    stored_runs,
     suites_on_targets,
 )
 from bot.results.store.tables.rename_pairs import PointRenames, renames_of
@@ -112,7 +110,7 @@ def targets_now(
     newest = {series: points[-1] for series, points in last_points.items()}
     # Where nothing failed, no test needs to be read. A flaky test is among the failed ones, but it does not fail.
     places = {series: suites[series].place_at(point.sha) for series, point in newest.items() if point.failed != 0}
-    columns = status_columns(connection, numbers_of(stored_runs(connection, places.values())))
+    columns = columns_at(connection, places.values())
     failed = {series: columns[place] for series, place in places.items() if place in columns}
     points_with_failures = {
         series: PointColumn((newest[series].committed_at, newest[series].sha), column, column)

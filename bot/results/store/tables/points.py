@@ -183,6 +183,11 @@ def status_columns(connection: sa.Connection, stored: Mapping[Place, Sequence[in
     return columns
 
 
+def columns_at(connection: sa.Connection, places: Iterable[Place]) -> dict[Place, bytes]:
+    """Return the merged status column of the stored runs at each place that has any."""
+    return status_columns(connection, numbers_of(stored_runs(connection, places)))
+
+
 def numbers_of(stored: Mapping[Place, Iterable[runs.BareRun]]) -> dict[Place, list[int]]:
     """Return the numbers of the runs of each place."""
     return {place: [run.number for run in bare] for place, bare in stored.items()}
@@ -195,5 +200,5 @@ def newest_columns(connection: sa.Connection, suites: Iterable[SuiteOnTarget]) -
         number: by_series[number].place_at(points[-1].sha)
         for number, points in newest_points(connection, by_series, 1).items()
     }
-    columns = status_columns(connection, numbers_of(stored_runs(connection, places.values())))
+    columns = columns_at(connection, places.values())
     return {number: columns[place] for number, place in places.items() if place in columns}
