@@ -26,7 +26,7 @@ from bot.github.check_runs import (
     joined_blocks,
     shortened,
 )
-from bot.github.text.markdown import code, escape, fenced, lines_of, plain
+from bot.github.text.markdown import code, escape, fenced, lines_of, plain, truncate
 from bot.results.compare.context import FailureContext
 from bot.results.compare.failure_class import FailureClass
 from bot.results.compare.rename_rules import RenameKind, RenameRule, rules_of
@@ -52,6 +52,10 @@ MOST_ROWS = 10
 SHOWN_ID, SHOWN_MESSAGE, SHOWN_CLAIM = 240, 160, 200
 """Characters of a cell."""
 NOT_COUNTED = {RunState.WAITING: texts.WAITS, RunState.INCOMPLETE: texts.CANNOT_BE_USED}
+MOST_REASON = 300
+"""Characters of the reason why a run waits or is unusable."""
+MOST_REPAIRED = 1_000
+"""Characters of the text about repairs in the files of one run, at most."""
 MOST_UNSEARCHED = 10
 MOST_RULES = 3
 
@@ -92,10 +96,10 @@ def results_report(findings: Findings) -> CheckContent:
 def _summary(findings: Findings, reason: str) -> Iterator[Block]:
     yield Block("the answer to a button", findings.notice)
     yield Block("that the target is degraded", findings.degraded)
-    yield Block("unreliable results", sentences.unreliable(findings))
+    yield Block("unreliable results", _unreliable(findings))
     yield Block("a warning", _mass_warning(findings))
     yield Block("new failures", _new_failures_table(findings))
-    yield Block("differences between simulator and device", sentences.paired_differences(findings))
+    yield Block("differences between simulator and device", _paired_differences(findings))
     yield Block("known flaky tests", _known_flaky_table(findings))
     yield Block("failing tests", _unjudged_table(findings))
     yield Block("quarantined tests", _quarantined_table(findings))
@@ -103,12 +107,12 @@ def _summary(findings: Findings, reason: str) -> Iterator[Block]:
     yield Block("measurements", _measurements_table(findings))
     yield Block("how to reproduce", reproduce(findings))
     yield Block("why", reason)
-    yield Block("unusable suites", sentences.unusable_suites(findings))
-    yield Block("what is missing", sentences.incomplete(findings))
+    yield Block("unusable suites", _unusable_suites(findings))
+    yield Block("what is missing", _incomplete(findings))
     yield Block("what was ignored", _ignored_sentence(findings))
     yield Block("what it is compared with", _compared(findings))
     yield Block("counts", _counts_table(findings))
-    yield Block("what was repaired", sentences.repaired(findings))
+    yield Block("what was repaired", _repaired(findings))
     yield Block("the lab's contacts", _contacts(findings))
     yield Block("what advisory means", texts.ADVISORY)
 
@@ -154,6 +158,75 @@ def _contacts(findings: Findings) -> str:
     if not findings.contacts:
         return ""
     return texts.CONTACTS.format(contacts=", ".join(code(contact) for contact in findings.contacts[:MOST_CONTACTS]))
+
+
+def _unreliable(findings: Findings) -> str:
+    """Say for each suite with unreliable results why they are unreliable, since when, and until when."""
+    suites = sentences.unreliable_reported_suites(findings)
+    lines = [texts.unreliable(code(suite), health) for suite, health in suites.items()]
+    return f"{_lines(lines)}\n\n{texts.unreliable_means()}" if lines else ""
+
+
+def _paired_differences(findings: Findings) -> str:
+    """Say how many of the new failures pass on a paired target; empty for none."""
+    shown = [findings.contexts.get((failure.suite, failure.test)) for failure in findings.new_failures]
+    on_simulator = sum(context is not None and bool(context.passes_on_simulators) for context in shown)
+    on_device = sum(context is not None and bool(context.passes_on_device) for context in shown)
+    lines = []
+    if on_simulator:
+        lines.append(texts.ONLY_ON_DEVICE.format(failures=texts.counted(on_simulator, "new failure")))
+    if on_device:
+        lines.append(texts.ONLY_ON_SIMULATOR.format(failures=texts.counted(on_device, "new failure")))
+    return "\n".join(lines)
+
+
+def _unusable_suites(findings: Findings) -> str:
+    """List the suites without usable results, and why."""
+    return _lines(
+        [texts.UNUSABLE_WHY.format(suite=code(suite), why=escape(reason)) for suite, reason in findings.infra]
+    )
+
+
+def _incomplete(findings: Findings) -> str:
+    """List what is missing, waiting or unusable, and since when."""
+    missing = [code(suite) for suite in findings.state.missing_suites]
+    lines = [texts.missing_suites(missing)] if missing else []
+    lines += [line for suite, _ in findings.suites for line in _incomplete_lines(suite)]
+    return "\n\n".join([_lines(lines), *([texts.OVER] if findings.over else [])]) if lines else ""
+
+
+def _incomplete_lines(suite: SuiteState) -> Iterator[str]:
+    name = code(suite.suite)
+    if suite.missing_shards:
+        missing = texts.missing_shards(name, suite.missing_shards, suite.shard_total)
+        first = min((run.received_at for run in (*suite.runs, *suite.waiting, *suite.broken)), default=None)
+        yield missing if first is None else f"{missing} {texts.FIRST_RUN_AT.format(since=texts.format_moment(first))}"
+    yield from (_run_line(texts.WAITING, name, run) for run in suite.waiting)
+    yield from (_run_line(texts.BROKEN, name, run) for run in suite.broken)
+
+
+def _repaired(findings: Findings) -> str:
+    """List the repairs in the files of the lab."""
+    runs = [(code(suite.suite), run) for suite, _ in findings.suites for run in suite.runs]
+    lines = [
+        texts.REPAIRED.format(suite=name, run=code(run.key.run_id), reason=escape(truncate(run.reason, MOST_REPAIRED)))
+        for name, run in runs
+        if run.state is RunState.STORED and run.reason
+    ]
+    return f"{texts.REPAIRED_FILES}\n\n{_lines(lines)}" if lines else ""
+
+
+def _run_line(template: str, suite: str, run: Run) -> str:
+    reason = escape(truncate(run.reason, MOST_REASON)) or texts.NO_REASON
+    return template.format(
+        suite=suite, run=code(run.key.run_id), since=texts.format_moment(run.received_at), reason=reason
+    )
+
+
+def _lines(lines: Sequence[str]) -> str:
+    unlisted = len(lines) - sentences.MOST_LINES
+    listed_lines = [*lines[: sentences.MOST_LINES], *([MORE.format(count=unlisted)] if unlisted > 0 else [])]
+    return "\n".join(f"- {line}" for line in listed_lines)
 
 
 def _mass_warning(findings: Findings) -> str:
