@@ -129,9 +129,6 @@ class ResultsStore:
         """
         suite_name = run.claims.suite if run.claims else ""
         with self._database.reading() as connection:
-            stored = runs.find(connection, run.key)
-            if not replace and stored is not None and stored[1].state is RunState.STORED:
-                return False
             suite = names.find(connection, run.key.repository, suite_name) or SuiteRow(0, 0)
             # The slow part comes before the write transaction, because all other writers wait for that.
             laid_out = _lay_out(connection, suite, columns)
@@ -139,7 +136,6 @@ class ResultsStore:
             texts = failure_texts.prepare(connection, columns)
 
         def save(connection: sa.Connection, search: Renames) -> bool:
-            # Look again: another process may have stored the run meanwhile.
             stored = runs.find(connection, run.key)
             if not replace and stored is not None and stored[1].state is RunState.STORED:
                 return False

@@ -18,8 +18,7 @@ from bot.results.compare.context import failure_context
 from bot.results.compare.flaky import WINDOW
 from bot.results.compare.quarantine import QuarantineOf
 from bot.results.store.failures.contexts import MOST_RUNS
-from bot.results.store.history.explained import PointColumn, explained_ordinals
-from bot.results.store.history.quarantined import quarantined_failures
+from bot.results.store.history.explained import PointColumn, explained_ordinals, quarantined_failures
 from bot.results.store.history.series_names import END, changes_since, series_names
 from bot.results.store.history.windows import segments_over
 from bot.results.store.tables import schema

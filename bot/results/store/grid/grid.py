@@ -33,12 +33,11 @@ from bot.results.store.grid.rows import (
     with_earlier,
 )
 from bot.results.store.grid.stored_counts import read_counts
-from bot.results.store.history.explained import PointColumn, explained_ordinals
-from bot.results.store.history.quarantined import quarantined_failures
+from bot.results.store.history.explained import PointColumn, explained_ordinals, quarantined_failures
 from bot.results.store.tables import runs, schema
 from bot.results.store.tables.cells import IS_FAILURE, CellCounts, explained_column, renamed_column
 from bot.results.store.tables.names import all_names
-from bot.results.store.tables.points import Place, Position, reported_runs, status_columns
+from bot.results.store.tables.points import Place, Position, status_columns
 from bot.results.store.tables.rename_pairs import RenamePairs
 
 SeriesCommit = tuple[int, str]
@@ -170,7 +169,7 @@ def _points(
     read = [(row, earlier) for row, earlier in compared if not grid_range.counts or _needs_columns(row, counted)]
     columns_of = {_place(row, by_series) for pair in read for row in pair if row is not None}
     reported = _by_suite(
-        reported_runs(
+        runs.reported_runs_at(
             connection, {_place(row, by_series)[:2] for row, _ in compared} | {place[:2] for place in columns_of}
         )
     )

@@ -162,17 +162,6 @@ def stored_runs(connection: sa.Connection, places: Iterable[Place]) -> dict[Plac
     return {place: stored for place, bare in reported.items() if (stored := [run for run in bare if run.is_stored])}
 
 
-def reported_runs(
-    connection: sa.Connection, places: Collection[tuple[int, str]]
-) -> dict[tuple[int, str], list[runs.Numbered]]:
-    """Return what `runs.reported_runs_at` returns, for any number of places: pairs of a target's ID and a commit."""
-    runs_at: dict[tuple[int, str], list[runs.Numbered]] = {}
-    ordered = sorted(places)
-    for chunk in schema.in_chunks(ordered):
-        runs_at |= runs.reported_runs_at(connection, chunk)
-    return runs_at
-
-
 def status_columns(connection: sa.Connection, stored: Mapping[Place, Sequence[int]]) -> dict[Place, bytes]:
     """Return the merged status column of each place; `stored` has the numbers of its stored runs."""
     columns: dict[Place, bytes] = {}
