@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from bot.app.prefilter import INSTALLATION_EVENTS, RepositoryView, WebhookPrefilter, no_handler, routed
+from bot.app.prefilter import INSTALLATION_EVENTS, PULL_REQUEST, RepositoryView, WebhookPrefilter, no_handler, routed
 from bot.app.texts import (
     CONCLUDES_NOTHING,
     FEATURE_OFF,
@@ -113,7 +113,8 @@ class Pipeline:
             if delivery.event in INSTALLATION_EVENTS and delivery.payload.has("installation", "id"):
                 self.app.forget(delivery.payload.integer("installation", "id"))
             await self.repositories.note(delivery)
-            if await self._is_ours(delivery):
+            # Another repository may have got the name on GitHub of one that app.yaml names.
+            if delivery.event == PULL_REQUEST and await self._name_of(delivery) is not None:
                 await note_head(self.records, delivery)
             for note in self.notes.get(delivery.event, ()):
                 await note(self.records, delivery)
@@ -135,12 +136,6 @@ class Pipeline:
         config = await config_in_force(self.config, self.records, name) if name is not None else None
         private = name is not None and await self.repositories.is_called_private(name)
         return RepositoryView(repository.full_name, config, private, read_at)
-
-    async def _is_ours(self, delivery: Delivery) -> bool:
-        """Return whether app.yaml names the repository: another one may have got its name on GitHub."""
-        if not delivery.names_repository:
-            return True  # The code that needs the id fails, and says so.
-        return await self.repositories.name_of(delivery.repository) is not None
 
     async def plan(self, delivery: Delivery, handler: str, intent: str) -> PlannedEffects:
         """Let one handler decide."""

@@ -1,4 +1,4 @@
-"""Lists in sentences, cut where they become too long to read."""
+"""Lists in sentences and long names, cut where they become too long to read."""
 
 from __future__ import annotations
 
@@ -15,3 +15,11 @@ def listed(items: Sequence[str], most: int, count: int | None = None) -> str:
     first_items = items[:most]
     remaining = (len(items) if count is None else count) - len(first_items)
     return ", ".join(first_items) + (f" {MORE.format(count=remaining)}" if remaining > 0 else "")
+
+
+def middle_cut(text: str, limit: int) -> str:
+    """Return at most `limit` characters. Of a long test ID both ends matter: the file and the parameters."""
+    if len(text) <= limit:
+        return text
+    head = limit // 2
+    return f"{text[:head]}…{text[head + 1 - limit :]}"

@@ -105,7 +105,7 @@ class Artifacts:
     async def _read(self, github: GitHub, repository: str, run: RunAttempt, patterns: Sequence[str]) -> Reports:
         self._pool.check(Owner(repository.lower(), run.sha))  # before anything is fetched for it
         artifacts = await _list_artifacts(github, repository, run, patterns)
-        listed = await self._files.of(github, repository, run.sha) if artifacts else frozenset()
+        listed = (await self._files.read(github, repository, run.sha)).paths if artifacts else frozenset()
         suites: dict[str, SuiteOutcomes] = {}
         unread = {artifact.string("name") for artifact in artifacts}
         troubles = (

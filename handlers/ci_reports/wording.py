@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from bot.core.listing import MORE
+from bot.core.listing import MORE, middle_cut
 from bot.core.urls import linkable
 from bot.effects.section_words import moment, short
 from bot.github.text.markdown import code
-from bot.results.report.tables import middle_cut
 from handlers.ci_reports import texts
 from handlers.ci_reports.outcomes import BaseSuite, HeadAndBase
 

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bot.core.utc import iso_utc
-from bot.effects.remember import StoreRecord
 from bot.github.commits.ours import Ours
 from bot.github.commits.refs import first_between
 from bot.github.limits.ranks import Rank, ranked
@@ -15,21 +14,10 @@ from bot.plan.handler import ConcludeStage, Context, Plan, Router
 from bot.timers.timers import TIMER_EVENT, moment_of
 from handlers.last_good.config import LAST_GOOD as LAST_GOOD_KEY
 from handlers.last_good.texts import LAST_GOOD_ISSUE
-from handlers.tracking_branches.conclusion import (
-    BranchOutcome,
-    StoredState,
-    conclusion_reason,
-    issue_effects,
-    move_effects,
-    outcome_of_move,
-    state_to_store,
-    step_to_store,
-    store_step,
-)
+from handlers.tracking_branches.conclusion import BranchOutcome, StoredState, ended_step, move_effects, outcome_of_move
 from handlers.tracking_branches.decide import Lag, Step, TrackingScan, decide_step
 from handlers.tracking_branches.records import LAST_GOOD, TRACKING, reusable_verdicts
 from handlers.tracking_branches.scan import ScanInProgress
-from handlers.tracking_branches.texts import MOVE_FAILED
 
 if TYPE_CHECKING:
     from bot.plan.outcome import EffectOutcomes
@@ -70,17 +58,11 @@ def decide_last_good_conclusion(
     state: StoredState, last_good_step: LastGoodStep, outcome: BranchOutcome | None, repository_id: int
 ) -> Plan:
     """Return what to store and write once a step has ended; `outcome` is None if GitHub was unavailable."""
+    lag = last_good_step.lag_at(outcome.head) if outcome else None
+    members = {"lag": asdict(lag) if lag else None, "require": list(last_good_step.require)}
     step = last_good_step.step
-    last_step = step_to_store(state.last_step, step)
-    effects = store_step(LAST_GOOD, repository_id, state.last_step, last_step)
-    if outcome is None:
-        return Plan(tuple(effects), MOVE_FAILED.format(branch=step.branch))
-    lag = last_good_step.lag_at(outcome.head)
-    extra = {"lag": asdict(lag) if lag else None, "require": list(last_good_step.require)}
-    record = state_to_store(state.record, step, outcome, last_step, **extra)
-    effects.append(StoreRecord.of(TRACKING.of(LAST_GOOD, repository_id), record))
-    effects += issue_effects(LAST_GOOD, step, outcome, LAST_GOOD_ISSUE, has_issue=state.has_issue)
-    return Plan(tuple(effects), conclusion_reason(step, outcome))
+    ended = ended_step(LAST_GOOD, repository_id, step, state, outcome, LAST_GOOD_ISSUE, record_members=members)
+    return Plan((*ended.records, *ended.issue), ended.why)
 
 
 @router.on(

@@ -18,21 +18,10 @@ from handlers.nightly.config import NIGHTLY as NIGHTLY_KEY
 from handlers.nightly.effects import FOR_LABS, MarkNightly, PublishNightly
 from handlers.nightly.texts import NIGHTLY_ISSUE, STATUS_DESCRIPTION
 from handlers.results.config import LAB_RESULTS
-from handlers.tracking_branches.conclusion import (
-    BranchOutcome,
-    StoredState,
-    conclusion_reason,
-    issue_effects,
-    move_effects,
-    outcome_of_move,
-    state_to_store,
-    step_to_store,
-    store_step,
-)
+from handlers.tracking_branches.conclusion import BranchOutcome, StoredState, ended_step, move_effects, outcome_of_move
 from handlers.tracking_branches.decide import Step, TrackingScan, decide_step
-from handlers.tracking_branches.records import NIGHTLY, TRACKING, TRACKING_MOVES, moves_to_store
+from handlers.tracking_branches.records import NIGHTLY, TRACKING_MOVES, moves_to_store
 from handlers.tracking_branches.scan import ScanInProgress
-from handlers.tracking_branches.texts import MOVE_FAILED
 
 if TYPE_CHECKING:
     from bot.plan.outcome import EffectOutcomes
@@ -73,21 +62,20 @@ def decide_nightly_conclusion(
     `page` is the address of the branch's page, empty without one. `has_labs`: labs read the published file.
     """
     step = nightly_step.step
-    last_step = step_to_store(state.last_step, step, day=nightly_step.day)
-    effects = store_step(NIGHTLY, repository_id, state.last_step, last_step)
-    if outcome is None:
-        return Plan(tuple(effects), MOVE_FAILED.format(branch=step.branch))
-    record = state_to_store(state.record, step, outcome, last_step)
-    effects.append(StoreRecord.of(TRACKING.of(NIGHTLY, repository_id), record))
+    members = {"day": nightly_step.day}
+    ended = ended_step(NIGHTLY, repository_id, step, state, outcome, NIGHTLY_ISSUE, step_members=members)
+    record, last_step, effects = ended.record, ended.last_step, [*ended.records]
+    if outcome is None or record is None:
+        return Plan(tuple(effects), ended.why)
     if new_moves := moves_to_store(state.moves, state.record, record):
         effects.append(StoreRecord.of(TRACKING_MOVES.of(NIGHTLY, repository_id), new_moves))
-    effects += issue_effects(NIGHTLY, step, outcome, NIGHTLY_ISSUE, has_issue=state.has_issue)
+    effects += ended.issue
     if last_step and outcome.head == last_step["sha"] and not last_step.get("marked"):
         description = STATUS_DESCRIPTION.format(branch=step.branch, day=last_step["day"])
         effects.append(MarkNightly(last_step["sha"], description, page))
     if has_labs:
         effects.append(PublishNightly({member: dict(record)[member] for member in FOR_LABS}))
-    return Plan(tuple(effects), conclusion_reason(step, outcome))
+    return Plan(tuple(effects), ended.why)
 
 
 @router.on(

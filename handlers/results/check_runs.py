@@ -28,13 +28,12 @@ from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.plan.page_links import page_url
 from bot.results.compare.paired import paired_targets
 from bot.results.compare.quarantine import quarantine_at
-from bot.results.deliveries import CHECK_EVENT, check_event_in
+from bot.results.deliveries import CHECK_EVENT
 from bot.results.measurements.unexpected import NOT_COMPARED
 from bot.results.report import sentences
 from bot.results.report.baseline import compared_suites
-from bot.results.report.check_run import IGNORE, results_report
-from bot.results.report.findings import ComparedSuite, Findings, IgnoredFailures
-from bot.results.report.tables import listed_failures
+from bot.results.report.check_run import IGNORE, listed_failures, results_report
+from bot.results.report.findings import Findings, IgnoredFailures
 from bot.results.service import RESULTS
 from bot.results.state import TargetState
 from bot.results.store.commit import commit_state
@@ -50,10 +49,10 @@ from handlers.results.records import IGNORED, REFUSED_PRESS, RefusedPress
 from handlers.results.requested_tests import REQUESTED_TESTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    import sqlalchemy as sa
 
+    from bot.core.aliases import Aliases
     from bot.core.events import Delivery
-    from bot.results.measurements.unexpected import NumbersOfPull
     from bot.results.settings.results import Lab, Results
 
 NAME, ALL_NAME = "hardware-results", "hardware-results-all"
@@ -222,9 +221,9 @@ def read_request(delivery: Delivery, app_id: int) -> RequestedCheck | None:
     """Return which check run a delivery requests; None for a check run that is not a lab's, or is another App's."""
     payload = delivery.payload
     if delivery.event != CHECK_RUN:
-        check_event = check_event_in(payload)
-        even_if_same = CHECK_EVENT.read(payload).again
-        return RequestedCheck(check_event.target, check_event.sha, is_over=check_event.over, even_if_same=even_if_same)
+        event = CHECK_EVENT.read(payload)
+        target = TargetKey(payload.string("repository", "full_name"), event.lab, event.target)
+        return RequestedCheck(target, event.sha, is_over=event.over, even_if_same=event.again)
     run = payload.at("check_run")
     # People and other Apps may create check runs of any name: ours is `hardware/LAB/TARGET`, and of our App.
     segments = run.string("name").split("/")
@@ -267,7 +266,10 @@ async def _load_findings(
     # Only annotations need the list of files, and only new failures have annotations.
     files = None
     if any(compared_suite.comparison.new_failures for compared_suite in compared.values()):
-        files = await context.part(RESULTS).file_lists.of(context.github, context.repository.full_name, request.sha)
+        listed_files = await context.part(RESULTS).file_lists.read(
+            context.github, context.repository.full_name, request.sha
+        )
+        files = listed_files.paths
     target, moment = request.target, time.time()
     quarantine, ended = quarantine_at(context.config.of(QUARANTINE), target, moment)
     findings = Findings(
@@ -281,19 +283,11 @@ async def _load_findings(
         over=request.is_over or deadline_passed(state, seconds(results.deadline), moment),
         quarantine=quarantine,
         ended=ended,
-        unreliable=await context.part(RESULTS).read(unreliable_suites, target, request.sha),
         degraded=await context.part(REQUESTED_TESTS).target_notice(
             context.records, context.repository.id, target, lab.targets[target.target].tier, moment
         ),
     )
-    # In a thread, as thousands of failures are sorted.
-    listed = await asyncio.to_thread(listed_failures, findings)
-    paired = paired_targets(results, target.full_name)
-    failures = {suite: ContextQuery(_baseline_sha(compared[suite]), tests, paired) for suite, tests in listed.items()}
-    contexts = await context.part(RESULTS).read(
-        failure_contexts, target, request.sha, failures, context.config.of(RENAMES).aliases
-    )
-    findings = replace(findings, contexts=contexts, numbers=await _numbers_of_pull(context, results, state, compared))
+    findings = await context.part(RESULTS).read(_with_history, findings, results, context.config.of(RENAMES).aliases)
     # A number without noise needs no further runs.
     noisy = next((number for number in findings.unexpected_numbers if number.low < number.high), None)
     if noisy is None or not lab.targets[target.target].takes_requests:
@@ -302,20 +296,28 @@ async def _load_findings(
     return replace(findings, benchmark=f"{context.app_config.mentions[0]} {command}")
 
 
-async def _numbers_of_pull(
-    context: Context, results: Results, state: TargetState, compared: Mapping[str, ComparedSuite]
-) -> NumbersOfPull:
-    """Return what a pull request's tests measured, compared with the nightly runs up to the baseline of each suite."""
-    target = state.target
-    if state.pull_request is None:
-        return NOT_COMPARED
+def _with_history(connection: sa.Connection, findings: Findings, results: Results, aliases: Aliases) -> Findings:
+    """Add what earlier runs say: which suites are unreliable, since when tests fail, and which numbers are unexpected.
+
+    The numbers of a pull request are compared with the nightly runs up to the baseline of each suite. Blocks.
+    """
+    state, compared = findings.state, findings.compared
+    target, sha = state.target, state.sha
     baselines = {suite: item.baseline.sha for suite, item in compared.items() if item.baseline}
-    limits, aliases = results.change_limits(target.lab, target.target), context.config.of(RENAMES).aliases
-    return await context.part(RESULTS).read(numbers_of_pull, target, state.sha, baselines, limits, aliases)
-
-
-def _baseline_sha(compared_suite: ComparedSuite) -> str:
-    return compared_suite.baseline.sha if compared_suite.baseline else ""
+    paired = paired_targets(results, target.full_name)
+    failures = {
+        suite: ContextQuery(baselines.get(suite, ""), tests, paired)
+        for suite, tests in listed_failures(findings).items()
+    }
+    limits = results.change_limits(target.lab, target.target)
+    return replace(
+        findings,
+        unreliable=unreliable_suites(connection, target, sha),
+        contexts=failure_contexts(connection, target, sha, failures, aliases),
+        numbers=numbers_of_pull(connection, target, sha, baselines, limits, aliases)
+        if state.pull_request is not None
+        else NOT_COMPARED,
+    )
 
 
 def deadline_passed(state: TargetState, deadline: float, moment: float) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from bot.effects.issues import ISSUE, EnsureIssue
@@ -12,7 +13,7 @@ from bot.effects.remember import StoreRecord
 from bot.engine.processor import EffectState
 from bot.github.commits.refs import branch_head
 from handlers.tracking_branches.records import TRACKING, TRACKING_MOVES, TRACKING_STEP
-from handlers.tracking_branches.texts import BRANCH_AT, CANNOT_MOVE, ISSUE_TITLE, NO_BRANCH
+from handlers.tracking_branches.texts import BRANCH_AT, CANNOT_MOVE, ISSUE_TITLE, MOVE_FAILED, NO_BRANCH
 
 if TYPE_CHECKING:
     from bot.plan.effect import Effect
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from bot.plan.outcome import EffectOutcomes
     from handlers.tracking_branches.decide import Step
     from handlers.tracking_branches.records import TrackingState, TrackingStep
+
+NOTHING_MORE: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,22 +78,66 @@ async def outcome_of_move(context: Context, step: Step, outcomes: EffectOutcomes
     return BranchOutcome(await branch_head(context.github, context.repository.full_name, step.branch), move.text)
 
 
-def step_to_store(last_step: Mapping[str, Any], step: Step, **extra: Any) -> Mapping[str, Any]:
-    """Return the step with `extra` members for the record; the last step again if this one does not move the branch.
+@dataclass(frozen=True, slots=True)
+class EndedStep:
+    """What follows from a step of a branch, for each feature to add its own.
+
+    `records` stores the step, and `record`, the new state of the branch; `issue` opens or closes the issue for people.
+    `last_step` is the last step in which the bot moved the branch. While GitHub is unavailable, `record` is None.
+    """
+
+    last_step: Mapping[str, Any]
+    record: TrackingState | None
+    records: list[Effect]
+    issue: list[Effect]
+    why: str
+
+
+def ended_step(
+    name: str,
+    repository_id: int,
+    step: Step,
+    stored: StoredState,
+    outcome: BranchOutcome | None,
+    issue_body: str,
+    *,
+    step_members: Mapping[str, Any] = NOTHING_MORE,
+    record_members: Mapping[str, Any] = NOTHING_MORE,
+) -> EndedStep:
+    """Return what follows from a step of the timer `name`; `outcome` is None if GitHub was unavailable.
+
+    `issue_body` is the issue's text, with places for names. The members are those of the feature alone.
+    """
+    last_step = _step_to_store(stored.last_step, step, step_members)
+    records = _store_step(name, repository_id, stored.last_step, last_step)
+    if outcome is None:
+        return EndedStep(last_step, None, records, [], MOVE_FAILED.format(branch=step.branch))
+    record = _state_to_store(stored.record, step, outcome, last_step, record_members)
+    records.append(StoreRecord.of(TRACKING.of(name, repository_id), record))
+    issue = _issue_effects(name, step, outcome, issue_body, has_issue=stored.has_issue)
+    return EndedStep(last_step, record, records, issue, _why(step, outcome))
+
+
+def _step_to_store(last_step: Mapping[str, Any], step: Step, more: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the step with `more` members for the record; the last step again if this one does not move the branch.
 
     It is stored even if the move fails: the branch may have moved anyway, and the next scan, which finds nothing new,
     must know that the bot moved it.
     """
     last_at, last_sha = last_step.get("at", ""), last_step.get("sha", "")
     if step.chosen and step.at >= last_at and (step.at, step.chosen) != (last_at, last_sha):
-        return {"sha": step.chosen, "before": step.before, "commits": step.commits, "at": step.at, **extra}
+        return {"sha": step.chosen, "before": step.before, "commits": step.commits, "at": step.at, **more}
     return last_step
 
 
-def state_to_store(
-    record: Mapping[str, Any], step: Step, outcome: BranchOutcome, last_step: Mapping[str, Any], **extra: Any
+def _state_to_store(
+    record: Mapping[str, Any],
+    step: Step,
+    outcome: BranchOutcome,
+    last_step: Mapping[str, Any],
+    more: Mapping[str, Any],
 ) -> TrackingState:
-    """Return the new record of the branch with `extra` members, for the API and the next scan."""
+    """Return the new record of the branch with `more` members, for the API and the next scan."""
     moved = {member: record.get(member) for member in ("sha", "previous_sha", "moved_at", "commits")}
     if outcome.head != moved["sha"] or record.get("branch") != step.branch:
         # If people move the branch, the bot knows neither the time nor the number of commits.
@@ -105,28 +152,25 @@ def state_to_store(
     scanned = {"scanned_at": step.at, "why": step.why, "trouble": outcome.trouble}
     why_not_newer = [dict(verdict) for verdict in step.why_not_newer]
     # mypy cannot see which keys `**` brings.
-    return cast("TrackingState", {"branch": step.branch, **moved, **scanned, "why_not_newer": why_not_newer, **extra})
+    return cast("TrackingState", {"branch": step.branch, **moved, **scanned, "why_not_newer": why_not_newer, **more})
 
 
-def store_step(name: str, repository_id: int, stored: Mapping[str, Any], new: Mapping[str, Any]) -> list[Effect]:
+def _store_step(name: str, repository_id: int, stored: Mapping[str, Any], new: Mapping[str, Any]) -> list[Effect]:
     """Return the effect that stores a step, if it differs from the stored one."""
     if new == stored:
         return []
     return [StoreRecord.of(TRACKING_STEP.of(name, repository_id), cast("TrackingStep", dict(new)))]
 
 
-def issue_effects(name: str, step: Step, outcome: BranchOutcome, body: str, *, has_issue: bool) -> list[Effect]:
-    """Return the effect that opens an issue if the bot cannot move the branch, or closes it if the bot can again.
-
-    `body` is the issue's text, with places for names.
-    """
+def _issue_effects(name: str, step: Step, outcome: BranchOutcome, body: str, *, has_issue: bool) -> list[Effect]:
+    """Return the effect that opens an issue if the bot cannot move the branch, or closes it if the bot can again."""
     key, values = _issue_key(name, step), {"branch": step.branch, "source": step.source, "trouble": outcome.trouble}
     if outcome.trouble:
         return [EnsureIssue(key, ISSUE_TITLE.format(**values), body.format(**values))]
     return [EnsureIssue(key)] if step.fine and has_issue else []
 
 
-def conclusion_reason(step: Step, outcome: BranchOutcome) -> str:
+def _why(step: Step, outcome: BranchOutcome) -> str:
     """Say where the branch is, or that it cannot be moved."""
     if outcome.trouble:
         return CANNOT_MOVE.format(branch=step.branch)

@@ -13,7 +13,7 @@ from bot.results.store.history.baselines import baselines
 from bot.results.store.store import ResultsStore
 from bot.results.store.tables.ancestry import learn
 from bot.results.store.write.pending_checks import announced, complete_check, scheduled_checks, touch_check
-from bot.results.store.write.write import Infra
+from bot.results.store.write.series import Infra
 from tests.results.snapshot import snapshot_of
 from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload, sha
 

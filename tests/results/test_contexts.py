@@ -29,8 +29,8 @@ from bot.results.store.failures.contexts import (
     failure_contexts,
 )
 from bot.results.store.failures.failures import failing_tests
-from bot.results.store.grid.grid import lines_of_test
 from bot.results.store.grid.rows import GridRange
+from bot.results.store.grid.test_runs import lines_of_test
 from bot.results.store.store import ResultsStore
 from tests.results.plans import whole_tables_read
 from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload, sha

@@ -15,8 +15,8 @@ from bot.core.aliases import Aliases
 from bot.results.compare.flaky import ALPHA, LEAST_RUNS, MOST_NEEDED, WINDOW, Flakiness, flakiness_of
 from bot.results.compare.lasting import lasting_failure
 from bot.results.store.commit import seen_tests
-from bot.results.store.grid.grid import lines_of_test
 from bot.results.store.grid.rows import GridRange
+from bot.results.store.grid.test_runs import lines_of_test
 from bot.results.store.history.flakiness import flakiness_at_newest_runs, flakiness_of_tests
 from bot.results.store.store import ResultsStore
 from tests.results.test_lasting import ENDED, segments

@@ -13,8 +13,9 @@ from bot.results.compare.flaky import WINDOW
 from bot.results.store.commit import seen_tests
 from bot.results.store.failures.failing_now import targets_now
 from bot.results.store.failures.failures import failing_tests, newest_runs
-from bot.results.store.grid.grid import grid_of, runs_of_test
+from bot.results.store.grid.grid import grid_of
 from bot.results.store.grid.rows import GridRange
+from bot.results.store.grid.test_runs import runs_of_test
 from bot.results.store.history.flakiness import flakiness_of_tests, known_flaky_tests
 from bot.results.store.history.history import history
 from bot.results.store.store import ResultsStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from nightjar_formats.model import Detail, Trouble
 
-from bot.results.report.annotations import annotations_of
+from bot.results.report.check_run import annotations_of
 from bot.results.report.findings import Findings, IgnoredFailures
 from tests.results.reported import a_suite, compared, findings
 

@@ -6,9 +6,8 @@ import pytest
 from nightjar_formats.model import Counts, Detail
 
 from bot.results.compare.context import FailureContext
-from bot.results.report.check_run import results_report
+from bot.results.report.check_run import MOST_ROWS, listed_failures, results_report
 from bot.results.report.sentences import context_of
-from bot.results.report.tables import MOST_ROWS, listed_failures
 from tests.gfm import rendered
 from tests.results.reported import a_suite, compared, findings, many
 

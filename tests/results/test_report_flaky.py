@@ -7,9 +7,8 @@ from nightjar_formats.model import Detail
 from bot.results.compare.context import FailureContext
 from bot.results.compare.flaky import Flakiness
 from bot.results.compare.health import RunFlips, SuiteHealth
-from bot.results.report.check_run import results_report
+from bot.results.report.check_run import listed_failures, results_report
 from bot.results.report.compared import with_flaky
-from bot.results.report.tables import listed_failures
 from tests.results.reported import a_suite, compared, findings
 
 TILE, MATMUL = "tests/test_tile.py::test_tile", "tests/test_matmul.py::test_matmul"

@@ -41,10 +41,6 @@ class FileLists:
     def __init__(self) -> None:
         self._files: LRUCache[tuple[str, str], CommitFiles] = LRUCache(REMEMBERED)
 
-    async def of(self, github: GitHub, repository: str, sha: str) -> frozenset[str]:
-        """Return the paths of all files at a commit, as `read` does."""
-        return (await self.read(github, repository, sha)).paths
-
     async def read(self, github: GitHub, repository: str, sha: str) -> CommitFiles:
         """Return the files at a commit.
 

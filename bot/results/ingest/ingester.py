@@ -42,7 +42,7 @@ from bot.results.store.lists.run_lists import admission_of_commit, find_run, lab
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub
-    from bot.results.settings.results import Results
+    from bot.results.settings.results import Lab, Results
     from bot.results.store.store import ResultsStore
 
 MOST_NAMED = 5
@@ -130,14 +130,15 @@ class RunIngester:
         try:
             check_case(request.key, request.repository, request.config.prefix)
             with _adding_remedy(texts.ONCE_NAMED):
-                lab_of(request.key, request.config)
+                lab = lab_of(request.key, request.config)
             _check_job(request)
             manifest_file = await request.source.read_small(request.arrival.key, MAX_MANIFEST_BYTES)
             with _adding_remedy(texts.ONCE_CORRECTED):
                 manifest = read_manifest(manifest_file.body, request.key)
             # The manifest may have been overwritten since the notification.
             run = replace(run, version=manifest_file.version, claims=manifest.claims, bytes=manifest.bytes)
-            admission = await self._admit(request, manifest.claims.pull_request, manifest.bytes, known_run, force=force)
+            claimed_pull, size = manifest.claims.pull_request, manifest.bytes
+            admission = await self._admit(request, lab, claimed_pull, size, known_run, force=force)
             run = replace(run, admission=admission)
         except NotThere:
             if known_run is not None and known_run.state is RunState.WAITING:
@@ -157,12 +158,19 @@ class RunIngester:
         gidgethub's errors.
         """
         check_case(request.key, request.repository, request.config.prefix)
-        lab_of(request.key, request.config)
+        lab = lab_of(request.key, request.config)
         known_run = await asyncio.to_thread(self._store.read, find_run, request.key)
-        return await self._admit(request, claimed_pull, size, known_run, force=False)
+        return await self._admit(request, lab, claimed_pull, size, known_run, force=False)
 
     async def _admit(
-        self, request: IngestRequest, claimed_pull: int | None, size: int, known_run: Run | None, *, force: bool
+        self,
+        request: IngestRequest,
+        lab: Lab,
+        claimed_pull: int | None,
+        size: int,
+        known_run: Run | None,
+        *,
+        force: bool,
     ) -> Admission | None:
         """Return the admission of the run's commit. The first one is final, although branches and heads move.
 
@@ -172,7 +180,6 @@ class RunIngester:
         if known_run is not None and known_run.admission is not None:
             return known_run.admission
         key = request.key
-        lab = lab_of(key, request.config)
         if not force:  # a rebuild ingests the runs of months on one day
             today = datetime.fromtimestamp(self._clock(), UTC).replace(hour=0, minute=0, second=0, microsecond=0)
             runs, sent_bytes = await asyncio.to_thread(
@@ -208,7 +215,7 @@ class RunIngester:
                 await _check_arrived(request, manifest.files)
             with ExitStack() as folder:
                 files = await self._fetch_all(request, manifest.files, folder)
-                listed = await self._files.of(request.github, request.key.repository, request.key.sha)
+                listed = (await self._files.read(request.github, request.key.repository, request.key.sha)).paths
                 limits = self._pool.limits.run
                 if request.few_tests is not None:
                     return await self._complete_few_tests(request.few_tests, run, (owner, names, listed, files))

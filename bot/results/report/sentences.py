@@ -1,4 +1,4 @@
-"""Write the title of a hardware check run, its conclusion and the reason: from findings to the sentences of `texts`."""
+"""Write the title of a hardware check run, its conclusion and the reason, for the check run and for pages."""
 
 from __future__ import annotations
 
@@ -7,26 +7,22 @@ from itertools import islice
 
 from nightjar_formats.model import Status
 
-from bot.core.listing import MORE, listed
+from bot.core.listing import listed
 from bot.github.check_runs import NEUTRAL, SUCCESS, TITLE_LIMIT, shortened
-from bot.github.text.markdown import code, escape, plain, truncate
+from bot.github.text.markdown import code, plain
 from bot.results.compare.context import FailureContext
 from bot.results.compare.failure_class import FailureClass
 from bot.results.compare.health import SuiteHealth
 from bot.results.report import texts
 from bot.results.report.findings import Findings, NewFailure
 from bot.results.report.texts import counted
-from bot.results.state import Run, RunState, SuiteState
+from bot.results.state import SuiteState
 
 MOST_LINES = 10
-MOST_REPAIRED = 1_000
-"""Characters of the text about repairs in the files of one run, at most."""
 MOST_ALSO_ON = 3
 """Other targets that a failure names, at most."""
 SHORT = 10
 """Characters of a commit's SHA."""
-MOST_REASON = 300
-"""Characters of the reason why a run waits or is unusable."""
 
 
 def happened(failure: NewFailure) -> str:
@@ -69,23 +65,10 @@ def passes_elsewhere(contexts: Sequence[FailureContext], show: Callable[[str], s
     return phrases
 
 
-def paired_differences(findings: Findings) -> str:
-    """Say how many of the new failures pass on a paired target; empty for none."""
-    shown = [findings.contexts.get((failure.suite, failure.test)) for failure in findings.new_failures]
-    on_simulator = sum(context is not None and bool(context.passes_on_simulators) for context in shown)
-    on_device = sum(context is not None and bool(context.passes_on_device) for context in shown)
-    lines = []
-    if on_simulator:
-        lines.append(texts.ONLY_ON_DEVICE.format(failures=counted(on_simulator, "new failure")))
-    if on_device:
-        lines.append(texts.ONLY_ON_SIMULATOR.format(failures=counted(on_device, "new failure")))
-    return "\n".join(lines)
-
-
 def title(findings: Findings) -> str:
     """Say in one line of plain text what changed, and how many tests passed and were skipped."""
     parts = [texts.TITLE_INCOMPLETE.format(what=missing_results(findings))] if not findings.state.complete else []
-    for health in islice(_unreliable(findings).values(), 1):
+    for health in islice(unreliable_reported_suites(findings).values(), 1):
         parts.append(texts.TITLE_UNRELIABLE.format(since=texts.since_commit(health)))
     if findings.reported:
         parts.append(_changes(findings))
@@ -215,60 +198,6 @@ def pull_request(findings: Findings) -> str:
     return code(f"#{findings.state.pull_request}")
 
 
-def unreliable(findings: Findings) -> str:
-    """Say for each suite with unreliable results why they are unreliable, since when, and until when."""
-    lines = [texts.unreliable(code(suite), health) for suite, health in _unreliable(findings).items()]
-    return f"{_lines(lines)}\n\n{texts.unreliable_means()}" if lines else ""
-
-
-def _unreliable(findings: Findings) -> dict[str, SuiteHealth]:
+def unreliable_reported_suites(findings: Findings) -> dict[str, SuiteHealth]:
+    """Return the suites of the commit whose results are unreliable, in their order."""
     return {suite: health for suite, health in sorted(findings.unreliable.items()) if suite in findings.state.suites}
-
-
-def unusable_suites(findings: Findings) -> str:
-    """List the suites without usable results, and why."""
-    return _lines(
-        [texts.UNUSABLE_WHY.format(suite=code(suite), why=escape(reason)) for suite, reason in findings.infra]
-    )
-
-
-def incomplete(findings: Findings) -> str:
-    """List what is missing, waiting or unusable, and since when."""
-    missing = [code(suite) for suite in findings.state.missing_suites]
-    lines = [texts.missing_suites(missing)] if missing else []
-    lines += [line for suite, _ in findings.suites for line in _incomplete_lines(suite)]
-    return "\n\n".join([_lines(lines), *([texts.OVER] if findings.over else [])]) if lines else ""
-
-
-def _incomplete_lines(suite: SuiteState) -> Iterator[str]:
-    name = code(suite.suite)
-    if suite.missing_shards:
-        missing = texts.missing_shards(name, suite.missing_shards, suite.shard_total)
-        first = min((run.received_at for run in (*suite.runs, *suite.waiting, *suite.broken)), default=None)
-        yield missing if first is None else f"{missing} {texts.FIRST_RUN_AT.format(since=texts.format_moment(first))}"
-    yield from (_run_line(texts.WAITING, name, run) for run in suite.waiting)
-    yield from (_run_line(texts.BROKEN, name, run) for run in suite.broken)
-
-
-def repaired(findings: Findings) -> str:
-    """List the repairs in the files of the lab."""
-    runs = [(code(suite.suite), run) for suite, _ in findings.suites for run in suite.runs]
-    lines = [
-        texts.REPAIRED.format(suite=name, run=code(run.key.run_id), reason=escape(truncate(run.reason, MOST_REPAIRED)))
-        for name, run in runs
-        if run.state is RunState.STORED and run.reason
-    ]
-    return f"{texts.REPAIRED_FILES}\n\n{_lines(lines)}" if lines else ""
-
-
-def _run_line(template: str, suite: str, run: Run) -> str:
-    reason = escape(truncate(run.reason, MOST_REASON)) or texts.NO_REASON
-    return template.format(
-        suite=suite, run=code(run.key.run_id), since=texts.format_moment(run.received_at), reason=reason
-    )
-
-
-def _lines(lines: Sequence[str]) -> str:
-    unlisted = len(lines) - MOST_LINES
-    listed_lines = [*lines[:MOST_LINES], *([MORE.format(count=unlisted)] if unlisted > 0 else [])]
-    return "\n".join(f"- {line}" for line in listed_lines)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from dataclasses import replace
+from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
@@ -25,18 +26,18 @@ from bot.results.compare.searching import renames as find_renames
 from bot.results.state import Run, RunState
 from bot.results.store.measurements.write import count_of, forget_numbers, lay_out_numbers, save_numbers
 from bot.results.store.tables import artifacts as stored_artifacts
-from bot.results.store.tables import commits, failure_texts, names, revisions, runs
-from bot.results.store.tables.blobs import RunColumns
+from bot.results.store.tables import blobs, commits, failure_texts, names, revisions, runs, schema
+from bot.results.store.tables.blobs import LaidOut, Placement
 from bot.results.store.tables.database import ResultsDatabase
-from bot.results.store.tables.names import SuiteRow
-from bot.results.store.write import affected, series, write
-from bot.results.store.write import pending_checks as checks
-from bot.results.store.write.write import Infra, point_facts
+from bot.results.store.tables.names import MAX_CACHED_NAMES, SuiteRow, place_names
+from bot.results.store.write import series
+from bot.results.store.write.series import Infra, PointRules
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 Statements = Callable[Concatenate[sa.Connection, Arguments], Result]
 """A function that reads or writes results in the transaction that it gets: those of this folder, and of pages."""
+_NEW_COLUMNS = schema.columns.insert()
 
 
 def _infra(seen: Mapping[str, SeenTest]) -> str:
@@ -106,7 +107,7 @@ class ResultsStore:
             saved = runs.save(connection, target_id, run, number)
             commits.save(connection, run)
             stored_artifacts.save(connection, saved, artifacts, is_new=number is None)
-            self._follow(connection, target_id, search, old_run, run)
+            series.follow_run(connection, target_id, old_run, run, PointRules(self._infra, search), self.clock())
             revisions.grow(connection, run.key.repository)
             return True
 
@@ -128,24 +129,20 @@ class ResultsStore:
         """
         suite_name = run.claims.suite if run.claims else ""
         with self._database.reading() as connection:
-            stored = runs.find(connection, run.key)
-            if not replace and stored is not None and stored[1].state is RunState.STORED:
-                return False
             suite = names.find(connection, run.key.repository, suite_name) or SuiteRow(0, 0)
             # The slow part comes before the write transaction, because all other writers wait for that.
-            laid_out = write.lay_out(connection, suite, columns)
+            laid_out = _lay_out(connection, suite, columns)
             numbers = lay_out_numbers(connection, suite, laid_out.measured)
             texts = failure_texts.prepare(connection, columns)
 
         def save(connection: sa.Connection, search: Renames) -> bool:
-            # Look again: another process may have stored the run meanwhile.
             stored = runs.find(connection, run.key)
             if not replace and stored is not None and stored[1].state is RunState.STORED:
                 return False
             current = names.find(connection, run.key.repository, suite_name, make=True)
             assert current is not None
             is_current = current.names == suite.names  # or somebody else has added names meanwhile
-            ordered = laid_out if is_current else write.lay_out(connection, current, columns)
+            ordered = laid_out if is_current else _lay_out(connection, current, columns)
             suites = {suite_name: names.add(connection, current, ordered.new_count, ordered.new_names)}
             target_id = runs.target_id(connection, run.key.about, make=True)
             assert target_id is not None
@@ -153,7 +150,7 @@ class ResultsStore:
             text_numbers = failure_texts.save(connection, texts, columns)
             saved = runs.save(connection, target_id, run, number)
             commits.save(connection, run)
-            changed = write.save(connection, saved, ordered, text_numbers, is_new=number is None)
+            changed = _save_columns(connection, saved, ordered, text_numbers, is_new=number is None)
             old_claims = old_run.claims if old_run and old_run.state is RunState.STORED else None
             if old_claims and old_claims.suite != suite_name:
                 old_suite = names.find(connection, run.key.repository, old_claims.suite, make=True)
@@ -167,8 +164,9 @@ class ResultsStore:
                 changed |= save_numbers(connection, current, series_id, saved, numbered, is_new=not old_claims)
             stored_artifacts.save(connection, saved, artifacts, is_new=number is None)
             columns_of = {saved: ordered.stored}
-            self._follow(
-                connection, target_id, search, old_run, run, columns_of, suites, has_changed=changed or old_run != run
+            rules, has_changed = PointRules(self._infra, search), changed or old_run != run
+            series.follow_run(
+                connection, target_id, old_run, run, rules, self.clock(), columns_of, suites, has_changed=has_changed
             )
             revisions.grow(connection, run.key.repository)
             return True
@@ -181,40 +179,45 @@ class ResultsStore:
             return self.write(save, renames)
         return write_with_searches(lambda search: self.write(save, search), self._renames)
 
-    def _follow(
-        self,
-        connection: sa.Connection,
-        target_id: int,
-        search: Renames,
-        old_run: Run | None,
-        run: Run,
-        columns: Mapping[int, RunColumns] = MappingProxyType({}),
-        suites: Mapping[str, SuiteRow] = MappingProxyType({}),
-        *,
-        has_changed: bool = True,
-    ) -> None:
-        """Update everything that follows from a run: the points of its suites, and which check runs are pending.
 
-        `columns` has columns that need not be read, by the number of their run, and `suites` rows of suites by name.
-        Without `has_changed`, the same results were ingested again: a check run changes only if the rules for points
-        have changed.
-        """
-        touched = set()
-        reported_suites = {
-            reported_run.claims.suite
-            for reported_run in (old_run, run)
-            if reported_run and reported_run.claims and reported_run.state in runs.REPORTED
-        }
-        for suite_name in sorted(reported_suites):
-            if has_changed:
-                touched.add(run.key.sha)
-            suite = suites.get(suite_name) or names.find(connection, run.key.repository, suite_name, make=True)
-            assert suite is not None
-            suite_series = series.find(connection, suite, suite_name, target_id)
-            facts, statuses = point_facts(connection, suite_series, run.key.sha, columns, self._infra)
-            if facts is not None and (series.place(connection, suite_series, facts, statuses, search) or has_changed):
-                touched |= {
-                    run.key.sha,
-                    *affected.affected_commits(connection, run.key.repository, suite_series, facts),
-                }
-        checks.touch(connection, target_id, touched, self.clock())
+def _lay_out(connection: sa.Connection, suite: SuiteRow, columns: Columns) -> LaidOut:
+    """Put a run into the order of the names that its suite has now; new names follow them."""
+    # The first cases are the usual ones, and look up no names: a new suite, and the same tests in the same order.
+    if not suite.names:
+        return blobs.lay_out_in_order(columns, is_new=True)
+    if suite.names == len(columns) and list(names.blocks(connection, suite).values()) == columns.names:
+        return blobs.lay_out_in_order(columns, is_new=False)
+    if suite.names <= MAX_CACHED_NAMES:
+        placed = place_names(connection, suite, columns.names)
+        if isinstance(placed, Placement):
+            return placed.lay_out(columns)
+        return blobs.lay_out(columns, lambda: zip(placed, columns.tests, strict=True), suite.names)
+    # Too many names to hold in memory: walk through the compressed blocks instead.
+    name_blocks = list(names.blocks(connection, suite).values())
+    return blobs.lay_out(columns, partial(blobs.placed_by_walk, name_blocks), suite.names)
+
+
+def _save_columns(
+    connection: sa.Connection, run: int, laid_out: LaidOut, number_of: Mapping[int, int], *, is_new: bool
+) -> bool:
+    """Write the results of a run in place of its stored ones, if any; return False if those were the same.
+
+    `number_of` has the stored number of each failure text by its number in the run. With `is_new`, nothing is stored
+    for the run yet.
+    """
+    reasons = laid_out.stored.reasons
+    distinct = [reason._replace(text=number_of[reason.text]) if reason.text else reason for reason in reasons.distinct]
+    values = {
+        "run_id": run,
+        "statuses": laid_out.statuses,
+        "durations": laid_out.durations,
+        "reasons": blobs.reasons_blob(replace(reasons, distinct=distinct)) if reasons.ordinals else None,
+    }
+    if not is_new:
+        table = schema.columns
+        stored = connection.execute(sa.select(table).filter_by(run_id=run)).mappings().first()
+        if stored is not None and dict(stored) == values:
+            return False
+        connection.execute(table.delete().filter_by(run_id=run))
+    connection.execute(_NEW_COLUMNS, values)
+    return True

@@ -20,14 +20,21 @@ from bot.results.compare.context import FailureContext
 from bot.results.compare.flaky import WINDOW, Flakiness, flakiness_of
 from bot.results.compare.owners import OwnersOf
 from bot.results.compare.paired import UNPAIRED
-from bot.results.report.annotations import line_of
+from bot.results.report.check_run import line_of
 from bot.results.report.findings import NewFailure
 from bot.results.report.reproduce import command
 from bot.results.report.texts import how_flaky
 from bot.results.store.failures.contexts import TargetContextQuery, contexts_on_targets
-from bot.results.store.grid.grid import lines_of_test, nightly_commits, runs_of_test, test_details, test_durations
-from bot.results.store.grid.rows import GridLine, GridRange
-from bot.results.store.grid.test_runs import TestAt, TestRun, last_run_before
+from bot.results.store.grid.rows import GridLine, GridRange, lines_of, newest_commits
+from bot.results.store.grid.test_runs import (
+    TestAt,
+    TestRun,
+    last_run_before,
+    lines_with_test,
+    runs_of_test,
+    test_details,
+    test_durations,
+)
 from bot.results.store.history.flakiness import flakiness_at_newest_runs, flakiness_of_tests
 from bot.results.store.history.history import Segment, TestHistory, history
 from bot.results.store.history.series_names import END
@@ -144,14 +151,18 @@ def read_test(
 
     Of each suite, `most_timed` targets have durations: first those on which the test fails.
     """
-    lab, _, target = (query.target or "").partition("/")
-    lines = lines_of_test(connection, GridRange(repository, lab or None, target or None), query.id)
+    all_lines = lines_of(connection, GridRange(repository))
+    on_target = [line for line in all_lines if query.target in (None, line.target.full_name)]
+    lines = lines_with_test(connection, on_target, query.id)
     if not lines:
         raise LookupError(query.id)
     page_lines = lines[:MOST_LINES]
+    nightly = newest_commits(connection, all_lines, GridRange(repository, limit=RUNS))[:RUNS]
     histories = []
     for _, suite_lines in groupby(sorted(page_lines, key=lambda line: line.name), key=lambda line: line.name):
-        histories += _read_on_targets(connection, settings, list(suite_lines), query.id, links, moment, most_timed)
+        histories += _read_on_targets(
+            connection, settings, list(suite_lines), nightly, query.id, links, moment, most_timed
+        )
     order = {(line.target, line.name): index for index, line in enumerate(page_lines)}
     histories.sort(
         key=lambda history: (
@@ -179,14 +190,17 @@ def _read_on_targets(
     connection: sa.Connection,
     settings: RepositoryConfig,
     lines: Sequence[GridLine],
+    nightly: Sequence[Position],
     test: str,
     links: HistoryAddresses,
     moment: float,
     most_timed: int,
 ) -> list[HistoryOnTarget]:
-    """Return the test on each target of one suite. Each statement reads what it reads for all of the targets."""
+    """Return the test on each target of one suite. Each statement reads what it reads for all of the targets.
+
+    `nightly` are the newest commits of the nightly branch, newest first.
+    """
     repository, suite, aliases = lines[0].target.repository, lines[0].name, settings.of(RENAMES).aliases
-    nightly = nightly_commits(connection, GridRange(repository, limit=RUNS))
     traced = history(connection, repository, suite, test, aliases, [line.series for line in lines])
     grid_range = GridRange(
         repository, limit=max(RUNS, WINDOW), aliases=aliases, quarantine=quarantine_of(settings, moment)

@@ -12,8 +12,8 @@ from nightjar_formats.model import TargetKey
 
 from bot.results.measurements.moved import MovedSeries
 from bot.results.settings.measurements import DEFAULT_LIMITS
-from bot.results.store.grid.grid import lines_of_test
 from bot.results.store.grid.rows import GridRange
+from bot.results.store.grid.test_runs import lines_of_test
 from bot.results.store.measurements.moved import moved_of_suites
 from bot.results.store.measurements.nights import NIGHTS
 from bot.results.store.measurements.read import MeasuredNight, metrics_of_tests, series_on_targets

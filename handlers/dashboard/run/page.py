@@ -14,9 +14,9 @@ from bot.results.compare.owners import OwnersOf
 from bot.results.compare.quarantine import quarantine_at
 from bot.results.report import sentences
 from bot.results.report.baseline import compared_suites
+from bot.results.report.check_run import listed_failures
 from bot.results.report.findings import ComparedSuite, Findings, NewFailure
 from bot.results.report.reproduce import command, template_of
-from bot.results.report.tables import listed_failures
 from bot.results.state import CommitSummary, Run, SuiteState, TargetState
 from bot.results.store.commit import commit_state
 from bot.results.store.failures.contexts import ContextQuery, failure_contexts

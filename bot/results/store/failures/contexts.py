@@ -28,10 +28,8 @@ from bot.results.store.tables.points import (
     Place,
     Position,
     SuiteOnTarget,
+    columns_at,
     newest_points,
-    numbers_of,
-    status_columns,
-    stored_runs,
     suites_on_targets,
 )
 
@@ -125,7 +123,7 @@ def contexts_on_targets(
         query.suite.series: (query.suite.target_id, query.baseline, suite) for query in queries if query.baseline
     }
     read = {*baselines_of.values(), *(place for newest in elsewhere.values() for place in newest)}
-    columns = status_columns(connection, numbers_of(stored_runs(connection, read)))
+    columns = columns_at(connection, read)
     ordinals = ordinals_by_name(connection, row)
     tests = {
         query.suite.series: {ordinals[test]: test for test in query.tests if test in ordinals} for query in queries

@@ -18,8 +18,7 @@ from bot.results.compare.context import failure_context
 from bot.results.compare.flaky import WINDOW
 from bot.results.compare.quarantine import QuarantineOf
 from bot.results.store.failures.contexts import MOST_RUNS
-from bot.results.store.history.explained import PointColumn, explained_ordinals
-from bot.results.store.history.quarantined import quarantined_failures
+from bot.results.store.history.explained import PointColumn, explained_ordinals, quarantined_failures
 from bot.results.store.history.series_names import END, changes_since, series_names
 from bot.results.store.history.windows import segments_over
 from bot.results.store.tables import schema
@@ -29,10 +28,8 @@ from bot.results.store.tables.points import (
     LinkedPoint,
     Position,
     SuiteOnTarget,
+    columns_at,
     newest_points,
-    numbers_of,
-    status_columns,
-    stored_runs,
     suites_on_targets,
 )
 from bot.results.store.tables.rename_pairs import PointRenames, renames_of
@@ -112,7 +109,7 @@ def targets_now(
     newest = {series: points[-1] for series, points in last_points.items()}
     # Where nothing failed, no test needs to be read. A flaky test is among the failed ones, but it does not fail.
     places = {series: suites[series].place_at(point.sha) for series, point in newest.items() if point.failed != 0}
-    columns = status_columns(connection, numbers_of(stored_runs(connection, places.values())))
+    columns = columns_at(connection, places.values())
     failed = {series: columns[place] for series, place in places.items() if place in columns}
     points_with_failures = {
         series: PointColumn((newest[series].committed_at, newest[series].sha), column, column)

@@ -6,12 +6,10 @@ A grid takes a few statements, which indices answer, and works on whole columns,
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
-from nightjar_formats.columns import ABSENT, at, differences, duration
-from nightjar_formats.model import Detail, TargetKey
+from nightjar_formats.columns import ABSENT, at, differences
 
 from bot.core.aliases import Aliases
 from bot.results.compare.quarantine import NO_QUARANTINE
@@ -35,17 +33,11 @@ from bot.results.store.grid.rows import (
     with_earlier,
 )
 from bot.results.store.grid.stored_counts import read_counts
-from bot.results.store.grid.test_runs import TestAt, TestRun, reasons_of, test_runs
-from bot.results.store.history.explained import PointColumn, explained_ordinals
-from bot.results.store.history.history import TestHistory
-from bot.results.store.history.quarantined import quarantined_failures
+from bot.results.store.history.explained import PointColumn, explained_ordinals, quarantined_failures
 from bot.results.store.tables import runs, schema
-from bot.results.store.tables.blobs import first_bytes
 from bot.results.store.tables.cells import IS_FAILURE, CellCounts, explained_column, renamed_column
-from bot.results.store.tables.combine import Details
-from bot.results.store.tables.failure_texts import TextReader
-from bot.results.store.tables.names import SuiteRow, all_names, find_ordinal, ordinals_by_name
-from bot.results.store.tables.points import Place, Position, reported_runs, status_columns
+from bot.results.store.tables.names import all_names
+from bot.results.store.tables.points import Place, Position, status_columns
 from bot.results.store.tables.rename_pairs import RenamePairs
 
 SeriesCommit = tuple[int, str]
@@ -153,64 +145,6 @@ def grid_of_commit(connection: sa.Connection, grid_range: GridRange, sha: str) -
     )
 
 
-def runs_of_test(
-    connection: sa.Connection,
-    lines: Sequence[GridLine],
-    test: str,
-    traced: Mapping[TargetKey, TestHistory],
-    grid_range: GridRange,
-) -> dict[int, list[TestRun]]:
-    """Return a test in the newest runs of lines of one suite, at most `grid_range.limit` of each, by series.
-
-    `traced` is the history of the test on each target.
-    """
-    by_series = {line.series: line for line in lines}
-    histories = {line.series: traced.get(line.target, ()) for line in lines}
-    return test_runs(connection, by_series, test, histories, grid_range)
-
-
-def nightly_commits(connection: sa.Connection, grid_range: GridRange) -> list[Position]:
-    """Return the newest commits of the nightly branch with results in any line, newest first."""
-    return newest_commits(connection, lines_of(connection, grid_range), grid_range)[: grid_range.limit]
-
-
-def lines_of_test(connection: sa.Connection, grid_range: GridRange, test: str) -> list[GridLine]:
-    """Return the lines of a part of a repository's results whose suite has a test of this name."""
-    lines = lines_of(connection, grid_range)
-    suites = {line.row.id: line.row for line in lines}
-    suites_with_test = {number for number, row in suites.items() if find_ordinal(connection, row, test) is not None}
-    return [line for line in lines if line.row.id in suites_with_test]
-
-
-def test_durations(
-    connection: sa.Connection, row: SuiteRow, runs_of_test: Mapping[SeriesCommit, TestRun]
-) -> dict[SeriesCommit, float]:
-    """Return how many seconds a test of a suite took in some runs."""
-    ordinals = ordinals_by_name(connection, row)
-    ordinal_in_run = {
-        number: ordinal
-        for run in runs_of_test.values()
-        if (ordinal := ordinals.get(run.name)) is not None
-        for number in run.stored
-    }
-    codes = _duration_codes(connection, ordinal_in_run)
-    return {
-        place: duration(codes[timed[-1]]) or 0.0
-        for place, run in runs_of_test.items()
-        # The last of several runs that timed the test counts.
-        if (timed := [number for number in run.stored if codes.get(number)])
-    }
-
-
-def test_details(connection: sa.Connection, tests: Mapping[int, TestAt]) -> dict[int, Detail]:
-    """Return the details of tests, by series. Tests that simply passed, or were absent, have none."""
-    reasons = reasons_of(connection, tests)
-    fetch = TextReader(lambda: nullcontext(connection)).text
-    return {
-        series: Details({tests[series].name: reason}, fetch)[tests[series].name] for series, reason in reasons.items()
-    }
-
-
 def _newest_points(
     connection: sa.Connection, by_series: Mapping[int, GridLine], grid_range: GridRange
 ) -> dict[SeriesCommit, GridPoint]:
@@ -235,7 +169,7 @@ def _points(
     read = [(row, earlier) for row, earlier in compared if not grid_range.counts or _needs_columns(row, counted)]
     columns_of = {_place(row, by_series) for pair in read for row in pair if row is not None}
     reported = _by_suite(
-        reported_runs(
+        runs.reported_runs_at(
             connection, {_place(row, by_series)[:2] for row, _ in compared} | {place[:2] for place in columns_of}
         )
     )
@@ -379,21 +313,6 @@ def _by_suite(reported: Mapping[tuple[int, str], list[runs.Numbered]]) -> dict[P
             if run.claims:
                 runs_at.setdefault((target, sha, run.claims.suite), []).append((number, run))
     return runs_at
-
-
-def _duration_codes(connection: sa.Connection, ordinals: Mapping[int, int]) -> dict[int, int]:
-    """Return the stored duration code of a test in each run; `ordinals` has the test's ordinal by run.
-
-    Each column is dropped before the next one is read: a page asks about hundreds of them.
-    """
-    table, numbers = schema.columns, list(ordinals)
-    return {
-        number: at(first_bytes(blob, ordinals[number] + 1), ordinals[number])
-        for chunk in schema.in_chunks(numbers)
-        for number, blob in connection.execute(
-            sa.select(table.c.run_id, table.c.durations).where(table.c.run_id.in_(chunk))
-        )
-    }
 
 
 def _renames(connection: sa.Connection, series: Collection[int], points: Sequence[int]) -> dict[int, dict[int, int]]:

@@ -16,13 +16,7 @@ from bot.results.store.failures.contexts import RECENT
 from bot.results.store.grid.rows import GridLine, rows_before
 from bot.results.store.tables import schema
 from bot.results.store.tables.cells import failing_marks, marked_in_any, passing_marks
-from bot.results.store.tables.points import (
-    Position,
-    numbers_of,
-    select_suites_on_targets,
-    status_columns,
-    stored_runs,
-)
+from bot.results.store.tables.points import Position, columns_at, select_suites_on_targets
 from bot.results.store.tables.runs import Place
 
 _POINTS = schema.points
@@ -89,7 +83,7 @@ def one_sided_failures(
         for name in paired[point.line.target.full_name].names
         if (partner := partners.get((point.line.row.id, name))) and (place := partner.place_for(point.position))
     }
-    columns = status_columns(connection, numbers_of(stored_runs(connection, {*place_of.values()})))
+    columns = columns_at(connection, {*place_of.values()})
     passing = {place: passing_marks(column) for place, column in columns.items()}
     failures = {}
     for point in points:

@@ -1,4 +1,4 @@
-"""Read one test at the newest commits of each target from its changes. Columns are read only of incomplete runs.
+"""Read one test at the newest commits of each target from its changes. Status columns are read only of incomplete runs.
 
 However many targets there are, it takes a few statements, which indices answer.
 """
@@ -7,23 +7,27 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
-from nightjar_formats.columns import ABSENT, SEEN, at, status_byte
+from nightjar_formats.columns import ABSENT, SEEN, at, duration, status_byte
 from nightjar_formats.columns.collect import Reason
 from nightjar_formats.items import first_of
+from nightjar_formats.model import Detail, TargetKey
 
 from bot.results.compare.flaky import WINDOW, flakiness_of
 from bot.results.compare.lasting import Segment as LastingSegment
 from bot.results.compare.quarantine import NO_QUARANTINE
-from bot.results.store.grid.rows import GridLine, GridRange, newest_rows, with_earlier
+from bot.results.store.grid.rows import GridLine, GridRange, lines_of, newest_rows, with_earlier
 from bot.results.store.history.explained import linked_windows
 from bot.results.store.history.history import Segment, TestHistory
 from bot.results.store.tables import runs, schema
+from bot.results.store.tables.blobs import first_bytes
 from bot.results.store.tables.cells import FAILS, KNOWN
-from bot.results.store.tables.combine import reason_of
-from bot.results.store.tables.names import find_ordinal
+from bot.results.store.tables.combine import Details, reason_of
+from bot.results.store.tables.failure_texts import TextReader
+from bot.results.store.tables.names import SuiteRow, find_ordinal, ordinals_by_name
 from bot.results.store.tables.points import Position, stored_runs
 
 
@@ -56,23 +60,37 @@ class TestRun:
         return self.committed_at, self.sha
 
 
-def test_runs(
+def lines_of_test(connection: sa.Connection, grid_range: GridRange, test: str) -> list[GridLine]:
+    """Return the lines of a part of a repository's results whose suite has a test of this name."""
+    return lines_with_test(connection, lines_of(connection, grid_range), test)
+
+
+def lines_with_test(connection: sa.Connection, lines: Sequence[GridLine], test: str) -> list[GridLine]:
+    """Return the lines whose suite has a test of this name."""
+    suites = {line.row.id: line.row for line in lines}
+    suites_with_test = {number for number, row in suites.items() if find_ordinal(connection, row, test) is not None}
+    return [line for line in lines if line.row.id in suites_with_test]
+
+
+def runs_of_test(
     connection: sa.Connection,
-    lines: Mapping[int, GridLine],
+    test_lines: Sequence[GridLine],
     test: str,
-    traced: Mapping[int, TestHistory],
+    traced: Mapping[TargetKey, TestHistory],
     grid_range: GridRange,
 ) -> dict[int, list[TestRun]]:
-    """Return the newest runs of each line of one suite, at most `grid_range.limit`, by series, newest first.
+    """Return a test in the newest runs of lines of one suite, at most `grid_range.limit` of each, by series.
 
-    `traced` is the history of the test in each series, which has its outcome in linked runs.
+    The newest run comes first. `traced` is the history of the test on each target, which has its outcome in linked
+    runs.
     """
+    lines = {line.series: line for line in test_lines}
     rows, previous = newest_rows(connection, lines, grid_range.limit)
     suite = first_of(lines.values()).name
     reported = runs.bare_runs(connection, {(lines[row["series_id"]].target_id, row["sha"], suite) for row in rows})
     unlinked = _read_unlinked(connection, lines, rows, suite, reported)
     runs_of_series: dict[int, list[TestRun]] = {series: [] for series in lines}
-    outcomes = {series: _LinkedOutcomes(traced.get(series, ()), test) for series in lines}
+    outcomes = {series: _LinkedOutcomes(traced.get(line.target, ()), test) for series, line in lines.items()}
     other_names = grid_range.aliases.others(test)
     for row, earlier in with_earlier(rows, previous):
         series, line = row["series_id"], lines[row["series_id"]]
@@ -103,6 +121,41 @@ def test_runs(
     }
 
 
+def test_durations(
+    connection: sa.Connection, row: SuiteRow, runs_of_test: Mapping[tuple[int, str], TestRun]
+) -> dict[tuple[int, str], float]:
+    """Return how many seconds a test of a suite took in some runs, by series and commit."""
+    ordinals = ordinals_by_name(connection, row)
+    ordinal_in_run = {
+        number: ordinal
+        for run in runs_of_test.values()
+        if (ordinal := ordinals.get(run.name)) is not None
+        for number in run.stored
+    }
+    codes = _duration_codes(connection, ordinal_in_run)
+    return {
+        place: duration(codes[timed[-1]]) or 0.0
+        for place, run in runs_of_test.items()
+        # The last of several runs that timed the test counts.
+        if (timed := [number for number in run.stored if codes.get(number)])
+    }
+
+
+def _duration_codes(connection: sa.Connection, ordinals: Mapping[int, int]) -> dict[int, int]:
+    """Return the stored duration code of a test in each run; `ordinals` has the test's ordinal by run.
+
+    Each column is dropped before the next one is read: a page asks about hundreds of them.
+    """
+    table, numbers = schema.columns, list(ordinals)
+    return {
+        number: at(first_bytes(blob, ordinals[number] + 1), ordinals[number])
+        for chunk in schema.in_chunks(numbers)
+        for number, blob in connection.execute(
+            sa.select(table.c.run_id, table.c.durations).where(table.c.run_id.in_(chunk))
+        )
+    }
+
+
 def last_run_before(connection: sa.Connection, series: int, position: Position) -> Position | None:
     """Return the last linked point of a series before a position; None if there is none."""
     points = schema.points
@@ -127,7 +180,16 @@ class TestAt:
     name: str
 
 
-def reasons_of(connection: sa.Connection, tests: Mapping[int, TestAt]) -> dict[int, Reason]:
+def test_details(connection: sa.Connection, tests: Mapping[int, TestAt]) -> dict[int, Detail]:
+    """Return the details of tests, by series. Tests that simply passed, or were absent, have none."""
+    reasons = _reasons_of(connection, tests)
+    fetch = TextReader(lambda: nullcontext(connection)).text
+    return {
+        series: Details({tests[series].name: reason}, fetch)[tests[series].name] for series, reason in reasons.items()
+    }
+
+
+def _reasons_of(connection: sa.Connection, tests: Mapping[int, TestAt]) -> dict[int, Reason]:
     """Return why tests did not simply pass, by series, each from the last run that has the test."""
     ordinals = {series: find_ordinal(connection, test.line.row, test.name) for series, test in tests.items()}
     series_at = {test.line.place_at(test.sha): series for series, test in tests.items()}

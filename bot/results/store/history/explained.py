@@ -1,7 +1,7 @@
-"""Find the failures of a grid's points that the known flakiness of their tests explains, for all series at once.
+"""Find the failures of a grid's points that a quarantine or the known flakiness of their tests explains.
 
 A test is known to be flaky only if one run in its window had both outcomes. An index has the changes at such runs, so
-no other test has to be followed from run to run. `flakiness.py` does the same for one run.
+no other test has to be followed from run to run, for all series at once. `flakiness.py` does the same for one run.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from nightjar_formats.columns import SEEN, at
 
 from bot.core.aliases import Aliases
 from bot.results.compare.flaky import WINDOW, flakiness_of
+from bot.results.compare.quarantine import Quarantine
 from bot.results.store.history.series_names import ChangesOf, all_names_of, changes_since, series_names
 from bot.results.store.history.windows import segments_over
 from bot.results.store.tables import schema
 from bot.results.store.tables.cells import FAILS, IS_FAILURE, IS_FLAKY, both_marked, marked_places
-from bot.results.store.tables.names import SuiteRow, all_names, ordinals_by_name
+from bot.results.store.tables.names import SuiteRow, all_names, find_ordinal, ordinals_by_name
 from bot.results.store.tables.points import LinkedPoint, Position
 from bot.results.store.tables.rename_pairs import PointRenames, renames_of
 
@@ -206,6 +207,28 @@ def _is_explained(
         history = [*history, (run_count, SEEN[at(point.column, ordinal)])]
         run_count += 1
     return flakiness_of(history, run_count).explains
+
+
+def quarantined_failures(
+    connection: sa.Connection,
+    suite: SuiteRow,
+    quarantine: Quarantine,
+    column: bytes,
+    ordinals: Collection[int] | None = None,
+) -> list[int]:
+    """Return the quarantined tests that fail in a status column of a suite.
+
+    With `ordinals`, only those of them.
+    """
+    if quarantine.prefixes:
+        candidates = marked_places(column.translate(IS_FAILURE)) if ordinals is None else ordinals
+        name_of = all_names(connection, suite)
+        tests = {ordinal for ordinal in candidates if quarantine.of(name_of[ordinal])}
+    else:
+        # A broken lab may have 100,000 failures, and app.yaml names a few tests.
+        named = {find_ordinal(connection, suite, test) for test in quarantine.exact}
+        tests = {ordinal for ordinal in named if ordinal is not None and (ordinals is None or ordinal in ordinals)}
+    return sorted(ordinal for ordinal in tests if at(column, ordinal) in FAILS)
 
 
 def linked_windows(

@@ -13,10 +13,17 @@ from bot.results.compare.flaky import WINDOW, Flakiness, flakiness_of
 from bot.results.store.history.explained import names_of_flaky_tests
 from bot.results.store.history.series_names import series_names
 from bot.results.store.history.windows import TestsInWindow, histories, window_histories
-from bot.results.store.tables import names, runs, schema
+from bot.results.store.tables import schema
 from bot.results.store.tables.cells import IS_FLAKY, marked_places
-from bot.results.store.tables.names import SuiteRow, all_names, find_ordinal, ordinals_by_name
-from bot.results.store.tables.points import LinkedPoint, SuiteOnTarget, newest_columns, newest_points
+from bot.results.store.tables.names import all_names, find_ordinal, ordinals_by_name
+from bot.results.store.tables.points import (
+    LinkedPoint,
+    SuiteOnTarget,
+    columns_at,
+    newest_columns,
+    newest_points,
+    suites_on_targets,
+)
 
 
 def known_flaky_tests(
@@ -35,8 +42,8 @@ def known_flaky_tests(
     if window is None or not window.points:
         return {}
     last = marked_places(window.column.translate(IS_FLAKY))
-    flaky = names_of_flaky_tests(connection, window.series, window.suite, window.points, last, aliases)
-    ordinal_of = ordinals_by_name(connection, window.suite)
+    flaky = names_of_flaky_tests(connection, window.suite.series, window.suite.row, window.points, last, aliases)
+    ordinal_of = ordinals_by_name(connection, window.suite.row)
     candidates = {test: seen for test, seen in failures.items() if seen.flaky or ordinal_of.get(test) in flaky}
     flakiness = _flakiness(connection, window, sha, candidates, aliases) if candidates else {}
     return {test: of_test for test, of_test in flakiness.items() if of_test.explains}
@@ -64,38 +71,24 @@ def flakiness_of_tests(
 class _Window:
     """The linked points of a suite on a target up to a commit, oldest first; `column` is that of the last of them."""
 
-    series: int
-    suite: SuiteRow
+    suite: SuiteOnTarget
     points: Sequence[LinkedPoint]
     column: bytes
 
 
-def _window(connection: sa.Connection, target: TargetKey, suite: str, sha: str) -> _Window | None:
+def _window(connection: sa.Connection, target: TargetKey, suite_name: str, sha: str) -> _Window | None:
     """Return the window of a commit; None if the suite has no run of it."""
-    target_id, row = runs.target_id(connection, target), names.find(connection, target.repository, suite)
-    if target_id is None or row is None:
+    suites = suites_on_targets(connection, target.repository, target.lab, target.target, suite_name)
+    if not suites:
         return None
-    points = schema.points
-    series = sa.select(schema.series.c.id).filter_by(target_id=target_id, suite_id=row.id)
-    point = connection.execute(
-        sa.select(points.c.series_id, points.c.committed_at).where(points.c.series_id.in_(series), points.c.sha == sha)
-    ).first()
-    if point is None:
-        return None
-    position = sa.tuple_(sa.literal(point.committed_at, sa.Double), sa.literal(sha, sa.Text))
-    statement = (
-        sa.select(points.c.id, points.c.sha, points.c.committed_at)
-        .where(points.c.series_id == point.series_id, points.c.linked)
-        .where(sa.tuple_(points.c.committed_at, points.c.sha) <= position)
-        .order_by(points.c.committed_at.desc(), points.c.sha.desc())
-        .limit(WINDOW)
-    )
-    linked = [LinkedPoint(*linked_point) for linked_point in connection.execute(statement)][::-1]
-    column = b""
+    (suite,) = suites
+    linked = newest_points(connection, [suite.series], WINDOW, until=sha).get(suite.series, [])
     if linked:
-        numbers = runs.stored(runs.reported(connection, target_id, linked[-1].sha, suite))
-        column = runs.statuses(connection, [numbers])[0]
-    return _Window(point.series_id, row, linked, column)
+        place = suite.place_at(linked[-1].sha)
+        return _Window(suite, linked, columns_at(connection, [place]).get(place, b""))
+    points = schema.points
+    of_commit = sa.select(points.c.id).where(points.c.series_id == suite.series, points.c.sha == sha)
+    return _Window(suite, [], b"") if connection.execute(of_commit).first() else None
 
 
 def _flakiness(
@@ -103,11 +96,11 @@ def _flakiness(
 ) -> dict[str, Flakiness]:
     """Return the flakiness of tests up to a commit, whose window has points."""
     chain = [(point.committed_at, point.sha) for point in window.points]
-    name_of, ordinal_of = all_names(connection, window.suite), ordinals_by_name(connection, window.suite)
+    name_of, ordinal_of = all_names(connection, window.suite.row), ordinals_by_name(connection, window.suite.row)
     ordinals = sorted(ordinal_of[test] for test in results if test in ordinal_of)
-    renames = series_names(connection, window.series, name_of, aliases, ordinals)
+    renames = series_names(connection, window.suite.series, name_of, aliases, ordinals)
     ids = [point.id for point in window.points]
-    segments = histories(connection, window.series, renames, chain, window.column, ordinals, ids)
+    segments = histories(connection, window.suite.series, renames, chain, window.column, ordinals, ids)
     if chain[-1][1] == sha:
         return {name_of[ordinal]: flakiness_of(history, len(chain)) for ordinal, history in segments}
     # The commit is not in the series, for example the head of a pull request, so its run comes after the series'.

@@ -14,15 +14,7 @@ from nightjar_formats.model import GOOD, TargetKey
 
 from bot.results.compare.health import LOOKBACK, WINDOW, RunFlips, SuiteHealth, suite_health
 from bot.results.store.tables.cells import FAILS
-from bot.results.store.tables.points import (
-    Place,
-    SuiteOnTarget,
-    newest_points,
-    numbers_of,
-    status_columns,
-    stored_runs,
-    suites_on_targets,
-)
+from bot.results.store.tables.points import Place, SuiteOnTarget, columns_at, newest_points, suites_on_targets
 
 MOST_BYTES = 16_000_000
 """Bytes of the columns that are in memory at the same time."""
@@ -54,15 +46,12 @@ def flips_of_suites(
     by_series = {suite.series: suite for suite in suites}
     windows = newest_points(connection, by_series, WINDOW, sha)
     places = {number: [by_series[number].place_at(point.sha) for point in window] for number, window in windows.items()}
-    stored = numbers_of(stored_runs(connection, (place for suite_places in places.values() for place in suite_places)))
     flips_of = {}
     for chunk in _chunks_by_size(by_series, places):
-        columns = status_columns(
-            connection, {place: stored.get(place, []) for number in chunk for place in places[number]}
-        )
+        columns = columns_at(connection, [place for number in chunk for place in places[number]])
         for number in chunk:
             shas = [point.sha for point in windows[number]]
-            flips_of[number] = list(flips(shas, [columns[place] for place in places[number]]))
+            flips_of[number] = list(flips(shas, [columns.get(place, b"") for place in places[number]]))
     return flips_of
 
 

@@ -14,7 +14,7 @@ from nightjar_formats.model import Status, TargetKey
 from bot.results.store.lists.commits_with_results import CommitWithResults, newest_commits_with_results
 from bot.results.store.tables.cells import FAILS, PASSES
 from bot.results.store.tables.names import SuiteRow, all_names
-from bot.results.store.tables.points import numbers_of, status_columns, stored_runs, suites_on_targets
+from bot.results.store.tables.points import columns_at, suites_on_targets
 
 _SKIPPED_CODE = CODES[Status.SKIPPED]
 
@@ -108,7 +108,7 @@ def _columns(connection: sa.Connection, target: TargetKey, sha: str) -> dict[tup
     """Return the status column of each suite of a target at a commit."""
     suites = suites_on_targets(connection, target.repository, target.lab, target.target)
     places = {suite.place_at(sha): suite for suite in suites}
-    columns = status_columns(connection, numbers_of(stored_runs(connection, places)))
+    columns = columns_at(connection, places)
     return {(places[place].name, places[place].row): column for place, column in columns.items()}
 
 

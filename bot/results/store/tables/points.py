@@ -162,17 +162,6 @@ def stored_runs(connection: sa.Connection, places: Iterable[Place]) -> dict[Plac
     return {place: stored for place, bare in reported.items() if (stored := [run for run in bare if run.is_stored])}
 
 
-def reported_runs(
-    connection: sa.Connection, places: Collection[tuple[int, str]]
-) -> dict[tuple[int, str], list[runs.Numbered]]:
-    """Return what `runs.reported_runs_at` returns, for any number of places: pairs of a target's ID and a commit."""
-    runs_at: dict[tuple[int, str], list[runs.Numbered]] = {}
-    ordered = sorted(places)
-    for chunk in schema.in_chunks(ordered):
-        runs_at |= runs.reported_runs_at(connection, chunk)
-    return runs_at
-
-
 def status_columns(connection: sa.Connection, stored: Mapping[Place, Sequence[int]]) -> dict[Place, bytes]:
     """Return the merged status column of each place; `stored` has the numbers of its stored runs."""
     columns: dict[Place, bytes] = {}
@@ -181,6 +170,11 @@ def status_columns(connection: sa.Connection, stored: Mapping[Place, Sequence[in
         groups = [stored[place] for place in places]
         columns |= zip(places, runs.statuses(connection, groups), strict=True)
     return columns
+
+
+def columns_at(connection: sa.Connection, places: Iterable[Place]) -> dict[Place, bytes]:
+    """Return the merged status column of the stored runs at each place that has any."""
+    return status_columns(connection, numbers_of(stored_runs(connection, places)))
 
 
 def numbers_of(stored: Mapping[Place, Iterable[runs.BareRun]]) -> dict[Place, list[int]]:
@@ -195,5 +189,5 @@ def newest_columns(connection: sa.Connection, suites: Iterable[SuiteOnTarget]) -
         number: by_series[number].place_at(points[-1].sha)
         for number, points in newest_points(connection, by_series, 1).items()
     }
-    columns = status_columns(connection, numbers_of(stored_runs(connection, places.values())))
+    columns = columns_at(connection, places.values())
     return {number: columns[place] for number, place in places.items() if place in columns}

@@ -245,20 +245,16 @@ def reported_runs_at(
     connection: sa.Connection, places: Collection[tuple[int, str]], suite: str | None = None
 ) -> dict[tuple[int, str], list[Numbered]]:
     """Return the runs of each commit on its target, with their numbers and in their order."""
-    if not places:
-        return {}
-    requested = set(places)
-    values: dict[str, Any] = {
-        "targets": sorted({target for target, _ in requested}),
-        "shas": sorted({sha for _, sha in requested}),
-    }
-    if suite is not None:
-        values["suite"] = suite
+    of_suite = {} if suite is None else {"suite": suite}
     statement = _REPORTED if suite is None else _REPORTED_OF_SUITE
     runs_at: dict[tuple[int, str], list[Numbered]] = {}
-    for row in connection.execute(statement, values).mappings():
-        if (place := (row["target_id"], row["sha"])) in requested:
-            runs_at.setdefault(place, []).append((row["id"], read(row)))
+    ordered = sorted(set(places))
+    for chunk in schema.in_chunks(ordered):
+        requested = set(chunk)
+        commits = {"targets": sorted({target for target, _ in chunk}), "shas": sorted({sha for _, sha in chunk})}
+        for row in connection.execute(statement, commits | of_suite).mappings():
+            if (place := (row["target_id"], row["sha"])) in requested:
+                runs_at.setdefault(place, []).append((row["id"], read(row)))
     for numbered in runs_at.values():
         numbered.sort(key=lambda pair: order(pair[1]))
     return runs_at

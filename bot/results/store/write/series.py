@@ -1,4 +1,4 @@
-"""Store how each test changed from commit to commit on the nightly branch.
+"""Store how each test changed from commit to commit on the nightly branch, and which check runs that affects.
 
 A *point* is one suite at one commit on one target. Complete points of the nightly branch that are not infra are linked,
 in the order of (time of the commit, SHA). Each stores its differences from the previous point, and the tests that were
@@ -8,19 +8,27 @@ arrive, and a late commit changes only its own rows and those of its successor.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy as sa
-from nightjar_formats.columns import ABSENT, STATUS_BYTES, differences, status_of
+from nightjar_formats.columns import ABSENT, STATUS_BYTES, differences, merged, status_of
+from nightjar_formats.model import SeenTest
 
+from bot.results.compare.diff import CONFIRMED_RUNS
 from bot.results.compare.searching import Renames
+from bot.results.state import Run
 from bot.results.store.grid import stored_counts
 from bot.results.store.tables import runs, schema
+from bot.results.store.tables.blobs import RunColumns
 from bot.results.store.tables.cells import count_cell
+from bot.results.store.tables.combine import has_evidence, verdicts
 from bot.results.store.tables.names import SuiteRow, uncommitted_names
+from bot.results.store.tables.names import find as find_suite
 from bot.results.store.tables.rename_pairs import pairs_blob
+from bot.results.store.write import pending_checks
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +61,29 @@ class Facts:
         return self.mainline and self.complete and not self.infra
 
 
+Infra = Callable[[Mapping[str, SeenTest]], str]
+"""Returns why the results of a suite are unusable, or an empty text."""
+
+
+class PointRules(NamedTuple):
+    """What decides about points: which results are unusable, and which tests were renamed."""
+
+    infra: Infra
+    renames: Renames
+
+
 T = TypeVar("T")
 Point = sa.RowMapping | Mapping[str, Any]
 """A row of `nightjar_points`."""
+
+_LATER = (
+    sa.select(schema.points.c.id)
+    .select_from(schema.points.join(schema.series))
+    .where(schema.series.c.target_id == sa.bindparam("target_id"), schema.points.c.sha != sa.bindparam("sha"))
+    .where(schema.points.c.committed_at >= sa.bindparam("committed_at"))
+    .limit(1)
+)
+"""Finds a later commit of a target with results. Most commits are the newest of their target, and affect no other."""
 
 # Statements that each run needs are built once: building one takes longer than executing it.
 _TABLE = schema.points
@@ -89,7 +117,66 @@ def find(connection: sa.Connection, suite: SuiteRow, suite_name: str, target_id:
     return Series(series_id, suite, suite_name, target_id)
 
 
-def place(connection: sa.Connection, series: Series, facts: Facts, statuses: bytes, find_renames: Renames) -> bool:
+def follow_run(
+    connection: sa.Connection,
+    target_id: int,
+    old_run: Run | None,
+    run: Run,
+    rules: PointRules,
+    moment: float,
+    columns: Mapping[int, RunColumns] = MappingProxyType({}),
+    suites: Mapping[str, SuiteRow] = MappingProxyType({}),
+    *,
+    has_changed: bool = True,
+) -> None:
+    """Update everything that follows from a run: the points of its suites, and which check runs are pending.
+
+    `columns` has columns that need not be read, by the number of their run, and `suites` rows of suites by name.
+    Without `has_changed`, the same results were ingested again: a check run changes only if the rules for points
+    have changed. `moment` is now, in seconds since 1970.
+    """
+    touched = set()
+    reported_suites = {
+        reported_run.claims.suite
+        for reported_run in (old_run, run)
+        if reported_run and reported_run.claims and reported_run.state in runs.REPORTED
+    }
+    for suite_name in sorted(reported_suites):
+        if has_changed:
+            touched.add(run.key.sha)
+        suite = suites.get(suite_name) or find_suite(connection, run.key.repository, suite_name, make=True)
+        assert suite is not None
+        series = find(connection, suite, suite_name, target_id)
+        facts, statuses = _point_facts(connection, series, run.key.sha, columns, rules.infra)
+        if facts is not None and (_place(connection, series, facts, statuses, rules.renames) or has_changed):
+            touched |= {run.key.sha, *_affected_commits(connection, run.key.repository, series, facts)}
+    pending_checks.touch(connection, target_id, touched, moment)
+
+
+def _point_facts(
+    connection: sa.Connection, series: Series, sha: str, already_read: Mapping[int, RunColumns], find_infra: Infra
+) -> tuple[Facts | None, bytes]:
+    """Return the facts of a commit's point (None if none of its runs was admitted) and its merged status column.
+
+    `already_read` has the results of runs that need not be read, by the number of the run.
+    """
+    reported = runs.reported(connection, series.target_id, sha, series.suite_name)
+    admission = runs.admission(run for _, run in reported)
+    if admission is None:
+        return None, b""
+    stored = runs.stored(reported)
+    complete = bool(stored) and runs.shards(run for _, run in reported).complete
+    columns = runs.columns(connection, stored, already_read)
+    infra = ""
+    # An incomplete point stays outside the series anyway. Most complete ones have evidence, which is faster to see.
+    if complete and not has_evidence(columns):
+        seen, _ = verdicts(uncommitted_names(connection, series.suite), columns)
+        infra = find_infra(seen)
+    facts = Facts(sha, admission.committed_at, admission.pull_request, admission.mainline, complete, infra)
+    return facts, merged([run.statuses for run in columns])
+
+
+def _place(connection: sa.Connection, series: Series, facts: Facts, statuses: bytes, find_renames: Renames) -> bool:
     """Write a point and link it with its neighbors; return whether it has changed.
 
     `facts` are about the point, and `statuses` is its merged status column.
@@ -229,3 +316,52 @@ def _renamed(
     old_ordinal = dict(zip(removed_statuses, removed, strict=True))
     new_ordinal = dict(zip(added_statuses, added, strict=True))
     return {new_ordinal[new_name]: old_ordinal[old_name] for old_name, new_name in pairs.items()}
+
+
+def _affected_commits(connection: sa.Connection, repository: str, series: Series, facts: Facts) -> set[str]:
+    """Return the later commits whose check runs may change because of the results of this one.
+
+    There are none if this commit is not on the nightly branch. Otherwise, it may be one of the nearest ancestors of a
+    later commit, unless enough nearer ones are known; and the next commit is expected to have its suites.
+    """
+    parameters = {"target_id": series.target_id, "committed_at": facts.committed_at, "sha": facts.sha}
+    if not facts.mainline or connection.execute(_LATER, parameters).first() is None:
+        return set()
+    return _compared_commits(connection, repository, series, facts) | _next_commits(connection, series, facts)
+
+
+def _compared_commits(connection: sa.Connection, repository: str, series: Series, facts: Facts) -> set[str]:
+    """Return the later commits of the series that have fewer known nearer ancestors than they are compared with."""
+    later, nearer, relations = schema.points, schema.points.alias(), schema.ancestry
+    nearer_ancestors = (
+        sa.select(sa.func.count())
+        .select_from(
+            relations.join(nearer, sa.and_(nearer.c.series_id == series.id, nearer.c.sha == relations.c.other))
+        )
+        .where(relations.c.repository == repository, relations.c.sha == later.c.sha, relations.c.is_ancestor)
+        .where(nearer.c.linked, nearer.c.committed_at > facts.committed_at)
+        .correlate(later)
+        .scalar_subquery()
+    )
+    statement = sa.select(later.c.sha).where(
+        later.c.series_id == series.id,
+        later.c.committed_at >= facts.committed_at,
+        later.c.sha != facts.sha,
+        # A nightly commit is compared with as many ancestors as confirm a failure, a pull request with one.
+        nearer_ancestors < sa.case((later.c.mainline, CONFIRMED_RUNS), else_=1),
+    )
+    return set(connection.execute(statement).scalars())
+
+
+def _next_commits(connection: sa.Connection, series: Series, facts: Facts) -> set[str]:
+    """Return the next commits of the target on the nightly branch; there are several if they have the same time."""
+    points, series_table = schema.points, schema.series
+    of_target = (series_table.c.target_id == series.target_id, points.c.mainline, points.c.sha != facts.sha)
+    moment = connection.execute(
+        sa.select(sa.func.min(points.c.committed_at))
+        .select_from(points.join(series_table))
+        .where(*of_target, points.c.committed_at > facts.committed_at)
+    ).scalar()
+    statement = sa.select(points.c.sha).select_from(points.join(series_table))
+    statement = statement.where(*of_target, points.c.committed_at.in_([facts.committed_at, moment]))
+    return set(connection.execute(statement).scalars())
