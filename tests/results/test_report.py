@@ -250,6 +250,18 @@ def test_a_template_that_does_not_name_the_test_gives_one_command() -> None:
     assert "How to reproduce" not in results_report(both()).summary
 
 
+def test_commands_for_the_first_ten_failures_say_of_how_many() -> None:
+    def heading(count: int) -> str:
+        tests = [f"t{number:02}" for number in range(count)]
+        suite = (a_suite({test: Detail() for test in tests}), compared(*tests))
+        summary = results_report(findings(suite, reproduce="pytest {test}")).summary
+        assert summary.count("\npytest ") == min(count, 10)
+        return summary.partition("### How to reproduce\n\n")[2].partition("\n")[0]
+
+    assert heading(11) == "The first 10 of 11 new failures."
+    assert heading(10) == "```text"
+
+
 def test_a_test_with_a_shortened_id_gets_no_command() -> None:
     long, _ = Resolver(None).resolve(Case(f"test_tile[{'x' * 2_000}]", Status.FAILED, classname="a.b"))
     reported = findings((a_suite({long: Detail()}), compared(long)), reproduce="pytest {test}")

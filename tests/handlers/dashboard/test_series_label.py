@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree
 
-from bot.results.ingest.commit_summaries import CommitSummary
+from bot.results.state import CommitSummary
 from handlers.dashboard.measurements.series_model import ChangeKind, SeriesMove, SeriesNight, SeriesOnTarget
 
 FIRST = datetime(2026, 11, 20, tzinfo=UTC)

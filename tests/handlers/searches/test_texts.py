@@ -41,7 +41,7 @@ SEARCH = CulpritSearch(
     {},
     NOW,
     RUNS,
-    SearchAnswer(SearchOutcome.CULPRIT, 0.9876, 2, 2, pull=7),
+    SearchAnswer(SearchOutcome.CULPRIT.value, 0.9876, 2, 2, pull=7),
 )
 LEVELS = MeasuredLevels(412.0, 467.0, "ms")
 MEASURED = replace(
@@ -241,6 +241,6 @@ def test_a_request_and_its_jobs_name_the_range_and_what_is_searched() -> None:
 def test_each_outcome_has_a_sentence(
     outcome: SearchOutcome, probability: float, sentence: str, of_measurement: str
 ) -> None:
-    answer = SearchAnswer(outcome, probability, 2, 3)
+    answer = SearchAnswer(outcome.value, probability, 2, 3)
     assert texts.search_sentence(replace(SEARCH, answer=answer), 40) == sentence
     assert texts.search_sentence(replace(MEASURED, answer=answer), 40) == of_measurement

@@ -144,6 +144,25 @@ NAMES = XML_TEXT.filter(lambda text: 0 < len(text) < 100 and text not in PLACEHO
 OUTCOMES = st.sampled_from(["", "failure", "error", "skipped"])
 
 
+@pytest.mark.parametrize(
+    ("root", "case", "is_googletest"),
+    [
+        ("merged", 'status="notrun" result="suppressed"', True),
+        ("AllTests", 'status="notrun"', True),
+        ("merged", 'status="notrun"', False),
+        ("AllTests", 'status="other"', False),
+    ],
+)
+def test_a_disabled_test_of_googletest_is_known_by_its_result_or_by_the_root(
+    root: str, case: str, is_googletest: bool
+) -> None:
+    document = (
+        f'<testsuites name="{root}"><testsuite><testcase name="a" classname="B" {case}/></testsuite></testsuites>'
+    )
+    (read_case,) = read(document)
+    assert (read_case.message == "disabled") is is_googletest
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(NAMES, NAMES, OUTCOMES, XML_TEXT), max_size=20),
