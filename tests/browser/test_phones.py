@@ -72,3 +72,24 @@ async def test_a_fault_is_detected(walk: Walk) -> None:
         "no zone",
         "cut off",
     ]
+
+
+TURNED = """element => {
+  const main = document.querySelector("main");
+  main.innerHTML = `<p>${element.replace("TEXT", "x\\u202ey")}<i>1</i><i>2</i></p>`;
+  const [first, second] = main.querySelectorAll("i");
+  return second.getBoundingClientRect().left < first.getBoundingClientRect().left;
+}"""
+"""Whether what follows an element is written from right to left because the text in it says so."""
+
+
+async def test_text_from_outside_turns_nothing_that_follows_it(walk: Walk) -> None:
+    await walk.page.goto(walk.url)
+    elements = (
+        "<a href='/'>TEXT</a>",
+        "<code>TEXT</code>",
+        "<strong>TEXT</strong>",
+        "<span class='dim mono'>TEXT</span>",
+    )
+    assert [await walk.page.evaluate(TURNED, element) for element in elements] == [False] * len(elements)
+    assert await walk.page.evaluate(TURNED, "<b>TEXT</b>")

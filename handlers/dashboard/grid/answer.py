@@ -28,13 +28,15 @@ if TYPE_CHECKING:
 class SuiteNews:
     """The failures of the newest complete run of a suite on a target: all, and the new ones.
 
-    The run is of the commit `sha`, and compared with that of `base`; that is empty if there is none.
+    The run is of the commit `sha`, and compared with that of `base`; that is empty if it is not on the page. Without
+    `has_baseline`, the run is compared with none.
     """
 
     target: str
     suite: str
     sha: str
     base: str
+    has_baseline: bool
     new: int
     failing: int
 
@@ -72,8 +74,21 @@ class GridNews:
     def answer(self) -> Sentence:
         """Say what is new, what still fails, and which labs are late."""
         broken = [suite for suite in self.suites if suite.new]
-        failing = [suite for suite in self.suites if suite.failing]
-        return sentence(self._failures_clause(broken, failing), self._unusable_clause(), self._late_clauses())
+        failing = [suite for suite in self.suites if suite.failing and suite.has_baseline]
+        uncompared = [suite for suite in self.suites if suite.failing and not suite.has_baseline]
+        return sentence(
+            self._failures_clause(broken, failing) if broken or failing or not uncompared else [],
+            self._uncompared_clause(uncompared),
+            self._unusable_clause(),
+            self._late_clauses(),
+        )
+
+    def _uncompared_clause(self, uncompared: Sequence[SuiteNews]) -> Sentence:
+        if not uncompared:
+            return []
+        count = counted(sum(suite.failing for suite in uncompared), "failure")
+        words = texts.FAIL_UNCOMPARED.format(failures=f"{count} {self._scope(uncompared)}")
+        return [phrase(words, self._status_path("failing"))]
 
     def _failures_clause(self, broken: Sequence[SuiteNews], failing: Sequence[SuiteNews]) -> Sentence:
         if not self.suites:

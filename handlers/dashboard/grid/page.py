@@ -394,7 +394,9 @@ def _suite_news(grid: Grid, line: GridLine, old_points: Mapping[int, GridPoint])
         return None
     counts = newest.counts or count_cell(newest.previous, newest.column)
     base = points[1].run.key.sha if len(points) > 1 else ""
-    return SuiteNews(line.target.full_name, line.name, newest.run.key.sha, base, counts.new, counts.failing)
+    return SuiteNews(
+        line.target.full_name, line.name, newest.run.key.sha, base, newest.has_baseline, counts.new, counts.failing
+    )
 
 
 def _is_unusable(grid: Grid, target: str) -> bool:

@@ -151,9 +151,9 @@ class RepositoryOverview(BaseModel, extra="forbid"):
     last_good: BranchOverview | None
 
     @property
-    def is_tested(self) -> bool:
-        """Say whether a listed target has results."""
-        return any(target.suites for target in self.targets)
+    def has_reported(self) -> bool:
+        """Say whether a nightly run of a listed target has arrived, with usable results or without."""
+        return any(target.received_at for target in self.targets)
 
 
 class OverviewPage(BaseModel, extra="forbid"):
@@ -468,7 +468,7 @@ def _rows(page: OverviewPage, columns: Sequence[str]) -> Iterator[list[Cell]]:
 
 
 def overview_answer(repositories: Sequence[RepositoryOverview], moment: float) -> Sentence:
-    """Say in which repositories tests fail, and which targets are late."""
+    """Say in which repositories tests fail, and which targets are late or have no usable results."""
     with_targets = [repository for repository in repositories if repository.targets]
     if not with_targets:
         return []
@@ -483,20 +483,42 @@ def overview_answer(repositories: Sequence[RepositoryOverview], moment: float) -
             phrase(lateness(moment - target.received_at.timestamp() if target.received_at else None)),
         ]
         for repository in with_targets
-        if repository.is_tested
+        if repository.has_reported
         for target in repository.targets
         if target.stale
     ]
-    is_tested = any(repository.is_tested for repository in with_targets)
+    unusable: list[Sentence] = [
+        [
+            phrase(
+                f"{target.lab}/{target.target}",
+                view_path(repository.repository, target=f"{target.lab}/{target.target}"),
+            ),
+            phrase(answer_texts.NO_USABLE_RESULTS),
+        ]
+        for repository in with_targets
+        for target in repository.targets
+        if target.state is TargetHealth.UNUSABLE
+    ]
     return sentence(
-        *(
-            failures[:MOST_NAMED]
-            or [[phrase(answer_texts.NOTHING_FAILS if is_tested else answer_texts.NO_RESULTS_YET)]]
-        ),
+        *(failures[:MOST_NAMED] or [_no_failure_clause(with_targets)]),
         _unnamed_clause(failures, answer_texts.FAIL_ELSEWHERE, "more repository", "more repositories"),
+        *unusable[:MOST_NAMED],
+        _unnamed_clause(unusable, answer_texts.MORE_UNUSABLE, "more target", "more targets"),
         *late[:MOST_NAMED],
         _unnamed_clause(late, answer_texts.MORE_LATE, "more target", "more targets"),
     )
+
+
+def _no_failure_clause(repositories: Sequence[RepositoryOverview]) -> Sentence:
+    """Say on which targets no test fails; nothing if all that have reported are late, or have no usable results."""
+    if not any(repository.has_reported for repository in repositories):
+        return [phrase(answer_texts.NO_RESULTS_YET)]
+    states = [target.state for repository in repositories for target in repository.targets]
+    passing = states.count(TargetHealth.PASSING)
+    if passing == len(states):
+        return [phrase(answer_texts.NOTHING_FAILS)]
+    words = answer_texts.NOTHING_FAILS_ON.format(count=passing, targets=counted(len(states), "target"))
+    return [phrase(words)] if passing else []
 
 
 def _repository_phrase(repository: RepositoryOverview) -> AnswerPart:
@@ -538,7 +560,7 @@ def overview_steps(repositories: Sequence[RepositoryOverview]) -> list[Sentence]
             (repository.repository, target.lab)
             for repository in repositories
             for target in repository.targets
-            if target.state in LAB_PROBLEMS or (target.stale and repository.is_tested)
+            if target.state in LAB_PROBLEMS or (target.stale and repository.has_reported)
         ),
         None,
     )

@@ -85,9 +85,11 @@ NOT_ALL_ARRIVED = ": not all results have arrived"
 FAIL_ON_TARGETS = "{tests} on {count:,} of {targets}"
 OF_REPOSITORY = " of {repository}"
 NOTHING_FAILS = "No test fails in the newest nightly runs"
+NOTHING_FAILS_ON = "No test fails on {count:,} of {targets}"
 NO_RESULTS_YET = "No lab has sent results yet"
 FAIL_ELSEWHERE = "tests also fail in {more}"
 MORE_LATE = "{more} without a recent report"
+MORE_UNUSABLE = "{more} without usable results"
 BEGAN_AT = ", which began at {sha}"
 
 # -- lists of tests --

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,11 @@ from nightjar_formats.columns.collect import collect
 from bot.core.page_paths import badge_path, lab_path, view_path
 from bot.github.repositories.in_force import REPOSITORY_FILE, StoredFile, ValidFile
 from bot.results.compare.ancestors import Relation
-from bot.results.compare.target_health import STALE_SECONDS, TargetHealth, TargetReport
+from bot.results.compare.target_health import STALE_SECONDS, TargetHealth, TargetReport, is_stale
 from bot.results.state import Admission
 from bot.results.store.store import ResultsStore
 from bot.results.store.tables.ancestry import learn
+from handlers.dashboard.overview.page import RepositoryOverview, TargetOverview, overview_answer
 from tests.handlers.dashboard.nightly_runs import (
     ADRENO,
     BOARD,
@@ -39,6 +41,7 @@ HERE = "octocat/compiler"
 TESTS, OTHER_TESTS = tuple(runtime()), tuple(operators()[:6])
 MANY_TESTS = tuple(operators()[:25])
 OLD, NEWEST = 9, 13
+DAY = 86_400.0
 
 
 def one_of_each(store: ResultsStore) -> None:
@@ -107,9 +110,62 @@ async def test_a_lab_problem_is_not_green(states: DashboardSite) -> None:
     assert "No test fails in the newest nightly runs" not in page
 
 
+LATE = "example-lab/board has not reported for 28 days"
+
+
+def report(*, at: int | None = None, suites: int = 0, failing: int = 0, infra: str = "") -> TargetReport:
+    """Return the newest run of a target, which arrived so many days after now."""
+    return TargetReport(None if at is None else NOW + at * DAY, infra, suites, failing)
+
+
+@pytest.mark.parametrize(
+    ("targets", "answer"),
+    [
+        ([report(at=0, suites=1)], "No test fails in the newest nightly runs."),
+        ([report(at=0, suites=1), report(at=-28, suites=1, failing=2)], f"No test fails on 1 of 2 targets; {LATE}."),
+        ([report(at=-28, suites=1, failing=2)], f"{LATE}."),
+        ([report(at=0, infra="no device")], "example-lab/board: no usable results in the newest run."),
+        ([report(at=-28, infra="no device")], f"{LATE}."),
+        ([report()], "No lab has sent results yet."),
+    ],
+)
+async def test_the_overview_says_that_no_test_fails_of_the_targets_of_which_it_is_known(
+    targets: list[TargetReport], answer: str
+) -> None:
+    overviews = [
+        TargetOverview(
+            lab="example-lab",
+            target="board",
+            state=target.health(NOW),
+            received_at=None if target.received_at is None else datetime.fromtimestamp(target.received_at, UTC),
+            stale=is_stale(target.received_at, NOW),
+            infra=target.infra,
+            sha=None,
+            suites=target.suites,
+            failing=target.failing,
+            known=0,
+            failures=[],
+        )
+        for target in targets
+    ]
+    repository = RepositoryOverview(
+        repository=HERE,
+        takes_results=True,
+        targets=overviews,
+        more_targets=0,
+        failing_now=[],
+        nightly=None,
+        last_good=None,
+    )
+    assert "".join(part.text for part in overview_answer([repository], NOW)) == answer
+
+
 async def test_failures_of_a_first_run_are_not_still_failing(states: DashboardSite) -> None:
     _, grid = await states.json(f"/api/v1/repos/{HERE}/grid?target={'/'.join(BOARD)}")
     assert grid["rows"][0]["cells"][0]["state"] == "failing-uncompared"
+    assert (
+        "".join(part["text"] for part in grid["answer"]) == "1 failure on 1 of 1 suite, with nothing to compare with."
+    )
     _, found = await states.json(f"/api/v1/repos/{HERE}/grid?status=failing")
     assert [row["name"] for row in found["rows"]] == [OTHER_TESTS[0]]
     assert (await states.json(f"/api/v1/repos/{HERE}/grid?status=still-failing"))[1]["rows"] == []
