@@ -52,7 +52,7 @@ class SideRun(NamedTuple):
 
 
 def run_of(reports: Iterator[tuple[str, BinaryIO]]) -> SideRun:
-    """Read the reports of a run, each with its name. Raises Refused. Only numbers above 0 have ratios."""
+    """Read the reports of a run, each with its name. Raises Refused."""
     measured: dict[MeasurementKey, Measurement] = {}
     failures: list[str] = []
     for name, stream in reports:
@@ -61,8 +61,7 @@ def run_of(reports: Iterator[tuple[str, BinaryIO]]) -> SideRun:
             if case.status in BAD:
                 failures.append(test)
             for measurement in case.measurements:
-                if measurement.value > 0:
-                    measured[MeasurementKey(test, measurement.name)] = measurement
+                measured[MeasurementKey(test, measurement.name)] = measurement
     return SideRun(measured, failures)
 
 
@@ -88,20 +87,28 @@ class Benchmark:
         self._blocks: dict[MeasurementKey, list[Block]] = defaultdict(list)
         self._examples: dict[MeasurementKey, Measurement] = {}
         self._failures: dict[str, dict[str, None]] = {BASE: {}, HEAD: {}}
+        self._without_ratio: dict[MeasurementKey, None] = {}
         self.count = 0
         """How many blocks there are."""
 
     def add(self, runs: Sequence[SideRun]) -> None:
-        """Add a block of four runs, in the order of `BLOCK`. What not all of them measured has no ratio."""
+        """Add a block of four runs, in the order of `BLOCK`.
+
+        What not all of them measured has no ratio, nor have numbers that are not positive, or in different units.
+        """
         for side, run in zip(BLOCK, runs):
             self.note_failures(side, run)
         common = set.intersection(*(set(run.measured) for run in runs))
         for key in sorted(common):
             if key not in self._blocks and len(self._blocks) >= MOST_SERIES:
                 continue
-            first, second, third, fourth = (run.measured[key].value for run in runs)
-            self._blocks[key].append((first, second, third, fourth))
-            self._examples[key] = runs[1].measured[key]
+            first, second, third, fourth = values = [run.measured[key].value for run in runs]
+            units = {run.measured[key].unit for run in runs}
+            if min(values) > 0 and len(units) == 1:
+                self._blocks[key].append((first, second, third, fourth))
+                self._examples[key] = runs[1].measured[key]
+            elif len({*values}) > 1 and len(self._without_ratio) < MAX_FAILURES:
+                self._without_ratio[key] = None
         self.count += 1
 
     def note_failures(self, side: str, run: SideRun) -> None:
@@ -159,6 +166,7 @@ class Benchmark:
             compared[:MAX_LISTED],
             {side: sorted(tests) for side, tests in self._failures.items()},
             max(0, len(compared) - MAX_LISTED),
+            [texts.MEASURED_NAME.format(name=key.name, test=key.test) for key in self._without_ratio],
         )
 
     def _compared(self, key: MeasurementKey, ratio: Ratio) -> ComparedMeasurement:

@@ -54,6 +54,7 @@ LEASE_LOST = "job {job}: the lease is lost; the test was stopped"
 FIRST_RUNS = "the first run of each commit, which builds it and does not count"
 BLOCKS_SO_FAR = "block {count} of {most} at most"
 TOO_FEW_BLOCKS = "{blocks}; intervals need {least}"
+MEASURED_NAME = "{name} of {test}"
 WIDEST_SO_FAR = (
     "{blocks}: {name} {share} % ({low} to {high}) so far; the widest interval is ±{width} %, enough is ±{least} %"
 )

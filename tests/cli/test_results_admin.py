@@ -21,7 +21,10 @@ from tests.results.snapshot import snapshot_of
 from tests.running import Finished, run
 
 SECRET = "only-the-tests-know-this-secret"
-JUNIT = b'<testsuite name="ops"><testcase classname="test_ops" name="test_add" time="0.1"/></testsuite>'
+JUNIT = (
+    b'<testsuite name="ops"><testcase classname="test_ops" name="test_add" time="0.1"><properties>'
+    b'<property name="measurement.latency" value="1.5 ms lower"/></properties></testcase></testsuite>'
+)
 APP_YAML = """
 repositories:
   octocat/compiler:
@@ -133,7 +136,9 @@ async def test_a_rebuild_reads_everything_from_the_bucket_whatever_the_quota(ope
     rebuilt = await operator.nightjar("rebuild", database="another.db")
     assert rebuilt.status == 0, rebuilt
     assert rebuilt.out.splitlines()[-1] in ("3 stored, 1 refused", "1 refused, 3 stored")
-    assert operator.snapshot("another.db") == operator.snapshot("nightjar.db")
+    rebuilt = operator.snapshot("another.db")
+    assert rebuilt == operator.snapshot("nightjar.db")
+    assert "1.5" in str(rebuilt), "measurements are rebuilt as well"
     listed = await operator.nightjar("runs")
     header, *rows = listed.out.splitlines()
     assert header.split()[:4] == ["RECEIVED", "REPOSITORY", "LAB", "TARGET"]

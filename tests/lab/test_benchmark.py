@@ -96,6 +96,26 @@ def test_the_report_of_extreme_numbers_and_of_many_failures_can_be_read() -> Non
     assert "+99999999900.0 %" in report_text("", report)
 
 
+def test_numbers_that_differ_without_a_ratio_are_named() -> None:
+    of_side = {
+        BASE: (Measurement("latency", 5.0, "ms"), Measurement("undelegated_nodes", 0, "nodes"), Measurement("loss", 0)),
+        HEAD: (Measurement("latency", 5e-3, "s"), Measurement("undelegated_nodes", 3, "nodes"), Measurement("loss", 0)),
+    }
+
+    def run(side: str, number: int) -> SideRun:
+        return SideRun({MeasurementKey("a::b", number.name): number for number in of_side[side]}, [])
+
+    report = read_report(compare(0.02, 1e9, run, lambda: 0.0).text)
+    assert (report.measurements, report.blocks) == ((), 1)
+    assert report.without_ratio == ["latency of a::b", "undelegated_nodes of a::b"]
+    text = report_text("title", report)
+    assert text.startswith("**title**: no number at both commits has a ratio.")
+    assert "different but without a ratio: `latency of a::b`, `undelegated_nodes of a::b`." in text
+    older = json.loads(report.text)
+    del older["without_ratio"]
+    assert read_report(json.dumps(older)).without_ratio == []
+
+
 def test_measurements_and_failures_are_read_from_reports_of_any_format() -> None:
     junit = (
         b'<testsuite><testcase classname="a" name="b"><properties><property name="measurement.latency" '
@@ -116,6 +136,7 @@ def test_measurements_and_failures_are_read_from_reports_of_any_format() -> None
     run = run_of(iter([("a.xml", io.BytesIO(junit)), ("b.jsonl", io.BytesIO(reportlog.encode()))]))
     assert {key: measurement.value for key, measurement in run.measured.items()} == {
         ("a::b", "latency"): 1.5,
+        ("a::b", "zero"): 0.0,
         ("t.py::test", "latency"): 2.5,
     }
     assert run.failures == ["a::c"]

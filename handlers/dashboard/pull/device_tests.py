@@ -100,6 +100,7 @@ def _benchmark(job: DeviceJob, report: BenchmarkReport) -> BenchmarkOnTarget:
         unlisted=report.unlisted,
         failed_at_base=list(report.failures.get(BASE, ())),
         failed_at_head=list(report.failures.get(HEAD, ())),
+        without_ratio=list(report.without_ratio),
     )
 
 

@@ -120,6 +120,9 @@ class BenchmarkOnTarget(BaseModel, extra="forbid"):
     unlisted: int = Field(description="Measurements that are not listed.")
     failed_at_base: list[str]
     failed_at_head: list[str]
+    without_ratio: list[str] = Field(
+        description="Some measurements that differ, but are zero, negative or in another unit at one of the commits."
+    )
 
 
 class HeadCheckRun(BaseModel, extra="forbid"):

@@ -54,6 +54,8 @@ TOO_FEW_RUNS = (
     "not enough runs to tell. There was time for {runs}; a comparison takes {least}. Name fewer tests, or ask for more "
     "time with `within`"
 )
+NO_RATIO = "no number at both commits has a ratio"
+WITHOUT_RATIO = "Zero, negative or in another unit at one commit, so different but without a ratio: {names}."
 EQUAL = "no difference larger than {most} (95 %) in {measurements}"
 DIFFERENT = "{measurements} changed; no difference larger than {most} (95 %) in {others}"
 ALL_DIFFERENT = "{measurements} changed (95 %)"
@@ -149,6 +151,9 @@ def report_text(title: str, report: BenchmarkReport) -> str:
         for side, tests in report.failures.items()
         if tests
     ]
+    if report.without_ratio:
+        names = [_code(name, SHOWN_TEST) for name in report.without_ratio]
+        parts.append(WITHOUT_RATIO.format(names=listed(names, MOST_FAILED)))
     if report.measurements:
         parts.append(_end(report))
     return "\n\n".join(parts)
@@ -158,6 +163,8 @@ def answer_text(report: BenchmarkReport) -> str:
     """Return what a benchmark has shown, as a part of a sentence."""
     different = [row for row in report.measurements if row.interval.excludes_one]
     others = [row for row in report.measurements if not row.interval.excludes_one]
+    if not report.measurements and report.without_ratio:
+        return NO_RATIO
     if not report.measurements and report.end is BenchmarkEnd.BUDGET:
         return TOO_FEW_RUNS.format(runs=counted(2 * report.blocks, *OF_EACH), least=2 * LEAST_BLOCKS)
     if not report.measurements:

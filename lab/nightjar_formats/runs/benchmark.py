@@ -5,6 +5,7 @@ is with 95 % confidence (`nightjar_formats.pairs`).
 
     {"schema": 1, "precision": 0.02, "blocks": 12, "seconds": 431.5, "end": "precise", "unlisted": 0,
      "failures": {"base": [], "head": ["tests/test_conv.py::test_large"]},
+     "without_ratio": ["undelegated_nodes of tests/test_conv.py::test_conv"],
      "measurements": [{"test": "tests/test_conv.py::test_conv", "name": "latency", "unit": "ms", "better": "lower",
                        "base": 4.11, "head": 4.32, "ratio": 1.051, "low": 1.038, "high": 1.064}]}
 """
@@ -32,7 +33,7 @@ SCHEMA = 1
 MAX_LISTED = 100
 """The most measurements of a report; those that differ most are listed."""
 MAX_FAILURES = 20
-"""The most failed tests of each side."""
+"""The most failed tests of each side, and measurements without a ratio."""
 MAX_REPORT_BYTES = 1 << 22
 MAX_COUNT = 1_000_000
 """The most blocks, seconds, and unlisted measurements."""
@@ -72,7 +73,8 @@ class ComparedMeasurement:
 class BenchmarkReport:
     """The result of a benchmark: `blocks` of four runs, in `seconds`, and the tests that failed, by side.
 
-    `unlisted` counts the measurements that the report leaves out.
+    `unlisted` counts the measurements that the report leaves out. `without_ratio` names some that differ, but have no
+    ratio: one side is zero or negative, or in another unit. Reports of older agents have none.
     """
 
     precision: float
@@ -82,6 +84,7 @@ class BenchmarkReport:
     measurements: Sequence[ComparedMeasurement] = ()
     failures: Mapping[str, Sequence[str]] = field(default_factory=dict)
     unlisted: int = 0
+    without_ratio: Sequence[str] = ()
 
     @property
     def text(self) -> str:
@@ -107,6 +110,10 @@ def read_report(content: bytes | str) -> BenchmarkReport:
                 for side in (BASE, HEAD)
             },
             unlisted=int(_within(document["unlisted"], 0, MAX_COUNT)),
+            without_ratio=[
+                _text(name, MAX_NAME + 2 * MAX_MEASUREMENT_NAME)
+                for name in document.get("without_ratio", ())[:MAX_FAILURES]
+            ],
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         reason = f"{type(error).__name__} {error}"[:200]
