@@ -53,6 +53,8 @@ CARRIERS |= {
 }
 NOT_THE_BOT = ("tests/", "benchmarks/", "sandbox/", "scripts/", "bot/results/migrations/", "bot/engine/backup.py")
 """Folders whose statements are not collected: they run once, or not in a server."""
+SQLITE_ALONE = "json_each("
+"""A function that PostgreSQL lacks: for it, the bot has another statement, which tests on PostgreSQL run."""
 NAMED = frozenset(sql.queries.values())
 """Procrastinate's own queries."""
 _READS_OR_WRITES = re.compile(r"\s*(?:--[^\n]*\s+)*(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b", re.IGNORECASE)
@@ -117,7 +119,7 @@ class CollectedStatements:
         assert isinstance(compiled, SQLCompiler)
         expanded = compiled.construct_expanded_state(dict(values))
         text, parameters = expanded.statement, dict(expanded.parameters)
-        if (POSTGRES, text) not in self._texts:
+        if (POSTGRES, text) not in self._texts and SQLITE_ALONE not in text:
             for name, process in expanded.processors.items():
                 parameters[name] = process(parameters[name])
             self._add(POSTGRES, text, parameters, asker)
