@@ -79,7 +79,7 @@ def simulated_round(folder: Path, repositories: int, owners: int, nightly: int) 
 
 async def _round(folder: Path, loop: SimulatedLoop, repositories: int, owners: int, nightly: int) -> TimerRound:
     github = GitHubSandbox()
-    names = [f"octo-{number % owners}/repo-{number}" for number in range(repositories)]
+    names = [f"octo-org-{number % owners}/compiler-{number}" for number in range(repositories)]
     async with github.serve() as url:
         app = github.create_app("nightjar", webhook_secret=SECRET, permissions=PERMISSIONS, events=EVENTS)
         for name in names:
@@ -108,9 +108,10 @@ async def _round(folder: Path, loop: SimulatedLoop, repositories: int, owners: i
 
 
 def _config(names: list[str], nightly: int, at: str) -> Config:
+    """Name the repositories with a nightly branch; the others are matched by a pattern for each owner."""
     key = NIGHTLY.format(at=at)
-    settings = [f" {{{key}}}"] * nightly + [""] * (len(names) - nightly)
-    lines = "".join(f"  {name}:{text}\n" for name, text in zip(names, settings, strict=True))
+    lines = "".join(f"  {name}: {{{key}}}\n" for name in names[:nightly])
+    lines += "".join(f"  {owner}/*:\n" for owner in sorted({name.partition("/")[0] for name in names}))
     return parse_config(f"defaults: {{{LAST_GOOD}}}\nrepositories:\n{lines}".encode(), "app.yaml")
 
 

@@ -53,6 +53,8 @@ CARRIERS |= {
 }
 NOT_THE_BOT = ("tests/", "benchmarks/", "sandbox/", "scripts/", "bot/results/migrations/", "bot/engine/backup.py")
 """Folders whose statements are not collected: they run once, or not in a server."""
+SQLITE_ALONE = "json_each("
+"""A function that PostgreSQL lacks: for it, the bot has another statement, which tests on PostgreSQL run."""
 NAMED = frozenset(sql.queries.values())
 """Procrastinate's own queries."""
 _READS_OR_WRITES = re.compile(r"\s*(?:--[^\n]*\s+)*(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b", re.IGNORECASE)
@@ -62,7 +64,7 @@ _MANY = re.compile(r"(\(\?(?:, \?)*\)|\?)(?:, \1)+")
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement in a database's own dialect, with the first values that it got, and the function that ran it."""
+    """A statement in a database's own dialect, with values that it got, and the function that ran it."""
 
     database: str
     text: str
@@ -117,7 +119,7 @@ class CollectedStatements:
         assert isinstance(compiled, SQLCompiler)
         expanded = compiled.construct_expanded_state(dict(values))
         text, parameters = expanded.statement, dict(expanded.parameters)
-        if (POSTGRES, text) not in self._texts:
+        if (POSTGRES, text) not in self._texts and SQLITE_ALONE not in text:
             for name, process in expanded.processors.items():
                 parameters[name] = process(parameters[name])
             self._add(POSTGRES, text, parameters, asker)
@@ -125,8 +127,7 @@ class CollectedStatements:
     def _add(self, database: str, text: str, values: Any, asker: str) -> None:
         self._texts.add((database, text))
         if _READS_OR_WRITES.match(text):
-            statement = Statement(database, text, _as_stored(values), asker)
-            self._kinds.setdefault((database, statement.kind), statement)
+            _keep_shortest(self._kinds, Statement(database, text, _as_stored(values), asker))
 
     def statements(self) -> list[Statement]:
         """Return the statements of this process, and of all processes that have written theirs."""
@@ -134,7 +135,7 @@ class CollectedStatements:
         if folder := os.environ.get(FOLDER):
             for path in sorted(Path(folder).glob("*.pickle")):
                 for one in pickle.loads(path.read_bytes()):
-                    kinds.setdefault((one.database, one.kind), one)
+                    _keep_shortest(kinds, one)
         return list(kinds.values())
 
     def leave(self) -> None:
@@ -143,6 +144,13 @@ class CollectedStatements:
             Path(folder).mkdir(parents=True, exist_ok=True)
             path = Path(folder) / f"{uuid.uuid4().hex}.pickle"
             path.write_bytes(pickle.dumps(list(self._kinds.values())))
+
+
+def _keep_shortest(kinds: dict[tuple[str, str], Statement], statement: Statement) -> None:
+    """Keep the statement of each kind with the shortest list of values: for a long one, PostgreSQL reads all rows."""
+    kept = kinds.get((statement.database, statement.kind))
+    if kept is None or len(statement.text) < len(kept.text):
+        kinds[statement.database, statement.kind] = statement
 
 
 def _as_stored(values: Any) -> Any:

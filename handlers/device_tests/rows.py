@@ -209,10 +209,11 @@ SELECT NULL, count(*), 0, NULL FROM nightjar_device_jobs
 """
 # Every target is at least ''. With this condition SQLite uses the index of open jobs, not the index of all jobs.
 OF_LAB: LiteralString = _SELECT + " WHERE lab = %(lab)s AND target >= '' AND state IN ('queued', 'leased')"
-# A job that is queued, or queued again, gets an expiry a day later, so the ones queued last expire last.
+# A job that is queued, or queued again, gets an expiry a day later, so the ones queued last expire last. Because the
+# lab is in an expression, SQLite uses the index of expiries, not one of all jobs that the lab ever got.
 QUEUED_LATELY: LiteralString = (
     _SELECT
-    + " WHERE expires_at > 0 AND expires_at > %(after)s AND state = 'queued' AND lab = ANY(%(labs)s)"
+    + " WHERE expires_at > 0 AND expires_at > %(after)s AND state = 'queued' AND lab || '' = ANY(%(labs)s)"
     + " ORDER BY expires_at"
 )
 OVERDUE: LiteralString = _SELECT + " WHERE expires_at > 0 AND expires_at <= %(now)s ORDER BY expires_at LIMIT %(most)s"
