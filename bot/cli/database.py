@@ -11,6 +11,7 @@ from bot.app.database_copy import copy_database, naming_argument
 from bot.cli.support import AS_WRITTEN, env_file_option, start_logging, stopping_at_faults
 from bot.cli.texts import COPIED, COPIED_TABLE
 from bot.config.environment import DatabaseSettings
+from bot.core.listing import counted
 
 
 @click.group()
@@ -40,7 +41,7 @@ def copy(source: str, target: str | None) -> None:
         start_logging(goal)
         source_url, target_url = origin.database_url.get_secret_value(), goal.database_url.get_secret_value()
         rows = asyncio.run(copy_database(source_url, target_url, _report))
-    click.echo(COPIED.format(rows=sum(rows.values()), tables=len(rows)))
+    click.echo(COPIED.format(rows=counted(sum(rows.values()), "row"), tables=len(rows)))
 
 
 def _settings(name: str, url: str | None) -> DatabaseSettings:
@@ -53,4 +54,4 @@ def _settings(name: str, url: str | None) -> DatabaseSettings:
 
 
 def _report(table: str, rows: int) -> None:
-    click.echo(COPIED_TABLE.format(table=table, rows=rows), err=True)
+    click.echo(COPIED_TABLE.format(table=table, rows=counted(rows, "row")), err=True)

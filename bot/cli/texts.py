@@ -128,8 +128,8 @@ CHANGES_UNREADABLE = "git could not list the changed files"
 
 # -- database copy --
 
-COPIED_TABLE = "{table}: {rows:,} rows"
+COPIED_TABLE = "{table}: {rows}"
 COPIED = (
-    "copied {rows:,} rows of {tables} tables, and compared their numbers; set DATABASE_URL to the new database and "
+    "copied {rows} of {tables} tables, and compared their numbers; set DATABASE_URL to the new database and "
     "start the server"
 )

@@ -23,3 +23,8 @@ def middle_cut(text: str, limit: int) -> str:
         return text
     head = limit // 2
     return f"{text[:head]}…{text[head + 1 - limit :]}"
+
+
+def counted(number: int, singular: str, plural: str = "") -> str:
+    """Return `1 new failure` or `1,267 new failures`; `plural` is the singular with an s, unless it is given."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"

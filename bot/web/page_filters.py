@@ -9,6 +9,7 @@ from typing import Any
 from markupsafe import Markup, escape
 from nightjar_formats.strict_json import read_json
 
+from bot.core.listing import counted
 from bot.core.page_paths import query, segment
 from bot.core.patterns import Pattern
 from bot.web.answers import answer_text
@@ -36,11 +37,6 @@ def number(value: float) -> str:
 def plain(value: float) -> str:
     """Write a number as it was measured, with separators: 412.7, 1,600,123, 4e-07."""
     return f"{value:,.0f}" if value.is_integer() and abs(value) < LARGEST_PLAIN else f"{value:,.10g}"
-
-
-def counted(value: int, singular: str, plural: str = "") -> str:
-    """Write `1 test` or `12 tests`."""
-    return f"{value:,} {singular if value == 1 else plural or singular + 's'}"
 
 
 def short(sha: str) -> str:

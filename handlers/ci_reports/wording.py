@@ -61,8 +61,3 @@ def link_to_commit(base: BaseSuite) -> str:
     """Return a link to the commit or the run that a suite is compared with."""
     url = linkable(base.url)
     return f"[{short(base.sha)}]({url})" if url else short(base.sha)
-
-
-def counted_tests(number: int, singular: str, plural: str) -> str:
-    """Return `1 test is` or `1,267 tests are`."""
-    return f"{number:,} {singular if number == 1 else plural}"

@@ -8,6 +8,7 @@ from typing import ClassVar
 from nightjar_formats.model import TargetKey, escaped_target
 
 from bot.core.events import Repository, check_lock, pull_lock
+from bot.core.listing import counted
 from bot.engine.internal import Announce, InternalEvent, announce
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
@@ -217,7 +218,7 @@ class CancelDeviceJobs:
                 cancelled = await store.cancel(job, JobEnd(self.end), also_running=self.also_running)
                 ended += not cancelled.is_open
                 await announce_step(context.announce, cancelled)
-        return Applied(texts.CANCELLED_JOBS.format(count=ended, end=self.end), changed=bool(ended))
+        return Applied(texts.CANCELLED_JOBS.format(jobs=counted(ended, "job"), end=self.end), changed=bool(ended))
 
     def _applies_to(self, job: DeviceJob) -> bool:
         if self.but_commands and job.origin is JobOrigin.COMMAND:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from bot.commands.dialogue import WRITERS
 from bot.core.events import Payload, PullRequestEvent
+from bot.core.listing import counted
 from bot.github.commits.workflow_files import MOST_PULL_FILES, PULL_FILES
 from bot.github.pull_heads import head_of
 from bot.github.repositories.permissions import role_of
@@ -194,7 +195,8 @@ async def _request(
     answers = [await answer_request(store, repository, request, target) for target in targets]
     effects: list[Effect] = [answer.effect for answer in answers if answer.effect]
     effects += [requested_job(request, target, refused=end) for target, end in refused]
-    return Plan(tuple(effects), why=texts.WHY_PUSHED.format(count=len(effects), sha=pull.head_sha[:7]))
+    why = texts.WHY_PUSHED.format(targets=counted(len(effects), "target"), sha=pull.head_sha[:7])
+    return Plan(tuple(effects), why=why)
 
 
 async def _may_approve(context: Context, event: PullRequestEvent, origin: JobOrigin) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bot.core.listing import counted
 from bot.github.check_runs import IN_PROGRESS, NEUTRAL, QUEUED, CheckContent
 from bot.github.text.markdown import code, truncate
 from handlers.device_tests.model import MOST_ATTEMPTS, DeviceJob, DeviceJobState, JobEnd, ShownStep
@@ -54,8 +55,7 @@ APPROVING = "Approved on {sha}: {names}."
 
 # Places and times
 NEXT = "next in line"
-ONE_BEFORE = "1 test before it"
-MANY_BEFORE = "{count} tests before it"
+BEFORE = ("test before it", "tests before it")
 EXPECTED = "starts in about {time}"
 UNITS = ((86_400, "day", "days"), (3600, "hour", "hours"), (60, "minute", "minutes"))
 
@@ -110,10 +110,10 @@ ENDS = {
 SUBMITTED = "requested {target} on {sha}: {state}"
 WITH_REASON = "{text} ({reason})"
 ALREADY_SUBMITTED = "{target} is already requested on {sha}: {state}"
-CANCELLED_JOBS = "cancelled {count} jobs: {end}"
+CANCELLED_JOBS = "cancelled {jobs}: {end}"
 APPROVED_JOBS = "{by} approved {sha}: {names}"
 STEP_NOTED = "the check run of {job} is {step}"
-WHY_PUSHED = "{count} targets for {sha}"
+WHY_PUSHED = "{targets} for {sha}"
 WHY_NOTHING_REQUESTED = "this push requests no tests"
 WHY_CLOSED = "the pull request is closed"
 WHY_UNKNOWN_JOB = "job {job} no longer exists"
@@ -144,7 +144,7 @@ def place_text(place: QueuePlace | None) -> str:
     """Say how many tests are before a job, and when its test is expected to begin."""
     if place is None or not place.jobs_before:
         return NEXT
-    queue = ONE_BEFORE if place.jobs_before == 1 else MANY_BEFORE.format(count=place.jobs_before)
+    queue = counted(place.jobs_before, *BEFORE)
     return f"{queue}; {EXPECTED.format(time=time_text(place.seconds))}" if place.seconds >= MINUTE else queue
 
 

@@ -66,7 +66,7 @@ NO_WEBHOOK_SECRET = (
     "{name}, the secret of a lab's webhook in app.yaml, is not set or has fewer than {least} characters; set it to "  # noqa: S105
     "a longer one that the lab has too"
 )
-JOBS_ANNOUNCED = "{count} jobs announced to labs"
+JOBS_ANNOUNCED = "{jobs} announced to labs"
 JOB_NOT_WAITING = "the job is no longer queued"
 WEBHOOK_SENT = "notified the lab {lab} that the job {job} is queued"
 WEBHOOK_PRIVATE = (

@@ -21,6 +21,7 @@ from yarl import URL
 from bot.core.errors import SettingsError, TryAgain, UserError
 from bot.core.events import Repository
 from bot.core.http import open_session, proxy_of
+from bot.core.listing import counted
 from bot.core.parts import PartKey
 from bot.core.public_hosts import PrivateAddress, PublicResolver, check_literal
 from bot.engine.internal import InternalEvent, announce
@@ -136,7 +137,7 @@ class LabWebhooks:
                 announced += await announce(self._accept, JOB_WAITS, repository, waiting)
         # Only now: after an error, the next tick repeats this one.
         self._last_expiry, self._announced = _last_expiry(jobs, self._last_expiry), set(waiting_jobs)
-        return texts.JOBS_ANNOUNCED.format(count=announced)
+        return texts.JOBS_ANNOUNCED.format(jobs=counted(announced, "job"))
 
     def _notified(self, jobs: Iterable[DeviceJob]) -> Iterator[tuple[WaitingJob, DeviceJob]]:
         """Yield those of the jobs whose labs are notified, each with its attempt."""

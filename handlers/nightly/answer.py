@@ -6,9 +6,10 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from bot.core.listing import counted
 from bot.core.page_paths import commit_path
 from bot.web.answers import AnswerPart
-from bot.web.page_filters import counted, date, short
+from bot.web.page_filters import date, short
 from handlers.nightly import texts
 from handlers.tracking_branches.decide import ScannedCommit
 from handlers.tracking_branches.records import sole_blockers

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pydantic import BaseModel, Field
 
 from bot.core.health import CheckResult
+from bot.core.listing import counted
 from bot.engine.retry import LOST
 from bot.timers.timers import STOPPED, TimerState
 from bot.web.answers import AnswerPart
-from bot.web.page_filters import counted
 from handlers.operate import texts
 
 FAILED = "failed"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.core.listing import listed
+from bot.core.listing import counted, listed
 from bot.github.text.markdown import code
 from bot.news.message import News, NewsItem
-from bot.results.report.texts import counted
 from bot.results.store.failures.failures import RECOVERED
 from handlers.regressions import texts
 from handlers.regressions.decide import REMOVED

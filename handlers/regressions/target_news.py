@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from nightjar_formats.model import TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
+from bot.core.listing import counted
 from bot.effects.issues import EnsureIssue, is_posted
 from bot.effects.remember import StoreRecord
 from bot.engine.records import Key
@@ -26,7 +27,6 @@ from bot.results.compare.paired import UNPAIRED, PairedTargets, paired_targets
 from bot.results.compare.quarantine import quarantine_at
 from bot.results.deliveries import CHECK_EVENT, check_event_in
 from bot.results.report.baseline import nearest_ancestors
-from bot.results.report.texts import counted
 from bot.results.service import RESULTS
 from bot.results.store.commit import commit_state
 from bot.results.store.failures.contexts import ContextQuery, failure_contexts

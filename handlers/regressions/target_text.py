@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
 
-from bot.core.listing import listed, middle_cut
+from bot.core.listing import counted, listed, middle_cut
 from bot.github.text.markdown import code
 from bot.news.message import News, NewsItem
 from bot.plan.page_links import HistoryLink, no_history
@@ -17,7 +17,7 @@ from bot.results.compare.lasting import STEADY_RUNS
 from bot.results.compare.owners import OwnersOf, no_owners
 from bot.results.report.check_run import MOST_CONTACTS
 from bot.results.report.sentences import MOST_ALSO_ON, passes_elsewhere
-from bot.results.report.texts import ALSO_ON, CONTACTS, FAILED_BEFORE, counted, unreliable_means
+from bot.results.report.texts import ALSO_ON, CONTACTS, FAILED_BEFORE, unreliable_means
 from bot.results.store.failures.failures import Failure
 from handlers.regressions import texts
 from handlers.regressions.decide import EvaluatedTarget, Regression, RegressionChanges, group_failures

@@ -9,6 +9,7 @@ from bot.config.faults import ConfigFault
 from bot.config.model import RepositoryConfig
 from bot.config.shared import PATH, settings
 from bot.core.docs import table
+from bot.core.listing import counted
 from bot.github.check_runs import (
     FAILURE,
     FAULT,
@@ -27,7 +28,6 @@ from handlers.repository_file.texts import (
     CHANGES,
     CHANGES_COUNT,
     CHECK_LOCALLY,
-    ERRORS_FOUND,
     FILE_IN_FORCE,
     INVALID,
     LEFT_OUT_CHANGES,
@@ -35,8 +35,6 @@ from handlers.repository_file.texts import (
     LINE_WITH_KEY,
     MORE_ERRORS,
     NO_CHANGES,
-    ONE_CHANGE,
-    ONE_ERROR,
     REMOVED,
     TITLE_REMOVED,
     TITLE_VALID,
@@ -77,7 +75,7 @@ def config_report(checked: CheckedFile) -> CheckContent:
 
 
 def _report_faults(checked: CheckedFile) -> CheckContent:
-    count = _counted(len(checked.faults), ONE_ERROR, ERRORS_FOUND)
+    count = counted(len(checked.faults), "error")
     in_force = FILE_IN_FORCE.format(commit=code(checked.commit[:7])) if checked.commit else APP_YAML_IN_FORCE
     intro = INVALID.format(path=code(PATH), count=count, branch=code(checked.branch), in_force=in_force)
     listed_faults = checked.faults[:MOST_ANNOTATIONS]
@@ -96,7 +94,7 @@ def _report_changes(checked: CheckedFile) -> CheckContent:
     current, proposed = settings(checked.current), settings(checked.proposed)
     changed = [key for key in dict.fromkeys([*current, *proposed]) if current.get(key) != proposed.get(key)]
     rows = [(code(key), _value(current.get(key)), _value(proposed.get(key))) for key in changed]
-    count = _counted(len(changed), ONE_CHANGE, CHANGES_COUNT) if changed else NO_CHANGES
+    count = counted(len(changed), *CHANGES_COUNT) if changed else NO_CHANGES
     intro = (REMOVED if checked.removed else VALID).format(path=code(PATH), branch=code(checked.branch))
     changes = Block(LEFT_OUT_CHANGES, table(CHANGES, rows)) if rows else Block("", "")
     return CheckContent(
@@ -104,10 +102,6 @@ def _report_changes(checked: CheckedFile) -> CheckContent:
         title=f"{TITLE_REMOVED if checked.removed else TITLE_VALID}; {count}",
         summary=joined_blocks([Block("", intro), changes]),
     )
-
-
-def _counted(count: int, singular: str, plural: str) -> str:
-    return singular if count == 1 else plural.format(count=f"{count:,}")
 
 
 def _value(value: str | None) -> str:

@@ -33,13 +33,10 @@ NOT_SCANNED = "could not check whether a repository's own settings have changed"
 
 # -- titles and words --
 
-ONE_ERROR = "1 error"
-ERRORS_FOUND = "{count} errors"
 TITLE_VALID = "Valid"
 TITLE_REMOVED = "Removed"
 NO_CHANGES = "no changes"
-ONE_CHANGE = "1 setting changes"
-CHANGES_COUNT = "{count} settings change"
+CHANGES_COUNT = ("setting changes", "settings change")
 LEFT_OUT_CHANGES = "what changes"
 FILE_IN_FORCE = "the file of commit {commit}, over app.yaml"
 APP_YAML_IN_FORCE = "app.yaml only"

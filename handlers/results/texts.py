@@ -26,7 +26,7 @@ NEEDS_BUCKET = (
     "results.bucket is not set in app.yaml; with PostgreSQL, name a bucket, because several servers cannot share a "
     "folder of one machine"
 )
-FILES_REMOVED = "removed the files of {count} runs"
+FILES_REMOVED = "removed the files of {runs}"
 
 # What the audit log says
 CHECK_REQUESTED = "requested a new {name} on {sha}"

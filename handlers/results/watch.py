@@ -25,6 +25,7 @@ from bot.aws.bucket import SECONDS_PER_REQUEST, Arrival, BucketFolder, RunStore,
 from bot.aws.store_folder import StoreFolder
 from bot.config.types import STORE_FOLDER, seconds
 from bot.core.events import Repository
+from bot.core.listing import counted
 from bot.core.parts import PartKey
 from bot.engine.internal import announce
 from bot.engine.records import Key
@@ -337,7 +338,8 @@ class Watch:
                 kept_seconds.setdefault(results.prefix, {})[repository] = seconds(results.keep_files)
         folder = self.source_for(STORE_FOLDER)
         assert isinstance(folder, StoreFolder)
-        return texts.FILES_REMOVED.format(count=sum([await folder.remove_old(*kept) for kept in kept_seconds.items()]))
+        removed = sum([await folder.remove_old(*kept) for kept in kept_seconds.items()])
+        return texts.FILES_REMOVED.format(runs=counted(removed, "run"))
 
     async def _store_listed(self) -> None:
         """Store the listings of this process that are newer than the stored ones."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bot.core.listing import counted
 from bot.results.compare.renames import MAX_STEPS, search_renames
 from handlers.ci_reports import wording
 from handlers.ci_reports.outcomes import BaseSuite, HeadAndBase, SuiteOutcomes
@@ -170,7 +171,7 @@ def _change_line(tested: HeadAndBase, change: RuntimeChange) -> str:
         before=_time_text(change.base_seconds),
         now=_time_text(change.head_seconds),
         tests_before=len(base.suite.seen),
-        tests=len(tested.suites[change.suite].seen),
+        tests=counted(len(tested.suites[change.suite].seen), "test"),
         base=wording.link_to_commit(base),
     )
     added = change.head_seconds - change.base_seconds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 RUNTIMES_TITLE = "Runtime of tests"
-RUNTIME_CHANGED = "{suite}: {change} ({before} → {now}, {tests_before:,} → {tests:,} tests), compared with {base}."
+RUNTIME_CHANGED = "{suite}: {change} ({before} → {now}, {tests_before:,} → {tests}), compared with {base}."
 COST = " This adds {seconds} to each run{per_day}."
 COST_PER_DAY = ", about {time} a day at {runs:,.0f} runs a day"
 GROWN_TITLE = "Tests that became slower"

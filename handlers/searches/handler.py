@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from nightjar_formats.model import SeenTest, Status
 
 from bot.core.errors import UserError
+from bot.core.listing import counted
 from bot.core.page_paths import search_path
 from bot.effects.comments import Reply
 from bot.effects.issues import EnsureIssueSection
@@ -21,7 +22,6 @@ from bot.plan.effect import Effect
 from bot.plan.handler import Context, Plan, Router
 from bot.plan.page_links import page_url
 from bot.results.measurements.levels import MeasuredLevels
-from bot.results.report.texts import counted
 from bot.results.service import RESULTS
 from bot.results.store.history.flakiness import flakiness_of_tests
 from bot.results.store.measurements.levels import SeriesName, levels_before

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bot.core.events import Repository
+from bot.core.listing import counted
 from bot.engine.internal import announce
 from bot.engine.sweeps import hours_between
 from handlers.searches import texts
@@ -41,4 +42,4 @@ class SearchSweep:
             repository = Repository(int(key.partition(":")[0]), revert.repository, None)
             revert_event = RevertEvent(revert.id, revert.pull, str(hours_between(0.0, moment)), moment)
             count += await announce(self._services.announce, REVERT_EVENT, repository, revert_event)
-        return texts.SWEPT.format(count=count)
+        return texts.SWEPT.format(events=counted(count, "event"))

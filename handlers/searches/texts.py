@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.core.listing import listed
+from bot.core.listing import counted, listed
 from bot.core.urls import linkable
 from bot.github.text.markdown import code
 from bot.results.culprit.posterior import Posterior
 from bot.results.culprit.search import CERTAIN, SearchOutcome
 from bot.results.ingest.commit_summaries import commit_summary
 from bot.results.measurements.texts import number_text
-from bot.results.report.texts import counted
 from handlers.searches.records import AskedRun, CulpritSearch, SearchedCommit, SearchRequest, SearchRunState
 
 STARTED = "search {id} is requested"
 STORED = "step {step} of search {id} stored"
-SWEPT = "{count} searches look for jobs"
+SWEPT = "{events} for searches and reverts"
 NO_GOOD_COMMIT = "the tests never passed, so there is nothing to search"
 ONE_COMMIT = "only one commit may be the cause"
 NO_RESULTS_KEY = "the repository has no labs"
@@ -132,7 +131,7 @@ AS_BEFORE = "Cannot tell: the new level is not measured at {bad} any more ({prob
 DOES_NOT_REPEAT = "Cannot tell: the tests do not fail at {bad} any more ({probability:.1%})."
 ONE_OF = "Cannot tell which commit: it is one of {count}, from {first} to {last} ({probability:.1%})."
 OUT_OF_RUNS = (
-    "Cannot tell: the search ended after {runs} runs. If a commit is the cause, it is one of {count}, from {first} to "
+    "Cannot tell: the search ended after {runs}. If a commit is the cause, it is one of {count}, from {first} to "
     "{last} ({probability:.1%})."
 )
 ONE_DEVICE = " This rests on one target."
@@ -148,7 +147,7 @@ def search_sentence(search: CulpritSearch, most_runs: int) -> str:
     names = {
         "good": request.good[:SHORT],
         "bad": request.bad[:SHORT],
-        "runs": len(search.runs),
+        "runs": counted(len(search.runs), "run"),
         "count": answer.last - answer.first + 1,
         "first": search.sha_of(answer.first)[:SHORT],
         "last": search.sha_of(answer.last)[:SHORT],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nightjar_formats.items import first_of
 
+from bot.core.listing import counted
 from bot.effects.section_words import moment, short
 from bot.github.text.markdown import code
 from bot.results.compare.renames import MAX_STEPS
@@ -33,7 +34,7 @@ def describe_skips(
     if required.problem:
         lines.append(texts.REQUIRED_UNKNOWN.format(**file, why=code(required.problem)))
     if missing:
-        lines.append(texts.REQUIRED.format(what=wording.counted_tests(len(missing), *texts.REQUIRED_WHAT), **file))
+        lines.append(texts.REQUIRED.format(what=counted(len(missing), *texts.REQUIRED_WHAT), **file))
     if not lines and not tested.vanished and _all_same(tested, differences):
         base = first_of(tested.bases.values())
         link, sha, tested_at = wording.link_to_commit(base), short(tested.sha), moment(tested.tested_at)
@@ -65,7 +66,7 @@ def _suites(tested: HeadAndBase, differences: dict[str, SkipChanges], most_steps
     lines += [line for name in names for line in _suite(tested, name, differences.get(name), most_steps)]
     if len(lines) <= MOST_SUITES:
         return lines
-    return [*lines[:MOST_SUITES], texts.MORE_SUITES.format(count=len(lines) - MOST_SUITES)]
+    return [*lines[:MOST_SUITES], texts.MORE_SUITES.format(suites=counted(len(lines) - MOST_SUITES, "more suite"))]
 
 
 def _suite(tested: HeadAndBase, name: str, difference: SkipChanges | None, most_steps: int) -> list[str]:
@@ -83,7 +84,7 @@ def _suite(tested: HeadAndBase, name: str, difference: SkipChanges | None, most_
         (len(difference.running_again), texts.AGAIN),
         (difference.removed, texts.REMOVED),
     )
-    changes = ", ".join(wording.counted_tests(number, *words) for number, words in numbers if number)
+    changes = ", ".join(counted(number, *words) for number, words in numbers if number)
     return [*notes, texts.DIFFERS.format(suite=quoted, what=changes, base=base)]
 
 

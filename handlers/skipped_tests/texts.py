@@ -15,7 +15,7 @@ SKIPS_UNSEARCHED = (
     "{suite}: the search for renamed tests was skipped because it would take more than {most:,} steps; renamed tests "
     "count as removed."
 )
-MORE_SUITES = "and {count:,} more suites"
+MORE_SUITES = "and {suites}"
 REQUIRED = "**{what} did not run**; {path} on {branch} lists the required tests."
 REQUIRED_WHAT = ("required test", "required tests")
 WAS_SKIPPED, NOT_THERE, NO_SUITE = "skipped", "missing", "{suite}: no results for the whole suite"

@@ -18,6 +18,7 @@ import structlog
 from bot.commands.conclusion import WHAT, answer_text
 from bot.commands.texts import COMMENT
 from bot.core.events import ISSUE_COMMENT, PULL_REQUEST_BODY, Payload, person_or_ghost
+from bot.core.listing import counted
 from bot.core.run_in_thread import run_in_thread
 from bot.core.titles import tags_of
 from bot.effects.comments import Reply
@@ -165,9 +166,8 @@ async def read_list_again(context: Context) -> Plan:
     if context.delivery.action != "deleted":
         lines = await run_in_thread(partial(read_lines, post.text("body")), post.text("body"))
         effects += _report_unreadable(context.delivery, config.issue, lines.unreadable)
-    return Plan(
-        tuple(effects), why=listing.with_note(TOPICS_LISTED.format(issue=config.issue, count=len(listing.topics)))
-    )
+    why = TOPICS_LISTED.format(issue=config.issue, topics=counted(len(listing.topics), "topic"))
+    return Plan(tuple(effects), why=listing.with_note(why))
 
 
 def _report_unreadable(delivery: Delivery, number: int, lines: Sequence[str]) -> list[Effect]:

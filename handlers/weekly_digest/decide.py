@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from bot.core.listing import counted
 from bot.core.page_paths import history_path, lab_path
 from bot.news.message import News, NewsItem
 from bot.results.settings.quarantine import QuarantinedTest
 from bot.results.store.failures.failures import RegressionMessage
 from bot.results.store.lists.flaky_tests import FlakyTest
-from bot.web.page_filters import counted
 from handlers.weekly_digest import texts
 
 WEEK_DAYS = 7

@@ -182,7 +182,7 @@ async def test_a_job_whose_head_changes_between_approval_and_claim_is_not_handed
     }
     audit = await audited(town)
     assert f"triager approved {approved}: {LAB}/{ADRENO}" in audit
-    assert "cancelled 1 jobs: pushed" in audit
+    assert "cancelled 1 job: pushed" in audit
 
 
 async def test_a_claim_before_the_webhook_of_a_push_gets_the_approved_commit(devices: Devices, logs: Logs) -> None:

@@ -11,6 +11,7 @@ from bot.app.setup.addresses import WEBHOOK
 from bot.app.setup.texts import CONFIG_HEADER, MORE_REPOSITORIES
 from bot.config.types import REPOSITORY_NAME
 from bot.core.events import Payload
+from bot.core.listing import counted
 from bot.core.patterns import Pattern
 from bot.core.urls import linkable
 from bot.github.app import GitHubApp
@@ -61,5 +62,5 @@ async def read_installed(app: GitHubApp) -> InstalledApp:
 def config_text(public_url: str, repositories: Sequence[str], more: int = 0) -> str:
     """Return the smallest app.yaml for these repositories."""
     lines = [f"public_url: {public_url}", "", "repositories:", *(f"  {name}:" for name in repositories)]
-    rest = MORE_REPOSITORIES.format(count=more) if more else ""
+    rest = MORE_REPOSITORIES.format(repositories=counted(more, "more repository", "more repositories")) if more else ""
     return CONFIG_HEADER + "\n".join(lines) + "\n" + rest

@@ -29,6 +29,7 @@ from bot.config import Config, RepositoryConfig
 from bot.config.environment import DatabaseSettings
 from bot.config.own_file import REPOSITORY_FILE
 from bot.core.errors import UserError
+from bot.core.listing import counted
 from bot.core.terminal import table
 from bot.core.utc import iso_utc
 from bot.engine.database import Database
@@ -179,7 +180,7 @@ def explanation_lines(explanation: Explanation, most_runs: int) -> Iterator[str]
         yield ""
         yield table(texts.RUNS_HEADER, [_row(explanation, run) for run in explanation.runs[:most_runs]])
     if len(explanation.runs) > most_runs:
-        yield texts.MORE_RUNS.format(count=len(explanation.runs) - most_runs)
+        yield texts.MORE_RUNS.format(runs=counted(len(explanation.runs) - most_runs, "earlier run"))
 
 
 def _facts(explanation: Explanation) -> Iterator[tuple[str, str]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from bot.config.repositories import owner_of
+from bot.core.listing import counted
 from bot.engine.records import Record
 from bot.engine.sql.errors import DatabaseFailure
 from bot.engine.sweeps import only_logged
@@ -39,7 +40,7 @@ MOST_CHANGES = 1000
 """Changes by ID. A process that has missed more reads all repositories."""
 
 NOT_LISTED = "cannot list the repositories of an installation"
-LISTED = "{count} repositories listed, {changed} changed"
+LISTED = "{repositories} listed, {changed} changed"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -159,7 +160,7 @@ class MatchingRepositories:
                             changed += 1
                     changed += await self._leave_alone(stored, LeftAlone.REMOVED)
         await self._publish()
-        return LISTED.format(count=count, changed=changed)
+        return LISTED.format(repositories=counted(count, "repository", "repositories"), changed=changed)
 
     async def _leave_alone(self, stored: dict[int, KnownRepository], away: LeftAlone) -> int:
         """Store why the bot leaves repositories alone that match patterns; return how many this changes.

@@ -65,7 +65,7 @@ NOTE_LEFT_OUT = {
     "incomplete": "results are incomplete",
     "unusable": "no usable results: {reason}",
 }
-MORE_RUNS = "and {count:,} earlier runs; --runs shows more"
+MORE_RUNS = "and {runs}; --runs shows more"
 
 # What is asked for is unknown
 NO_TEST = "name a test with --test, as check runs show it"

@@ -18,6 +18,7 @@ from nightjar_formats.model import RunKey
 from nightjar_formats.refused import Refused
 
 from bot.core.events import Payload
+from bot.core.listing import counted
 from bot.github.errors import is_not_found, is_unprocessable
 from bot.github.pull_heads import head_of
 from bot.github.transport.pages import PER_PAGE
@@ -57,7 +58,7 @@ def check_case(key: RunKey, repository: str, prefix: str) -> None:
 def check_quota(lab: Lab, runs: int, sent_bytes: int, size: int) -> None:
     """Raise `Refused` if a run of `size` bytes exceeds the lab's quota, after so many runs and bytes of today."""
     if runs >= lab.runs_per_day:
-        raise Refused(texts.TOO_MANY_RUNS.format(runs=runs))
+        raise Refused(texts.TOO_MANY_RUNS.format(runs=counted(runs, "run")))
     if sent_bytes + size > lab.megabytes_per_day * 1_000_000:
         raise Refused(texts.TOO_MANY_BYTES_TODAY.format(megabytes=lab.megabytes_per_day))
 

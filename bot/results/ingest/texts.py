@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from nightjar_formats.readers.repairs import Repairs
 
+from bot.core.listing import counted
+
 UNKNOWN_LAB = "app.yaml has no lab {lab} for {repository}; ask its maintainers to add it below results.labs"
 UNKNOWN_TARGET = "app.yaml has no target {target} for the lab {lab}; available: {known}"
 UNKNOWN_COMMIT = "there is no commit {sha} in {repository}"
@@ -19,7 +21,7 @@ NO_SUCH_JOB = (
     "names that begin with {prefix} are for runs of the bot's jobs, and the lab has no job {job} for this commit"
 )
 TOO_MANY_RUNS = (
-    "the lab has uploaded {runs} runs today (UTC), the limit in app.yaml (runs_per_day); upload this one "
+    "the lab has uploaded {runs} today (UTC), the limit in app.yaml (runs_per_day); upload this one "
     "tomorrow, under another run ID"
 )
 TOO_MANY_BYTES_TODAY = (
@@ -40,7 +42,7 @@ LARGER = "{name} has more than the {expected:,} bytes that manifest.json says"
 READING_COST = "the files could not be read: {why}; upload the run in shards, under another run ID"
 NEVER_ARRIVED = "{missing}; the deadline has passed, so upload the run again under another run ID"
 REPAIRED = "{name} was repaired: {repairs}"
-MORE_REPAIRED = "and {count:,} more files were repaired"
+MORE_REPAIRED = ("more file was repaired", "more files were repaired")
 MOST_REPAIRED = 5
 """The most files of a run whose repairs are listed."""
 
@@ -52,7 +54,7 @@ def repaired(names: Sequence[str], repairs: Iterable[Repairs]) -> str:
     ]
     lines = [REPAIRED.format(name=name, repairs=text) for name, text in repairs_by_name if text]
     unlisted = len(lines) - MOST_REPAIRED
-    return ". ".join(lines[:MOST_REPAIRED] + ([MORE_REPAIRED.format(count=unlisted)] if unlisted > 0 else []))
+    return ". ".join(lines[:MOST_REPAIRED] + ([f"and {counted(unlisted, *MORE_REPAIRED)}"] if unlisted > 0 else []))
 
 
 NO_BENCHMARK = "the run of a benchmark has no file {name}"

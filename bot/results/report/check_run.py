@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from nightjar_formats.model import Counts
 
 from bot.core.docs import table
-from bot.core.listing import MORE, listed, middle_cut
+from bot.core.listing import MORE, counted, listed, middle_cut
 from bot.core.patterns import SPACE, Pattern, escape_pattern
 from bot.github.check_runs import (
     MOST_ANNOTATIONS,
@@ -149,7 +149,7 @@ def _compared(findings: Findings) -> str:
 def _ignored_sentence(findings: Findings) -> str:
     if findings.ignored is None or not findings.ignored_failures:
         return ""
-    failures = texts.counted(findings.ignored_failures, "new failure is", "new failures are")
+    failures = counted(findings.ignored_failures, "new failure is", "new failures are")
     login, sha = code(findings.ignored.by), code(findings.ignored.sha[:10])
     return texts.IGNORED.format(failures=failures, pull=sentences.pull_request(findings), login=login, sha=sha)
 
@@ -174,9 +174,9 @@ def _paired_differences(findings: Findings) -> str:
     on_device = sum(context is not None and bool(context.passes_on_device) for context in shown)
     lines = []
     if on_simulator:
-        lines.append(texts.ONLY_ON_DEVICE.format(failures=texts.counted(on_simulator, "new failure")))
+        lines.append(texts.ONLY_ON_DEVICE.format(failures=counted(on_simulator, "new failure")))
     if on_device:
-        lines.append(texts.ONLY_ON_SIMULATOR.format(failures=texts.counted(on_device, "new failure")))
+        lines.append(texts.ONLY_ON_SIMULATOR.format(failures=counted(on_device, "new failure")))
     return "\n".join(lines)
 
 
@@ -357,7 +357,7 @@ def _measurements_table(findings: Findings) -> str:
     """
     unexpected = findings.unexpected_numbers
     count = findings.numbers.compared - (len(findings.numbers.unexpected) - len(unexpected))
-    compared = texts.counted(count, "measurement")
+    compared = counted(count, "measurement")
     if not unexpected:
         return texts.EXPECTED_ALL.format(measurements=compared, are="is" if count == 1 else "are") if count else ""
     rows = (_row(findings, number.suite, number.test, *_unexpected(number)) for number in unexpected[:MOST_ROWS])

@@ -7,7 +7,7 @@ from itertools import islice
 
 from nightjar_formats.model import Status
 
-from bot.core.listing import listed
+from bot.core.listing import counted, listed
 from bot.github.check_runs import NEUTRAL, SUCCESS, TITLE_LIMIT, shortened
 from bot.github.text.markdown import code, plain
 from bot.results.compare.context import FailureContext
@@ -15,7 +15,6 @@ from bot.results.compare.failure_class import FailureClass
 from bot.results.compare.health import SuiteHealth
 from bot.results.report import texts
 from bot.results.report.findings import Findings, NewFailure
-from bot.results.report.texts import counted
 from bot.results.state import SuiteState
 
 MOST_LINES = 10

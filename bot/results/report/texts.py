@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from nightjar_formats.model import Trouble
 
-from bot.core.listing import listed
+from bot.core.listing import counted, listed
 from bot.results.compare.flaky import LEAST_RUNS, Flakiness
 from bot.results.compare.health import JUDGED_RUNS, LEAST_TESTS, SHARE, UNSTABLE_RUNS, RunFlips, SuiteHealth
 from bot.results.compare.lasting import STEADY_RUNS
@@ -230,11 +230,6 @@ def unreliable_means() -> str:
     return UNRELIABLE_MEANS.format(
         least=LEAST_TESTS, share=SHARE, unstable=UNSTABLE_RUNS, runs=JUDGED_RUNS, steady=STEADY_RUNS
     )
-
-
-def counted(number: int, singular: str, plural: str = "") -> str:
-    """Return `1 new failure` or `1,267 new failures`."""
-    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def format_moment(seconds: float) -> str:

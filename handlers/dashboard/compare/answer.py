@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from bot.core.listing import counted
 from bot.core.page_paths import view_path
-from bot.web.page_filters import counted, short
+from bot.web.page_filters import short
 from handlers.dashboard.compare import texts
 from handlers.dashboard.shared import answer_texts
 from handlers.dashboard.shared.answers import (

@@ -11,6 +11,7 @@ from typing import Literal, Self, get_args
 from nightjar_formats.model import SeenTest
 from pydantic import BaseModel, Field
 
+from bot.core.listing import counted
 from bot.results.compare.quarantine import Quarantine
 from bot.results.report.findings import ComparedSuite
 from bot.results.state import CommitSummary
@@ -208,9 +209,9 @@ def note_of(pair: SuitePair) -> str | None:
     if not pair.complete:
         parts.append(texts.INCOMPLETE_AT_HEAD)
     if comparison.precluded:
-        parts.append(texts.PRECLUDED.format(count=len(comparison.precluded)))
+        parts.append(texts.PRECLUDED.format(tests=counted(len(comparison.precluded), "test")))
     if comparison.renamed:
-        parts.append(texts.RENAMED.format(count=len(comparison.renamed)))
+        parts.append(counted(len(comparison.renamed), *texts.RENAMED))
     if comparison.unsearched:
         parts.append(texts.UNSEARCHED)
     return " ".join(parts) or None

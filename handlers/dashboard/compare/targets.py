@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 from nightjar_formats.model import TargetKey
 from pydantic import BaseModel, Field, StringConstraints
 
+from bot.core.listing import counted
 from bot.core.page_paths import view_path
 from bot.results.compare.paired import paired_targets
 from bot.results.store.lists.target_pairs import PairClass, PairFilter, compare_targets
 from bot.web.answers import AnswerPart
 from bot.web.csv_tables import CsvTable
-from bot.web.page_filters import counted
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.compare.rows import ComparisonCommit
 from handlers.dashboard.shared import answer_texts as texts

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, Field
 
+from bot.core.listing import counted
 from bot.github.pull_heads import repository_id_of
 from bot.results.store.failures.failures import newest_messages
 from bot.web.answers import AnswerPart
 from bot.web.csv_tables import CsvTable
-from bot.web.page_filters import age, counted
+from bot.web.page_filters import age
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.fixes.times import ALL, failures_of_branch, fix_times, regressions_of
 from handlers.dashboard.shared import answer_texts as texts

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 from pydantic import BaseModel, Field
 
+from bot.core.listing import counted
 from bot.core.page_paths import lab_path, view_path
 from bot.core.patterns import Pattern
 from bot.results.state import CommitSummary
@@ -19,7 +20,6 @@ from bot.results.store.tables.commits import summaries_of
 from bot.web.answers import AnswerPart
 from bot.web.csv_tables import CsvTable
 from bot.web.openapi import Parameter
-from bot.web.page_filters import counted
 from bot.web.page_routes import Page, PageRequest
 from bot.web.problems import Problem
 from handlers.dashboard.shared import answer_texts, texts

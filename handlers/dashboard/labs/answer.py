@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from bot.core.listing import counted
 from bot.core.page_paths import commit_path, run_path, view_path
 from bot.web.answers import AnswerPart
-from bot.web.page_filters import counted, date, short
+from bot.web.page_filters import date, short
 from handlers.dashboard.shared import answer_texts as texts
 from handlers.dashboard.shared.answers import MOST_NAMED, MOST_STEPS, Sentence, lateness, phrase, sentence
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, Field
 
+from bot.core.listing import counted
 from bot.core.page_paths import history_path
 from bot.core.utc import datetime_of
 from bot.results.store.lists.flaky_tests import MOST_TESTS, flaky_tests
 from bot.results.store.tables.commits import summaries_of
 from bot.web.csv_tables import CsvTable
-from bot.web.page_filters import counted
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.lists.shared_filters import (
     DAY,

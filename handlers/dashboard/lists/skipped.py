@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
+from bot.core.listing import counted
 from bot.core.page_paths import view_path
 from bot.core.utc import datetime_of
 from bot.results.store.lists.skipped_tests import skipped_tests
 from bot.results.store.tables.commits import summaries_of
 from bot.web.csv_tables import Cell, CsvTable
-from bot.web.page_filters import counted
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.lists.shared_filters import (
     DAY,

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 from pydantic import BaseModel, Field
 
+from bot.core.listing import counted
 from bot.results.store.lists.slow_tests import GOOD_RUNS, durations_of
 from bot.web.csv_tables import CsvTable
-from bot.web.page_filters import counted, duration
+from bot.web.page_filters import duration
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.lists.shared_filters import ListQuery, TestsOfRepository, page_count, store_query
 from handlers.dashboard.shared import answer_texts

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from markupsafe import Markup
 from pydantic import BaseModel, Field, StringConstraints
 
+from bot.core.listing import counted
 from bot.core.page_paths import commit_path, measurement_path, view_path
 from bot.results.measurements.texts import number_text
 from bot.results.state import CommitSummary
@@ -24,7 +25,7 @@ from bot.results.store.tables.commits import summaries_of
 from bot.results.store.tables.names import all_names
 from bot.web.answers import AnswerPart
 from bot.web.csv_tables import CsvTable
-from bot.web.page_filters import counted, short
+from bot.web.page_filters import short
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.lists.shared_filters import ListQuery
 from handlers.dashboard.measurements import texts

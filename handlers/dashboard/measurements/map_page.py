@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from nightjar_formats.items import first_of
 from pydantic import BaseModel, Field, StringConstraints
 
+from bot.core.listing import counted
 from bot.core.page_paths import measurement_path
 from bot.results.measurements.texts import number_text
 from bot.results.state import CommitSummary
@@ -27,7 +28,7 @@ from bot.results.store.tables.names import all_names
 from bot.results.store.tables.points import LinkedPoint, newest_points, numbers_of, stored_runs
 from bot.web.answers import AnswerPart
 from bot.web.csv_tables import CsvTable
-from bot.web.page_filters import counted, short
+from bot.web.page_filters import short
 from bot.web.page_routes import Page, PageRequest
 from bot.web.problems import Problem
 from handlers.dashboard.measurements import texts

@@ -10,13 +10,13 @@ from markupsafe import Markup
 from nightjar_formats.model import TargetKey
 from pydantic import Field
 
+from bot.core.listing import counted
 from bot.results.measurements.moved import MoveCursor, MovedSeries
 from bot.results.measurements.texts import number_text
 from bot.results.store.measurements.moved import moved_series
 from bot.results.store.measurements.read import series_on_target
 from bot.results.store.tables.names import find_ordinal
 from bot.results.store.tables.points import suites_on_targets
-from bot.web.page_filters import counted
 from handlers.dashboard.measurements import texts
 from handlers.dashboard.measurements.series_model import SeriesMove
 from handlers.dashboard.shared.chart import sparkline

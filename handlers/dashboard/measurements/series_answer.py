@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bot.core.listing import counted
 from bot.core.page_paths import commit_path, measurement_path, view_path
-from bot.web.page_filters import counted, short
+from bot.web.page_filters import short
 from handlers.dashboard.measurements import texts
 from handlers.dashboard.measurements.series_model import ChangeKind
 from handlers.dashboard.shared import answer_texts

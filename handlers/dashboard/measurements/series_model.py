@@ -13,13 +13,14 @@ from nightjar_formats.measurements import Better
 from nightjar_formats.text_enum import TextEnum
 from pydantic import BaseModel, Field, StringConstraints
 
+from bot.core.listing import counted
 from bot.core.utc import datetime_of
 from bot.results.measurements.moved import MovedSeries
 from bot.results.measurements.texts import number_text
 from bot.results.state import CommitSummary
 from bot.results.store.measurements.search import GONE
 from bot.web.answers import AnswerPart
-from bot.web.page_filters import counted, date, short
+from bot.web.page_filters import date, short
 from handlers.dashboard.measurements import texts
 from handlers.dashboard.measurements.chart import ChartLevel, ChartMark, SeriesChart, SeriesPoint
 from handlers.dashboard.shared.settings import TARGET_PATTERN

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from bot.core.aliases import Aliases
 from bot.core.errors import TryAgain
+from bot.core.listing import counted
 from bot.core.page_paths import history_path, lab_path, view_path
 from bot.github.repositories.in_force import configs_in_force
 from bot.results.compare.owners import OwnersOf
@@ -26,7 +27,7 @@ from bot.results.store.tables.commits import summaries_of
 from bot.results.store.tables.revisions import revisions_of
 from bot.web.answers import AnswerPart
 from bot.web.csv_tables import Cell, CsvTable
-from bot.web.page_filters import counted, short
+from bot.web.page_filters import short
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.shared import answer_texts
 from handlers.dashboard.shared.answers import MOST_NAMED, Sentence, lateness, phrase, sentence

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from bot.core.listing import counted
 from bot.core.page_paths import help_path, run_path
 from bot.engine.jobs.journal import WAITING, WORKING
 from bot.engine.jobs.notes import REFUSED
 from bot.web.answers import AnswerPart
-from bot.web.page_filters import counted
 from handlers.dashboard.pull.model import DeviceTest, HeadCheckRun, KnownHead, TargetResults, WaitingMerge
 from handlers.dashboard.pull.story import CommandStory
 from handlers.dashboard.shared import texts

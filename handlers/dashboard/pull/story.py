@@ -17,12 +17,12 @@ from pydantic import BaseModel, Field, ValidationError
 from bot.commands.conclusion import CommandResults, Item
 from bot.commands.dialogue import NAME as COMMANDS
 from bot.core.adapters import adapter_of
+from bot.core.listing import counted
 from bot.core.patterns import Pattern
 from bot.core.redaction import cut
 from bot.engine.jobs.journal import DONE, FAILED, WAITING, WORKING, PlanStage
 from bot.engine.jobs.notes import APPLIED, REFUSED, ROUTED
 from bot.github.addresses import stored_page
-from bot.web.page_filters import counted
 from bot.web.texts import page_words
 from handlers.dashboard.shared import texts
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from bot.core.listing import counted
 from bot.core.page_paths import lab_path, view_path
 from bot.results.state import RunState
-from bot.web.page_filters import counted, short
+from bot.web.page_filters import short
 from handlers.dashboard.shared import answer_texts as texts
 from handlers.dashboard.shared.answers import MOST_STEPS, Sentence, name_list, phrase, sentence
 

@@ -14,13 +14,13 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from bot.aws.client import in_thread
 from bot.core.errors import TryAgain
+from bot.core.listing import counted
 from bot.core.page_paths import query
 from bot.core.untrusted.limits import OverLimit
 from bot.core.untrusted.queue import Owner
 from bot.results.store.commit import seen_tests
 from bot.web.answers import AnswerPart
 from bot.web.openapi import Operation, Parameter, ResponseSchema, problem
-from bot.web.page_filters import counted
 from bot.web.page_routes import ERRORS, NoQuery, Page, PageRequest, loaded, read_query, unavailable
 from bot.web.pages import HEADERS, PAGES
 from bot.web.repositories import PARAMETERS, repository_of

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bot.core.listing import counted
 from bot.core.page_paths import lab_path
 from bot.github.addresses import pull_on_github
 from bot.results.culprit.search import CERTAIN, SearchOutcome
 from bot.web.answers import AnswerPart
-from bot.web.page_filters import counted
 from handlers.dashboard.searches import texts
 from handlers.dashboard.shared import answer_texts
 from handlers.dashboard.shared.answers import Sentence, phrase, sentence

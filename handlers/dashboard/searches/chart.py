@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from bot.web.page_filters import clipped, counted
+from bot.core.listing import counted
+from bot.web.page_filters import clipped
 from handlers.dashboard.searches import texts
 
 MOST_BARS = 120

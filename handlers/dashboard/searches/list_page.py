@@ -7,12 +7,12 @@ from datetime import datetime
 
 from pydantic import BaseModel, Field
 
+from bot.core.listing import counted
 from bot.core.utc import datetime_of
 from bot.github.pull_heads import repository_id_of
 from bot.results.ingest.commit_summaries import commit_summary
 from bot.web.answers import AnswerPart
 from bot.web.csv_tables import CsvTable
-from bot.web.page_filters import counted
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.searches import texts
 from handlers.dashboard.shared.answers import phrase, sentence

@@ -118,8 +118,8 @@ COMMIT_WITHOUT_RESULTS = "There are no results for {sha} on {target}. The newest
 NO_RESULTS_AT_HEAD = "It has no results at the head."
 NO_RESULTS_AT_BASE = "It has no results at the base, so there is nothing to compare with."
 INCOMPLETE_AT_HEAD = "Its results at the head are incomplete, so nothing counts as removed."
-PRECLUDED = "{count:,} tests could not run this time, because their file or the run ended early."
-RENAMED = "{count:,} tests have a new name."
+PRECLUDED = "{tests} could not run this time: the file or the run ended early."
+RENAMED = ("test has a new name.", "tests have new names.")
 UNSEARCHED = "Too many names changed to search for renamed tests: each counts as one removed and one new test."
 
 # -- the page of a pull request --

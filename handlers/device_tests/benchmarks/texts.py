@@ -14,11 +14,10 @@ from nightjar_formats.pairs import LEAST_BLOCKS
 from nightjar_formats.runs.benchmark import BenchmarkEnd, BenchmarkReport, ComparedMeasurement
 
 from bot.core.docs import table
-from bot.core.listing import MORE, listed, middle_cut
+from bot.core.listing import MORE, counted, listed, middle_cut
 from bot.effects.section_words import short
 from bot.github.text.markdown import code
 from bot.results.measurements.texts import number_text
-from bot.results.report.texts import counted
 from handlers.device_tests.benchmarks.model import BENCHMARK, report_of
 from handlers.device_tests.model import DeviceJob, DeviceJobState
 from handlers.device_tests.reproduce.texts import named_test

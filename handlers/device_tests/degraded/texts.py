@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 
 from nightjar_formats.model import TargetKey
 
+from bot.core.listing import counted
 from bot.effects.issues import EnsureIssue
 from bot.github.text.markdown import code
 from bot.results.report.check_run import MOST_CONTACTS
-from bot.results.report.texts import CONTACTS, counted
+from bot.results.report.texts import CONTACTS
 from bot.results.settings.targets import NIGHTLY_ONLY
 from handlers.device_tests.degraded.rule import GOOD_RUNS, DegradedTarget, is_degraded
 

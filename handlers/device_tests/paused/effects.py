@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from nightjar_formats.model import TargetKey
 
+from bot.core.listing import counted
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
 from bot.results.service import RESULTS
@@ -38,4 +39,4 @@ class CancelPausedJobs:
             cancelled = await store.cancel(job, JobEnd.PAUSED, also_running=False)
             ended += not cancelled.is_open
             await announce_step(context.announce, cancelled)
-        return Applied(texts.CANCELLED.format(count=ended, target=target.full_name), changed=bool(ended))
+        return Applied(texts.CANCELLED.format(jobs=counted(ended, "job"), target=target.full_name), changed=bool(ended))

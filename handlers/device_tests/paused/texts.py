@@ -37,7 +37,7 @@ HELP_TARGET = "{name} until {until}"
 REASON = ", because {reason}"
 
 # The audit log
-CANCELLED = "cancelled {count} jobs of {target}"
+CANCELLED = "cancelled {jobs} of {target}"
 
 MOST_REASON = 200
 """Characters of a reason."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from nightjar_formats.runs.few_tests import BASE, HEAD
 
+from bot.core.listing import counted
 from bot.core.patterns import Pattern
 from bot.github.text.markdown import code, fenced, truncate
 from bot.results.few_tests import FewTestsOutcome, TestAttempts
@@ -21,7 +22,6 @@ from bot.results.rates import (
     repeat_verdict,
     runs_to_tell,
 )
-from bot.results.report.texts import counted
 from handlers.device_tests.model import MOST_REPEATS, DeviceJob
 from handlers.device_tests.texts import ENDS, LAB_SAYS
 
@@ -56,7 +56,7 @@ NO_DIFFERENCE = "These runs do not show that it fails more often than at the {ba
 FIXED = "**Fixed (95 %)**: it failed in {failed} of {runs} runs at {sha}, and in none of {now} runs at this head."
 STILL_FAILS = "**Still fails**: it failed in {failed} of {runs} runs at {sha}."
 UNKNOWN = "**Not enough runs to tell** whether it is fixed: it failed in {failed} of {runs} runs at {sha}.{needed}"
-NEEDED = " {count} runs without a failure would tell."
+NEEDED = " {runs} without a failure would tell."
 TABLE = "| commit | failed | failure rate | 95 % interval |\n| --- | --- | --- | --- |"
 ROW = "| {side} {sha} | {failed} of {runs} | {rate:.0%} | {low:.0%} to {high:.0%} |"
 SIDE_NAMES = {HEAD: "head", BASE: "base"}
@@ -176,7 +176,7 @@ def _repetition(head: TestAttempts, earlier: EarlierRuns | None) -> list[str]:
             return [STILL_FAILS.format(**words)]
         case _:
             count = runs_to_tell(before, MOST_REPEATS)
-            return [UNKNOWN.format(**words, needed=NEEDED.format(count=count) if count else "")]
+            return [UNKNOWN.format(**words, needed=NEEDED.format(runs=counted(count, "run")) if count else "")]
 
 
 def _row(side: str, sha: str, attempts: TestAttempts) -> str:

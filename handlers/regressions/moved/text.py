@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bot.core.listing import listed
+from bot.core.listing import counted, listed
 from bot.github.text.markdown import code
 from bot.news.message import News, NewsItem
 from bot.results.measurements.groups import targets_of
 from bot.results.measurements.moved import MovedSeries, MoveState
-from bot.results.report.texts import counted
 from handlers.regressions import texts
 from handlers.regressions.target_text import (
     COMPARE_PAGE,

@@ -114,12 +114,12 @@ TEXTS: dict[str, tuple[HeadAndBase, str]] = {
     ),
     "very much slower": (
         ops(suite(add="passed 6000"), suite(add="passed 60")),
-        f"{HEADING}\n\n- `ops`: 100 times as long (60.0 s → 100.0 min, 1 → 1 tests), compared with {link()}."
+        f"{HEADING}\n\n- `ops`: 100 times as long (60.0 s → 100.0 min, 1 → 1 test), compared with {link()}."
         f" This adds 99.0 min to each run.\n\nTests that became slower:\n- `{id_of('add')}`, 60.0 s → 100.0 min",
     ),
     "faster": (
         ops(suite(add="passed 30"), suite(add="passed 90")),
-        f"{HEADING}\n\n- `ops`: -66.7 % (90.0 s → 30.0 s, 1 → 1 tests), compared with {link()}.",
+        f"{HEADING}\n\n- `ops`: -66.7 % (90.0 s → 30.0 s, 1 → 1 test), compared with {link()}.",
     ),
     "a slow new test": (
         ops(suite(add="passed 100", mul="passed 25.5"), suite(add="passed 100")),
@@ -130,7 +130,7 @@ TEXTS: dict[str, tuple[HeadAndBase, str]] = {
             {"ops": suite(add="passed 200"), "te": suite(add="passed 1", mul="passed 120")},
             {"ops": base(suite(add="passed 100")), "te": base(suite(add="passed 100"))},
         ),
-        f"{HEADING}\n\n- `ops`: +100.0 % (1.7 min → 3.3 min, 1 → 1 tests), compared with {link()}."
+        f"{HEADING}\n\n- `ops`: +100.0 % (1.7 min → 3.3 min, 1 → 1 test), compared with {link()}."
         f" This adds 1.7 min to each run.\n\n"
         f"Tests that became slower:\n- `ops`: `{id_of('add')}`, 1.7 min → 3.3 min\n\n"
         f"Slow new tests:\n- `te`: `{id_of('mul')}`, 2.0 min",
