@@ -31,7 +31,7 @@ FAST = 0.5
 """Seconds of a test that runs before slower ones, however many other functions it calls."""
 
 
-class Record(NamedTuple):
+class CallRecord(NamedTuple):
     """A test: the CPU time it took and the functions it called, as `bot/core/urls.py:name`; none if it failed."""
 
     test: str
@@ -71,7 +71,7 @@ class CallRecorder:
         start = time.process_time()
         result = yield
         functions = [] if item.nodeid in self.failed else sorted(self.called)
-        record = Record(item.nodeid, time.process_time() - start, functions)
+        record = CallRecord(item.nodeid, time.process_time() - start, functions)
         with self.file.open("a") as file:
             file.write(f"{json.dumps(record)}\n")
         return result
@@ -89,11 +89,11 @@ def load_calls(session: pytest.Session, modules: list[str], file: Path) -> dict[
     return callers(_records(file))
 
 
-def _records(file: Path) -> list[Record]:
-    return [Record(*json.loads(line)) for line in file.read_text().splitlines()]
+def _records(file: Path) -> list[CallRecord]:
+    return [CallRecord(*json.loads(line)) for line in file.read_text().splitlines()]
 
 
-def callers(records: Sequence[Record]) -> dict[str, list[str]]:
+def callers(records: Sequence[CallRecord]) -> dict[str, list[str]]:
     """Return the tests that call each function: fast ones first, and of those the ones that call the fewest functions.
 
     Tests beyond `MOST_SECONDS` are left out.

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from scripts.pure_modules import pure_modules, recorded_tests
-from scripts.recorded_calls import FAST, MOST_SECONDS, Record, callers, changed_functions
+from scripts.recorded_calls import FAST, MOST_SECONDS, CallRecord, callers, changed_functions
 
 ROOT = Path(__file__).parents[1]
 COVERED = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["coverage"]["run"]["include"]
@@ -115,11 +115,11 @@ def test_a_change_gives_new_code_to_its_own_function_alone(
 
 def test_fast_tests_of_few_functions_run_first_and_not_longer_than_the_limit() -> None:
     records = [
-        Record("slow", FAST + 0.1, ["f"]),
-        Record("broad", FAST, ["f", "g"]),
-        Record("narrow", 0.1, ["f"]),
-        Record("failed", 0.1, []),
-        Record("long", MOST_SECONDS, ["g"]),
-        Record("too late", MOST_SECONDS + 1, ["g"]),
+        CallRecord("slow", FAST + 0.1, ["f"]),
+        CallRecord("broad", FAST, ["f", "g"]),
+        CallRecord("narrow", 0.1, ["f"]),
+        CallRecord("failed", 0.1, []),
+        CallRecord("long", MOST_SECONDS, ["g"]),
+        CallRecord("too late", MOST_SECONDS + 1, ["g"]),
     ]
     assert callers(records) == {"f": ["narrow", "broad", "slow"], "g": ["broad", "long"]}

@@ -156,3 +156,34 @@ def test_every_example_of_github_has_a_lock_and_an_intent() -> None:
     for event, body in bodies:
         assert ":" in lock_key(event, body)
         assert ":" in intent_key(delivery(event, body))
+
+
+@pytest.mark.parametrize(
+    ("event", "subject", "actions", "kind", "moments"),
+    [
+        ("pull_request_review", "review", ("submitted", "edited"), "review", ("12:00", "13:00")),
+        ("pull_request_review_comment", "comment", ("created", "edited"), "review_comment", ("12:00", "13:00")),
+        ("pull_request", "pull_request", ("opened", "edited"), "pull_request", ("13:00", "13:00")),
+    ],
+)
+def test_each_text_on_a_pull_request_is_a_comment_with_its_number(
+    event: str, subject: str, actions: tuple[str, str], kind: str, moments: tuple[str, str]
+) -> None:
+    written = {"id": 7, "node_id": "N_7", "html_url": "https://github.example/c7", "body": "@ci rerun"}
+    written |= {"user": {"id": 2, "login": "hubot", "type": "User"}, "submitted_at": "12:00"}
+    pull = {"number": 42, "updated_at": "13:00"}
+    sender = {"id": 3, "login": "octocat", "type": "User"}
+    for action, moment in zip(actions, moments, strict=True):
+        body = {"action": action, "pull_request": pull, "sender": sender, "changes": {"body": {"from": "before"}}}
+        body[subject] = {**written, **pull} if subject == "pull_request" else written
+        comment = comment_in(delivery(event, body))
+        assert comment is not None
+        assert (comment.kind, comment.number, comment.id, comment.node_id) == (kind, 42, 7, "N_7")
+        assert (comment.author.login, comment.sender.login) == ("hubot", "octocat")
+        assert (comment.text, comment.old_text, comment.url) == ("@ci rerun", "before", "https://github.example/c7")
+        assert (comment.created, comment.written_at) == (action == actions[0], moment)
+    assert comment_in(delivery(event, {**body, "action": "deleted"})) is None
+    del body["changes"]
+    unchanged = comment_in(delivery(event, body))
+    assert unchanged is not None
+    assert unchanged.old_text is None
