@@ -160,8 +160,8 @@ def matching_answer(listed: ListedRows, status: str | None) -> Sentence:
         return []
     targets = {row.target for row in listed.rows}
     if listed.unlisted and len(targets) > 1:
-        count = counted(len(listed.rows) + listed.unlisted, "result")
-        return sentence([phrase(texts.MATCHING_RESULTS.format(results=count))])
+        results = counted(len(listed.rows) + listed.unlisted, "result")
+        return sentence([phrase(texts.MATCHING_RESULTS.format(results=results))])
     tests = {(row.suite, row.folder) for row in listed.rows}
     count = len(tests) + listed.unlisted
     match = texts.MATCHES.get(status or "", texts.MATCHES[""])[count != 1]
