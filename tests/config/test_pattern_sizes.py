@@ -33,7 +33,9 @@ def patterns_of(schema: Any) -> Iterator[str]:
 
 
 def steps_of(pattern: Pattern) -> int:
-    return int(pattern._matched.__self__.ProgramSize())
+    pattern.search("")  # which compiles it
+    match: Any = pattern._matched
+    return int(match.__self__.ProgramSize())
 
 
 def widened(pattern: str) -> str:

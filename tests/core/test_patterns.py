@@ -2,13 +2,11 @@
 
 import fnmatch
 import re
-import sys
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from bot.app.features import ALL_FEATURES
 from bot.core.patterns import LETTER_OR_DIGIT, SPACE, Pattern, escape_pattern, glob, without_half_pairs
 
 ANY = st.text(st.sampled_from("ab12 /-[]*?!\n\t\u00a0\u3000é😀\ud800\udc00\ufffd"), max_size=30)
@@ -64,16 +62,6 @@ def test_a_pattern_that_re2_cannot_match_in_linear_time_is_refused() -> None:
     for source in (r"(?=a)", r"(?<!a)b", r"(a)\1", "("):
         with pytest.raises(ValueError, match="no pattern of RE2"):
             Pattern(source).search("")
-
-
-def test_every_pattern_of_the_program_is_one_of_re2() -> None:
-    """A pattern is compiled at its first use, which may be a rare text."""
-    assert ALL_FEATURES
-    loaded = [module for name, module in sys.modules.items() if name.startswith(("bot.", "handlers.", "nightjar_"))]
-    patterns = [value for module in loaded for value in vars(module).values() if isinstance(value, Pattern)]
-    assert len(patterns) > 100
-    for pattern in patterns:
-        pattern.search("")
 
 
 @given(text=ANY)
