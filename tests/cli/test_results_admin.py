@@ -136,9 +136,9 @@ async def test_a_rebuild_reads_everything_from_the_bucket_whatever_the_quota(ope
     rebuilt = await operator.nightjar("rebuild", database="another.db")
     assert rebuilt.status == 0, rebuilt
     assert rebuilt.out.splitlines()[-1] in ("3 stored, 1 refused", "1 refused, 3 stored")
-    rebuilt = operator.snapshot("another.db")
-    assert rebuilt == operator.snapshot("nightjar.db")
-    assert "1.5" in str(rebuilt), "measurements are rebuilt as well"
+    snapshot = operator.snapshot("another.db")
+    assert snapshot == operator.snapshot("nightjar.db")
+    assert "1.5" in str(snapshot), "measurements are rebuilt as well"
     listed = await operator.nightjar("runs")
     header, *rows = listed.out.splitlines()
     assert header.split()[:4] == ["RECEIVED", "REPOSITORY", "LAB", "TARGET"]
