@@ -140,8 +140,8 @@ def read_test(
 ) -> HistoryPage:
     """Read everything that is known about a test; it blocks. Raises LookupError if no suite has the test."""
     all_lines = lines_of(connection, GridRange(repository))
-    on_target = [line for line in all_lines if query.target in (None, line.target.full_name)]
-    lines = lines_with_test(connection, on_target, query.id)
+    chosen_lines = [line for line in all_lines if query.target in (None, line.target.full_name)]
+    lines = lines_with_test(connection, chosen_lines, query.id)
     if not lines:
         raise LookupError(query.id)
     page_lines = lines[:MOST_LINES]
