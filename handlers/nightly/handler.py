@@ -66,7 +66,7 @@ def decide_nightly_conclusion(
     ended = ended_step(NIGHTLY, repository_id, step, state, outcome, NIGHTLY_ISSUE, step_members=members)
     record, last_step, effects = ended.record, ended.last_step, [*ended.records]
     if outcome is None or record is None:
-        return Plan(tuple(effects), ended.why)
+        return Plan(tuple(effects), ended.reason)
     if new_moves := moves_to_store(state.moves, state.record, record):
         effects.append(StoreRecord.of(TRACKING_MOVES.of(NIGHTLY, repository_id), new_moves))
     effects += ended.issue
@@ -75,7 +75,7 @@ def decide_nightly_conclusion(
         effects.append(MarkNightly(last_step["sha"], description, page))
     if has_labs:
         effects.append(PublishNightly({member: dict(record)[member] for member in FOR_LABS}))
-    return Plan(tuple(effects), ended.why)
+    return Plan(tuple(effects), ended.reason)
 
 
 @router.on(

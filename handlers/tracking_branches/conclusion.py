@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from handlers.tracking_branches.decide import Step
     from handlers.tracking_branches.records import TrackingState, TrackingStep
 
-NOTHING_MORE: Mapping[str, Any] = MappingProxyType({})
+NO_MEMBERS: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class EndedStep:
     record: TrackingState | None
     records: list[Effect]
     issue: list[Effect]
-    why: str
+    reason: str
 
 
 def ended_step(
@@ -101,8 +101,8 @@ def ended_step(
     outcome: BranchOutcome | None,
     issue_body: str,
     *,
-    step_members: Mapping[str, Any] = NOTHING_MORE,
-    record_members: Mapping[str, Any] = NOTHING_MORE,
+    step_members: Mapping[str, Any] = NO_MEMBERS,
+    record_members: Mapping[str, Any] = NO_MEMBERS,
 ) -> EndedStep:
     """Return what follows from a step of the timer `name`; `outcome` is None if GitHub was unavailable.
 
@@ -115,18 +115,18 @@ def ended_step(
     record = _state_to_store(stored.record, step, outcome, last_step, record_members)
     records.append(StoreRecord.of(TRACKING.of(name, repository_id), record))
     issue = _issue_effects(name, step, outcome, issue_body, has_issue=stored.has_issue)
-    return EndedStep(last_step, record, records, issue, _why(step, outcome))
+    return EndedStep(last_step, record, records, issue, _reason(step, outcome))
 
 
-def _step_to_store(last_step: Mapping[str, Any], step: Step, more: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the step with `more` members for the record; the last step again if this one does not move the branch.
+def _step_to_store(last_step: Mapping[str, Any], step: Step, members: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the step with these `members` for the record; the last step again if this one does not move the branch.
 
     It is stored even if the move fails: the branch may have moved anyway, and the next scan, which finds nothing new,
     must know that the bot moved it.
     """
     last_at, last_sha = last_step.get("at", ""), last_step.get("sha", "")
     if step.chosen and step.at >= last_at and (step.at, step.chosen) != (last_at, last_sha):
-        return {"sha": step.chosen, "before": step.before, "commits": step.commits, "at": step.at, **more}
+        return {"sha": step.chosen, "before": step.before, "commits": step.commits, "at": step.at, **members}
     return last_step
 
 
@@ -135,9 +135,9 @@ def _state_to_store(
     step: Step,
     outcome: BranchOutcome,
     last_step: Mapping[str, Any],
-    more: Mapping[str, Any],
+    members: Mapping[str, Any],
 ) -> TrackingState:
-    """Return the new record of the branch with `more` members, for the API and the next scan."""
+    """Return the new record of the branch with these `members`, for the API and the next scan."""
     moved = {member: record.get(member) for member in ("sha", "previous_sha", "moved_at", "commits")}
     if outcome.head != moved["sha"] or record.get("branch") != step.branch:
         # If people move the branch, the bot knows neither the time nor the number of commits.
@@ -152,7 +152,7 @@ def _state_to_store(
     scanned = {"scanned_at": step.at, "why": step.why, "trouble": outcome.trouble}
     why_not_newer = [dict(verdict) for verdict in step.why_not_newer]
     # mypy cannot see which keys `**` brings.
-    return cast("TrackingState", {"branch": step.branch, **moved, **scanned, "why_not_newer": why_not_newer, **more})
+    return cast("TrackingState", {"branch": step.branch, **moved, **scanned, "why_not_newer": why_not_newer, **members})
 
 
 def _store_step(name: str, repository_id: int, stored: Mapping[str, Any], new: Mapping[str, Any]) -> list[Effect]:
@@ -170,7 +170,7 @@ def _issue_effects(name: str, step: Step, outcome: BranchOutcome, body: str, *, 
     return [EnsureIssue(key)] if step.fine and has_issue else []
 
 
-def _why(step: Step, outcome: BranchOutcome) -> str:
+def _reason(step: Step, outcome: BranchOutcome) -> str:
     """Say where the branch is, or that it cannot be moved."""
     if outcome.trouble:
         return CANNOT_MOVE.format(branch=step.branch)

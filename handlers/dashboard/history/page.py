@@ -152,8 +152,8 @@ def read_test(
     Of each suite, `most_timed` targets have durations: first those on which the test fails.
     """
     all_lines = lines_of(connection, GridRange(repository))
-    on_target = [line for line in all_lines if query.target in (None, line.target.full_name)]
-    lines = lines_with_test(connection, on_target, query.id)
+    chosen_lines = [line for line in all_lines if query.target in (None, line.target.full_name)]
+    lines = lines_with_test(connection, chosen_lines, query.id)
     if not lines:
         raise LookupError(query.id)
     page_lines = lines[:MOST_LINES]
