@@ -10,7 +10,7 @@ import inspect
 import json
 import sys
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -99,7 +99,7 @@ def callers(records: Sequence[CallRecord]) -> dict[str, list[str]]:
     Tests beyond `MOST_SECONDS` are left out.
     """
     tests: dict[str, list[str]] = {}
-    seconds = Counter[str]()
+    seconds: dict[str, float] = defaultdict(float)
     for record in sorted(records, key=lambda record: (record.seconds > FAST, len(record.functions), record.test)):
         for function in record.functions:
             if seconds[function] < MOST_SECONDS:
