@@ -109,7 +109,7 @@ alone: $(VENV)/.ready
 	scripts/in-memory $(BIN)/pytest -m alone $(ALONE)
 	$(BIN)/coverage report
 
-# Not in CI: a night. Breaks the pure modules in thousands of ways and counts how many changes no test detects.
+# Not in CI: days. Breaks the pure modules in thousands of ways and counts how many changes no test detects.
 # mutmut is not among the packages for developing: what it needs differs between Pythons; this is locked for 3.11.
 mutants: $(VENV)/.ready
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-mutants.txt

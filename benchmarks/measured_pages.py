@@ -28,7 +28,7 @@ from bot.results.state import Admission, Run, RunState
 from bot.results.store.measurements.search import find_moves, store_moves
 from bot.results.store.store import ResultsStore
 from bot.results.store.tables import schema
-from tests.handlers.dashboard.site import DashboardSite, dashboard_site, spelled_anew
+from tests.handlers.dashboard.site import DashboardSite, dashboard_site, uncached_address
 from tests.results.measurements.corpus import MeasuringDevice
 
 TITLE = "The pages of measurements on a store of 10^8 values"
@@ -198,7 +198,7 @@ async def _page_row(site: DashboardSite, label: str, address: str, count: int) -
         for number in range(count + 1):
             statements.clear()
             began = Stopwatch()
-            status, _, text = await site.get(spelled_anew(address, number))
+            status, _, text = await site.get(uncached_address(address, number))
             cost = began.took()
             assert status == 200, (address, status, text[:300])
             waits.append(cost.seconds)

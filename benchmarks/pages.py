@@ -49,7 +49,7 @@ from bot.results.store.store import ResultsStore
 from bot.results.store.write.pending_checks import announced, scheduled_checks
 from handlers.searches.handler import MOST_COMMITS
 from handlers.searches.records import CULPRIT_SEARCH, SEARCH_SUMMARY, SearchSummary
-from tests.handlers.dashboard.site import dashboard_site, spelled_anew
+from tests.handlers.dashboard.site import dashboard_site, uncached_address
 from tests.handlers.dashboard.stored_history import REPOSITORY_ID
 from tests.handlers.dashboard.stored_searches import REQUEST, a_search
 
@@ -237,7 +237,7 @@ async def _sql_of(path: Path, pages: list[MeasuredPage]) -> dict[str, tuple[floa
                 measurements = []
                 for number in range(4):
                     taken.clear()
-                    await site.get(spelled_anew(page.address, number))
+                    await site.get(uncached_address(page.address, number))
                     measurements.append((1000 * sum(taken), len(taken)))
                 sql_by_page[page.name] = (
                     round(median(milliseconds for milliseconds, _ in measurements[1:]), 1),
@@ -266,10 +266,10 @@ async def _rested(stage: BenchmarkStage) -> None:
 
 
 async def _page_row(stage: BenchmarkStage, page: MeasuredPage, sql: tuple[float, int], options: Options) -> Row:
-    await _ask(stage, spelled_anew(page.address, 0))
+    await _ask(stage, uncached_address(page.address, 0))
     cpu = stage.cpu()
     rendered = [
-        await _ask(stage, spelled_anew(page.address, number)) for number in range(1, options.count(RENDERED) + 1)
+        await _ask(stage, uncached_address(page.address, number)) for number in range(1, options.count(RENDERED) + 1)
     ]
     cpu = 1000 * (stage.cpu() - cpu) / len(rendered)
     stored = [await _ask(stage, page.address) for _ in range(options.count(STORED) + 1)][1:]
@@ -307,7 +307,7 @@ async def _memory(stage: BenchmarkStage, pages: list[MeasuredPage], options: Opt
     for first in (0, count):
         for number in range(first, first + count):
             address = pages[number % len(pages)].address
-            await _ask(stage, address if number % TENTH else spelled_anew(address, number))
+            await _ask(stage, address if number % TENTH else uncached_address(address, number))
         grown.append(stage.memory())
     text = " → ".join(f"{used_bytes / MEBIBYTE:.0f}" for used_bytes in grown)
     return [_other("MiB in memory, before, and after 1,000 and 2,000 requests, a tenth of them rendered", text)]

@@ -35,6 +35,8 @@ def main() -> int:
     arguments = parser.parse_args()
     changes = all_changes(arguments.modules or pure_modules())
     sys.stdout.write(f"{len(changes)} changes\n")
+    if not changes:
+        return 0
     if arguments.sample:
         changes = Random(arguments.seed).sample(changes, arguments.sample)  # noqa: S311 - not for secrets
     trials = MutantTrials(pure_modules(), changes, arguments.calls)

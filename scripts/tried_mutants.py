@@ -26,7 +26,6 @@ from scripts.imports import ROOT, dotted
 from scripts.recorded_calls import PROCESSES, load_calls, replace_functions
 
 OUT_OF_LIMITS = "the limits of a process"
-NOT_CALLED = "  survived: no quick test calls it"
 
 
 class FirstFailure:

@@ -1,4 +1,4 @@
-"""Lists in sentences and long names, cut where they become too long to read."""
+"""Parts of sentences: numbers with their nouns, and lists and long names, cut where they are too long to read."""
 
 from __future__ import annotations
 

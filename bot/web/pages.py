@@ -126,7 +126,7 @@ class Pages:
     async def is_anonymous(self, request: web.Request) -> bool:
         """Return whether nobody is signed in and no token counts, so that all such requests get the same answer.
 
-        A cookie or a token alone makes no difference, or anybody could have each page rendered for each request.
+        A cookie or a token alone makes no difference: anybody can send one, and would have the page rendered anew.
         """
         try:
             return not request.get(BY_TOKEN) and await self.viewers.of(request) is None

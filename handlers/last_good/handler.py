@@ -62,7 +62,7 @@ def decide_last_good_conclusion(
     members = {"lag": asdict(lag) if lag else None, "require": list(last_good_step.require)}
     step = last_good_step.step
     ended = ended_step(LAST_GOOD, repository_id, step, state, outcome, LAST_GOOD_ISSUE, record_members=members)
-    return Plan((*ended.records, *ended.issue), ended.reason)
+    return Plan((*ended.store_effects, *ended.issue_effects), ended.reason)
 
 
 @router.on(

@@ -64,17 +64,17 @@ def decide_nightly_conclusion(
     step = nightly_step.step
     members = {"day": nightly_step.day}
     ended = ended_step(NIGHTLY, repository_id, step, state, outcome, NIGHTLY_ISSUE, step_members=members)
-    record, last_step, effects = ended.record, ended.last_step, [*ended.records]
-    if outcome is None or record is None:
+    last_step, effects = ended.last_step, [*ended.store_effects]
+    if outcome is None or ended.state is None:
         return Plan(tuple(effects), ended.reason)
-    if new_moves := moves_to_store(state.moves, state.record, record):
+    if new_moves := moves_to_store(state.moves, state.record, ended.state):
         effects.append(StoreRecord.of(TRACKING_MOVES.of(NIGHTLY, repository_id), new_moves))
-    effects += ended.issue
+    effects += ended.issue_effects
     if last_step and outcome.head == last_step["sha"] and not last_step.get("marked"):
         description = STATUS_DESCRIPTION.format(branch=step.branch, day=last_step["day"])
         effects.append(MarkNightly(last_step["sha"], description, page))
     if has_labs:
-        effects.append(PublishNightly({member: dict(record)[member] for member in FOR_LABS}))
+        effects.append(PublishNightly({member: dict(ended.state)[member] for member in FOR_LABS}))
     return Plan(tuple(effects), ended.reason)
 
 

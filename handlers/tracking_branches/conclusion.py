@@ -82,14 +82,14 @@ async def outcome_of_move(context: Context, step: Step, outcomes: EffectOutcomes
 class EndedStep:
     """What follows from a step of a branch, for each feature to add its own.
 
-    `records` stores the step, and `record`, the new state of the branch; `issue` opens or closes the issue for people.
-    `last_step` is the last step in which the bot moved the branch. While GitHub is unavailable, `record` is None.
+    `state` is the new state of the branch, None while GitHub is unavailable; `store_effects` store it and the step.
+    `issue_effects` open or close the issue for people. `last_step` is the last step in which the bot moved the branch.
     """
 
     last_step: Mapping[str, Any]
-    record: TrackingState | None
-    records: list[Effect]
-    issue: list[Effect]
+    state: TrackingState | None
+    store_effects: list[Effect]
+    issue_effects: list[Effect]
     reason: str
 
 
@@ -109,13 +109,13 @@ def ended_step(
     `issue_body` is the issue's text, with places for names. The members are those of the feature alone.
     """
     last_step = _step_to_store(stored.last_step, step, step_members)
-    records = _store_step(name, repository_id, stored.last_step, last_step)
+    store_effects = _store_step(name, repository_id, stored.last_step, last_step)
     if outcome is None:
-        return EndedStep(last_step, None, records, [], MOVE_FAILED.format(branch=step.branch))
-    record = _state_to_store(stored.record, step, outcome, last_step, record_members)
-    records.append(StoreRecord.of(TRACKING.of(name, repository_id), record))
-    issue = _issue_effects(name, step, outcome, issue_body, has_issue=stored.has_issue)
-    return EndedStep(last_step, record, records, issue, _reason(step, outcome))
+        return EndedStep(last_step, None, store_effects, [], MOVE_FAILED.format(branch=step.branch))
+    state = _state_to_store(stored.record, step, outcome, last_step, record_members)
+    store_effects.append(StoreRecord.of(TRACKING.of(name, repository_id), state))
+    issue_effects = _issue_effects(name, step, outcome, issue_body, has_issue=stored.has_issue)
+    return EndedStep(last_step, state, store_effects, issue_effects, _reason(step, outcome))
 
 
 def _step_to_store(last_step: Mapping[str, Any], step: Step, members: Mapping[str, Any]) -> Mapping[str, Any]:

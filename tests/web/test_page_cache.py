@@ -1,4 +1,4 @@
-"""Answers are rendered once for everybody until their content changes, and every time for a reader with a cookie."""
+"""Answers are rendered once for everybody until their content changes, and every time for signed-in readers."""
 
 from __future__ import annotations
 

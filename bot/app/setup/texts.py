@@ -124,5 +124,5 @@ INTERRUPTED = """\
 # {apps}
 # and set up again.
 """
-MORE_REPOSITORIES = "# The App is installed on {repositories}; add those that the bot should work in.\n"
+MORE_REPOSITORIES = "# The App is installed on {repositories}; add each that the bot should work in.\n"
 NOT_ARRIVED = "none has arrived yet"

@@ -162,7 +162,7 @@ def _contacts(findings: Findings) -> str:
 
 def _unreliable(findings: Findings) -> str:
     """Say for each suite with unreliable results why they are unreliable, since when, and until when."""
-    suites = sentences.unreliable_reported_suites(findings)
+    suites = sentences.unreliable_suites_of_commit(findings)
     lines = [texts.unreliable(code(suite), health) for suite, health in suites.items()]
     return f"{_lines(lines)}\n\n{texts.unreliable_means()}" if lines else ""
 
@@ -317,13 +317,13 @@ def _histories(
 
 def listed_failures(findings: Findings) -> dict[str, list[str]]:
     """Return the failing tests that the tables list, by suite."""
-    listed = [(failure.suite, failure.test) for failure in findings.new_failures[:MOST_ROWS]]
-    listed += [(failure.suite, failure.test) for failure in _ignored_failures(findings)[:MOST_ROWS]]
-    listed += [(failure.suite, failure.test) for failure, _ in findings.known_flaky[:MOST_ROWS]]
-    listed += [(suite.suite, test) for suite, test in _unjudged(findings)[:MOST_ROWS]]
-    listed += [(suite.suite, test) for _, suite, test in _still_failing(findings)[:MOST_ROWS]]
+    keys = [(failure.suite, failure.test) for failure in findings.new_failures[:MOST_ROWS]]
+    keys += [(failure.suite, failure.test) for failure in _ignored_failures(findings)[:MOST_ROWS]]
+    keys += [(failure.suite, failure.test) for failure, _ in findings.known_flaky[:MOST_ROWS]]
+    keys += [(suite.suite, test) for suite, test in _unjudged(findings)[:MOST_ROWS]]
+    keys += [(suite.suite, test) for _, suite, test in _still_failing(findings)[:MOST_ROWS]]
     tests_by_suite: dict[str, list[str]] = {}
-    for suite, test in listed:
+    for suite, test in keys:
         tests_by_suite.setdefault(suite, []).append(test)
     return tests_by_suite
 
@@ -346,8 +346,8 @@ def _known_flaky_table(findings: Findings) -> str:
         )
         for (failure, flakiness), history in zip(first_failures, histories, strict=True)
     )
-    listed = _titled(findings, texts.KNOWN_FLAKY, ("flakiness", "message", *column), rows, len(failures))
-    return f"{listed}\n\n{texts.KNOWN_FLAKY_MEANS}" if listed else ""
+    known_flaky = _titled(findings, texts.KNOWN_FLAKY, ("flakiness", "message", *column), rows, len(failures))
+    return f"{known_flaky}\n\n{texts.KNOWN_FLAKY_MEANS}" if known_flaky else ""
 
 
 def _measurements_table(findings: Findings) -> str:
@@ -495,8 +495,8 @@ def _quarantined_table(findings: Findings) -> str:
 
 def _quarantine_ended_table(findings: Findings) -> str:
     """List the tests that fail and whose quarantine has ended, so that their owners extend it or fix them."""
-    listed = _quarantine_table(texts.QUARANTINE_ENDED, findings.released)
-    return f"{listed}\n\n{texts.QUARANTINE_ENDED_MEANS}" if listed else ""
+    ended = _quarantine_table(texts.QUARANTINE_ENDED, findings.released)
+    return f"{ended}\n\n{texts.QUARANTINE_ENDED_MEANS}" if ended else ""
 
 
 def _quarantine_table(name: str, tests: Sequence[tuple[NewFailure, QuarantinedTest]]) -> str:

@@ -67,7 +67,7 @@ def passes_elsewhere(contexts: Sequence[FailureContext], show: Callable[[str], s
 def title(findings: Findings) -> str:
     """Say in one line of plain text what changed, and how many tests passed and were skipped."""
     parts = [texts.TITLE_INCOMPLETE.format(what=missing_results(findings))] if not findings.state.complete else []
-    for health in islice(unreliable_reported_suites(findings).values(), 1):
+    for health in islice(unreliable_suites_of_commit(findings).values(), 1):
         parts.append(texts.TITLE_UNRELIABLE.format(since=texts.since_commit(health)))
     if findings.reported:
         parts.append(_changes(findings))
@@ -197,6 +197,6 @@ def pull_request(findings: Findings) -> str:
     return code(f"#{findings.state.pull_request}")
 
 
-def unreliable_reported_suites(findings: Findings) -> dict[str, SuiteHealth]:
+def unreliable_suites_of_commit(findings: Findings) -> dict[str, SuiteHealth]:
     """Return the suites of the commit whose results are unreliable, in their order."""
     return {suite: health for suite, health in sorted(findings.unreliable.items()) if suite in findings.state.suites}

@@ -154,12 +154,15 @@ class GridNews:
         return steps[:MOST_STEPS]
 
 
-def matching_answer(listed: ListedRows, status: str | None) -> Sentence:
-    """Say how many tests match the filters of a grid; each row is one test on one target."""
+def matching_answer(listed: ListedRows, status: str | None, *, of_one_target: bool) -> Sentence:
+    """Say how many tests match the filters of a grid; each row is one test on one target.
+
+    Rows that are not listed may be of any target, so tests are counted only if all are listed or `of_one_target`.
+    """
     if not listed.rows:
         return []
     targets = {row.target for row in listed.rows}
-    if listed.unlisted and len(targets) > 1:
+    if listed.unlisted and not of_one_target:
         results = counted(len(listed.rows) + listed.unlisted, "result")
         return sentence([phrase(texts.MATCHING_RESULTS.format(results=results))])
     tests = {(row.suite, row.folder) for row in listed.rows}

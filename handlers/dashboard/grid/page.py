@@ -251,7 +251,8 @@ def read_grid(
         listed = rows_of(grid, names_of, row_filter, grid_range, moment, MOST_ROWS * (query.page - 1), folders)
         pages = -(-(len(listed.rows) + listed.unlisted) // most)
     if row_filter.status or row_filter.text:
-        answer, next_steps = matching_answer(listed, query.status), []
+        of_one_target = query.target is not None or len({line.target for line in grid.lines}) == 1
+        answer, next_steps = matching_answer(listed, query.status, of_one_target=of_one_target), []
     else:
         late = late_targets(connection, repository, [query.target] if query.target else configured, moment)
         # A suite that ran at no commit of the grid still counts: lists of tests by status have its newest run too.

@@ -118,7 +118,10 @@ def slow_answer(page: SlowPage) -> Sentence:
     start = [
         phrase(
             answer_texts.TESTS_TAKE.format(
-                tests=counted(page.timed, "test"), target=page.target, duration=duration(page.minutes * MINUTE)
+                tests=counted(page.timed, "test"),
+                take="takes" if page.timed == 1 else "take",
+                target=page.target,
+                duration=duration(page.minutes * MINUTE),
             )
         )
     ]

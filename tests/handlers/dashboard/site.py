@@ -84,7 +84,7 @@ class DashboardSite:
             return answer.status, await answer.json(content_type=None)
 
 
-def spelled_anew(path: str, number: int) -> str:
+def uncached_address(path: str, number: int) -> str:
     """Return the address of a page in a spelling of its own for each number, so that the server renders the page."""
     return f"{path}{'&' if '?' in path else '?'}{'&' * number}"
 

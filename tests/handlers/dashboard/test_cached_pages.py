@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from bot.results.state import RunState
 from bot.web.sign_in.cookies import SESSION_COOKIE
 from tests.handlers.dashboard.nightly_runs import ADRENO, HEXAGON, NIGHTLY_RUNS, NOW, REPOSITORY, Sent, sha
-from tests.handlers.dashboard.site import DashboardSite, dashboard_site, spelled_anew
+from tests.handlers.dashboard.site import DashboardSite, dashboard_site, uncached_address
 
 HERE, API = f"/r/{REPOSITORY}", f"/api/v1/repos/{REPOSITORY}"
 LATER = Sent(
@@ -83,7 +83,7 @@ async def test_a_page_is_rendered_for_each_spelling_of_its_address(tmp_path: Pat
         for path in (HERE, f"{HERE}?q=runtime"):
             for number in range(3):
                 with statements() as seen:
-                    assert (await site.get(spelled_anew(path, number)))[0] == 200
+                    assert (await site.get(uncached_address(path, number)))[0] == 200
                 assert len(seen) > 2
 
 

@@ -10,6 +10,9 @@ from nightjar_formats.columns.collect import collect
 
 from bot.core.page_paths import commit_path, history_path, lab_path, run_path, view_path
 from bot.results.store.store import ResultsStore
+from bot.web.answers import answer_text
+from handlers.dashboard.grid.answer import matching_answer
+from handlers.dashboard.grid.rows import GridRow, ListedRows, RowKind
 from tests.handlers.dashboard.nightly_runs import (
     FLAKY,
     NOW,
@@ -266,3 +269,16 @@ async def test_a_target_has_its_pass_rate_and_run_time_as_lines_with_words(site:
     assert seconds[HEXAGON] == [2 * 31 * 60.0] * 14
     # One of the two suites is missing at two commits.
     assert [number for number, value in enumerate(reversed(seconds[ADRENO])) if value is None] == [4, 9]
+
+
+@pytest.mark.parametrize(
+    ("of_one_target", "text"),
+    [
+        (False, "101 results match in the newest nightly runs, each of one test on one target."),
+        (True, "101 tests fail in the newest nightly runs."),
+    ],
+)
+async def test_rows_that_are_not_listed_are_tests_only_if_all_are_of_one_target(of_one_target: bool, text: str) -> None:
+    row = GridRow(kind=RowKind.TEST, name="t", target=ADRENO, suite="te", folder="t", cells=[])
+    answer = matching_answer(ListedRows([row], unlisted=100), "failing", of_one_target=of_one_target)
+    assert answer_text(answer) == text

@@ -164,7 +164,7 @@ def contexts_on_targets(
 
 @dataclass(frozen=True, slots=True)
 class _EarlierRuns:
-    """The history of a test over runs before its failure, whose commits are `shas`; `older` runs were not read."""
+    """The history of a test over runs before its failure, whose commits are `shas`; whether there are `older` runs."""
 
     shas: Sequence[str]
     history: Sequence[Segment]

@@ -122,20 +122,20 @@ def runs_of_test(
 
 
 def test_durations(
-    connection: sa.Connection, row: SuiteRow, runs_of_test: Mapping[tuple[int, str], TestRun]
+    connection: sa.Connection, row: SuiteRow, test_runs: Mapping[tuple[int, str], TestRun]
 ) -> dict[tuple[int, str], float]:
     """Return how many seconds a test of a suite took in some runs, by series and commit."""
     ordinals = ordinals_by_name(connection, row)
     ordinal_in_run = {
         number: ordinal
-        for run in runs_of_test.values()
+        for run in test_runs.values()
         if (ordinal := ordinals.get(run.name)) is not None
         for number in run.stored
     }
     codes = _duration_codes(connection, ordinal_in_run)
     return {
         place: duration(codes[timed[-1]]) or 0.0
-        for place, run in runs_of_test.items()
+        for place, run in test_runs.items()
         # The last of several runs that timed the test counts.
         if (timed := [number for number in run.stored if codes.get(number)])
     }
