@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import json
 import lzma
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bot.core.errors import PayloadError
-from bot.core.events import Delivery, Payload, PullRequestEvent, comment_in, intent_key, lock_key
+from bot.core.events import (
+    Delivery,
+    Payload,
+    Person,
+    PullRequest,
+    PullRequestEvent,
+    Repository,
+    comment_in,
+    intent_key,
+    lock_key,
+)
 
 EXAMPLES = Path(__file__).parents[1] / "data" / "webhook-examples.json.xz"
 
@@ -100,14 +111,65 @@ def test_an_edit_is_another_intent_than_the_comment_and_than_the_next_edit() -> 
     assert len({created, edited, edited_again}) == 3
 
 
-def test_two_labels_added_in_one_second_are_two_intents() -> None:
-    def labeled(name: str) -> dict[str, Any]:
+@pytest.mark.parametrize(
+    "changed", ["changes", "label", "assignee", "requested_reviewer", "requested_team", "milestone"]
+)
+def test_two_changes_to_a_pull_request_in_one_second_are_two_intents(changed: str) -> None:
+    def intent(name: str) -> str:
         pull = {"id": 5, "updated_at": "2026-11-20T05:10:00Z", "head": {"sha": "abc"}}
-        return {"action": "labeled", "pull_request": pull, "label": {"name": name}}
+        return intent_key(delivery("pull_request", {"action": "edited", "pull_request": pull, changed: {"name": name}}))
 
-    assert intent_key(delivery("pull_request", labeled("hold"))) != intent_key(
-        delivery("pull_request", labeled("hexagon"))
+    assert intent("hexagon") == intent("hexagon") != intent("pixel")
+
+
+def test_a_repository_knows_its_installation_if_the_apps_hook_reports_it() -> None:
+    body = {"repository": {"id": 1, "full_name": "octocat/compiler"}}
+    for installation, installation_id in (({}, None), ({"installation": {"id": 9}}, 9)):
+        repository = Repository.of(Payload(body | installation))
+        assert repository == Repository(id=1, full_name="octocat/compiler", installation_id=installation_id)
+
+
+def test_a_pull_request_has_a_merge_commit_once_it_is_merged_and_a_head_branch_that_may_be_a_forks() -> None:
+    body: dict[str, Any] = {
+        "number": 42,
+        "user": {"id": 2, "login": "hubot", "type": "User"},
+        "title": "Faster tiles",
+        "body": "Twice as fast.",
+        "draft": False,
+        "state": "closed",
+        "updated_at": "2026-11-20T05:10:00Z",
+        "head": {"sha": "abc", "ref": "tiles", "repo": {"id": 1}},
+        "base": {"ref": "main", "repo": {"id": 1}},
+        "merged_at": "2026-11-20T05:09:00Z",
+        "merged_by": {"login": "octocat"},
+        "merge_commit_sha": "def",
+    }
+    merged = PullRequest(
+        number=42,
+        head_sha="abc",
+        base_ref="main",
+        author=Person(2, "hubot", is_bot=False),
+        title="Faster tiles",
+        body="Twice as fast.",
+        draft=False,
+        is_open=False,
+        updated_at="2026-11-20T05:10:00Z",
+        head_ref="tiles",
+        repository_id=1,
+        head_repository_id=1,
+        head_branch="tiles",
+        merged_at="2026-11-20T05:09:00Z",
+        merged_by="octocat",
+        merge_commit="def",
     )
+    assert PullRequest.of(Payload(body)) == merged
+    trial = body | {"state": "open", "draft": True, "merged_at": None, "merged_by": None}
+    unmerged = replace(merged, is_open=True, draft=True, merged_at="", merged_by="", merge_commit="")
+    assert PullRequest.of(Payload(trial)) == unmerged
+    of_fork = PullRequest.of(Payload(trial | {"head": body["head"] | {"repo": {"id": 8}}}))
+    assert of_fork == replace(unmerged, head_ref="", head_repository_id=8)
+    of_deleted_fork = PullRequest.of(Payload(trial | {"head": body["head"] | {"repo": None}}))
+    assert of_deleted_fork == replace(unmerged, head_ref="", head_repository_id=0)
 
 
 def test_an_event_without_its_own_identity_uses_its_guid() -> None:

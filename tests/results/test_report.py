@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from nightjar_formats.model import Case, Counts, Detail, SeenTest, Status, Trouble
 from nightjar_formats.runs.identity import Resolver
@@ -17,6 +19,7 @@ TILE, MATMUL = "tests/test_tile.py::test_tile[llvm]", "tests/test_matmul.py::tes
 BOTH = {TILE: Detail(message="assert 1 == 2"), MATMUL: Detail(message="wrong\nby far")}
 INFRA = ComparedSuite(compared().comparison, BASE)
 IGNORED = IgnoredFailures("hubot", "c" * 40, "2026-11-20T05:10:00Z", frozenset({("operators", TILE)}))
+ALL_IGNORED = replace(IGNORED, tests=frozenset({("operators", TILE), ("operators", MATMUL)}))
 STILL = many("still_failing", 24)
 SAYS_NOTHING = "41 of 41 files could not be collected"
 
@@ -140,6 +143,10 @@ def test_the_title_says_what_changed_and_the_conclusion_is_never_failure(
         (
             findings((a_suite(BOTH), compared(TILE)), ignored=IGNORED, pull_request=42),
             "**Success**: 1 new failure was ignored for `#42` by `hubot`; no other new failures.",
+        ),
+        (
+            both(ignored=ALL_IGNORED, pull_request=42),
+            "**Success**: 2 new failures were ignored for `#42` by `hubot`; no other new failures.",
         ),
     ],
 )
@@ -295,6 +302,8 @@ def test_ignored_failures_are_in_the_details_with_who_ignored_them() -> None:
     assert "1 new failure is ignored for `#42` by `hubot` at `cccccccccc`" in content.summary
     assert "### Ignored: 1\n" in content.text
     assert f"| `{TILE}` |" in content.text
+    all_ignored = results_report(both(ignored=ALL_IGNORED, pull_request=42))
+    assert "2 new failures are ignored for `#42` by `hubot` at `cccccccccc`" in all_ignored.summary
 
 
 def test_a_mass_of_failures_is_reported_as_one() -> None:

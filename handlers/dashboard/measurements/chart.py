@@ -22,6 +22,8 @@ _FLAT = 0.05
 """Half the height of a chart whose values are all equal, as a share of them."""
 _LARGEST = 1e308
 """Values are cut off here, so that the edges of the chart are finite."""
+_SMALLEST = 1e-300
+"""Smaller differences between values are not drawn: doubles that are even smaller have fewer digits."""
 _HEAD = Markup(
     '<svg class="chart {kind}" role="img" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
     'aria-label="{label}">'
@@ -136,7 +138,9 @@ class SeriesChart:
         values += [level.value for level in self.levels]
         values += self.band or ()
         low, high = _cut_off(min(values)), _cut_off(max(values))
-        margin = _PADDING * (high / 2 - low / 2) * 2 or _FLAT * abs(high) or 1.0
+        margin = _PADDING * (high / 2 - low / 2) * 2 or _FLAT * abs(high)
+        if margin < _SMALLEST:
+            margin = 1.0
         return low - margin, high + margin
 
 
@@ -157,13 +161,14 @@ def nice_values(low: float, high: float) -> list[float]:
     scale = 10.0**power if power > -300 else rough
     step = next((scale * factor for factor in (1, 2, 2.5, 5, 10) if scale * factor >= rough), rough)
     begin = math.ceil(low / step)
-    values = (step * number for number in range(begin, begin + 2 * TICKS))
-    return [_rounded(value, power) for value in values if value <= high * (1 + 1e-12 * (1 if high > 0 else -1))]
+    values = (_rounded(step * number, power) for number in range(begin, begin + 2 * TICKS))
+    # The edges themselves may be a little off because of rounding.
+    return [value for value in values if low - step / 1000 <= value <= high + step / 1000]
 
 
 def _rounded(value: float, power: int) -> float:
     """Return a multiple of a round step without the error of its multiplication."""
-    return round(value, min(300, max(0, 2 - power)))
+    return round(value, max(0, 2 - power))
 
 
 def days_between(first: float, last: float, most: int) -> Iterable[float]:

@@ -18,8 +18,11 @@ from handlers.dashboard.measurements.chart import (
     days_between,
     nice_values,
 )
+from handlers.dashboard.shared.chart import duration_line, pass_rate_line
 
 LARGE = 1.7976931348623157e308
+SMALLEST = 2.2250738585072014e-308
+"""The smallest number that has all digits."""
 NUMBERS = ("x", "y", "cx", "cy", "x1", "x2", "y1", "y2", "width", "height")
 
 
@@ -52,6 +55,11 @@ def test_days_are_evenly_spaced() -> None:
 @example([0.0, 0.0], "ms")
 @example([5e-324, 1e-323], "ms")
 @example([LARGE, LARGE], "ms")
+@example([SMALLEST, SMALLEST], "ms")
+@example([1.0, 1.0 + 1e-13], "ms")
+@example([1e-322, 1e-322], "ms")
+@example([0.3, 0.1 + 0.2], "ms")
+@example([-2.329778479448814e132, -2.3297784794488124e132], "ms")
 def test_every_value_is_drawn_inside_of_the_chart(values: list[float], text: str) -> None:
     points = [SeriesPoint(DAY * night, value, text) for night, value in enumerate(values)]
     chart = SeriesChart(
@@ -73,3 +81,11 @@ def test_every_value_is_drawn_inside_of_the_chart(values: list[float], text: str
         for name in NUMBERS:
             if (written := element.get(name)) is not None:
                 assert -1 <= float(written) <= max(chart.width, chart.height), (element.tag, name)
+
+
+def test_a_line_is_described_for_people_who_cannot_see_it() -> None:
+    rates = "Pass rate of 3 nightly commits, oldest first: 50.0 % to 99.9 %, newest 75.0 %"
+    assert f"<title>{rates}</title>" in pass_rate_line([0.5, None, 0.9999, 0.75])
+    durations = "Run time of 3 nightly commits, oldest first: 12 ms to 2.5 s, newest 1.0 s"
+    assert f"<title>{durations}</title>" in duration_line([0.012, 2.5, None, 1.0])
+    assert pass_rate_line([None]) == duration_line([]) == ""

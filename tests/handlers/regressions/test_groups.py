@@ -188,6 +188,10 @@ def test_a_follow_up_names_only_the_targets_that_joined() -> None:
     news = joined_news(group(member("lab/a", "x"), member("lab/b", "x"), *joined), joined)
     assert news.title == "1 more target fails in the same tests: 1 test failing since 2222222"
     assert [item.name for item in news.items] == ["lab/c"]
+    joined.append(member("lab/d", "x"))
+    news = joined_news(group(member("lab/a", "x"), member("lab/b", "x"), *joined), joined)
+    assert news.title == "2 more targets fail in the same tests: 1 test failing since 2222222"
+    assert [item.name for item in news.items] == ["lab/c", "lab/d"]
 
 
 def test_the_issue_lists_current_failures_before_ended_ones() -> None:

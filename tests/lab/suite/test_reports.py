@@ -119,6 +119,8 @@ def test_names_and_errors_with_control_characters_stay_in_one_row_each() -> None
 def test_a_long_error_keeps_its_head_and_tail() -> None:
     (row,) = read_report(csv_text([result("a", SuiteOutcome.RUN_FAILED, error="a" * 300 + "b" * 300)]))
     assert row.error == "a" * 200 + "..." + "b" * 200
+    (row,) = read_report(csv_text([result("a", SuiteOutcome.RUN_FAILED, error="a" * 400)]))
+    assert row.error == "a" * 400
 
 
 def test_two_outputs_are_reported_and_infinite_errors_too() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from nightjar_formats.limits import MAX_NESTED, MAX_RAW_NAME, MAX_TEXT_HEAD, MAX_TEXT_TAIL
 from nightjar_formats.model import Status, Trouble
-from nightjar_formats.readers.tap.diagnostics import read_diagnostics
+from nightjar_formats.readers.tap.diagnostics import MAX_LINES, read_diagnostics
 from nightjar_formats.refused import TooMuch
 
 from tests.results.formats.corpus import as_lines, reports, written_beside, written_down
@@ -166,6 +166,7 @@ def test_an_unfinished_block_loses_no_result() -> None:
         ('error: "a \\"b\\""', 'a "b"', ("", None)),
         ("error: |-\n  a\n  b\nmessage: c", "c", ("", None)),
         ("error: |-\n  a\n\n  b", "a b", ("", None)),
+        ("error: |-\n" + "  a\n" * (MAX_LINES + 1), " ".join("a" * MAX_LINES), ("", None)),
         ("expected: 3\nactual: 2", "expected 3, got 2", ("", None)),
         ("found: 2\nexpected: |\n  3", "expected 3, got 2", ("", None)),
         ("at:\n  file: a.js\n  line: 12\n  column: 3\nmessage: b", "b", ("a.js", 12)),
