@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import sys
+import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -69,6 +70,8 @@ NO_UNIT = "-"
 SHOWN = 80
 MOST_CACHED = 1000
 _NAME = Pattern(r"[A-Za-z0-9_][A-Za-z0-9_./%+-]*")
+_REFUSED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Categories of characters that no unit has: control, format (such as direction), surrogates, and line ends."""
 _OTHER = Pattern(r"[^A-Za-z0-9_./%+-]")
 
 
@@ -221,8 +224,8 @@ def _is_name(name: str) -> bool:
 
 @lru_cache(MOST_CACHED)
 def _is_unit(unit: str) -> bool:
-    # Python counts marks that change the direction of text, and spaces besides this one, as not printable.
-    return unit.isprintable() and " " not in unit
+    # Stored runs may have characters that Python calls unprintable, such as those that its Unicode does not know yet.
+    return " " not in unit and not any(unicodedata.category(character) in _REFUSED_CATEGORIES for character in unit)
 
 
 def _first_bad(samples: tuple[float, ...]) -> int | None:

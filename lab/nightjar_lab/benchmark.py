@@ -79,6 +79,10 @@ def only_named(run: SideRun, tests: Collection[str]) -> SideRun:
     return SideRun(measured, [test for test in run.failures if test in tests]) if measured else run
 
 
+_Range = tuple[tuple[str, float], tuple[str, float]]
+"""The lowest and the highest number of a side, each with its unit before it: numbers in two units are apart."""
+
+
 class Benchmark:
     """The runs of a benchmark so far."""
 
@@ -87,7 +91,7 @@ class Benchmark:
         self._blocks: dict[MeasurementKey, list[Block]] = defaultdict(list)
         self._examples: dict[MeasurementKey, Measurement] = {}
         self._failures: dict[str, dict[str, None]] = {BASE: {}, HEAD: {}}
-        self._without_ratio: dict[MeasurementKey, None] = {}
+        self._without_ratio: dict[MeasurementKey, dict[str, _Range]] = {}
         self.count = 0
         """How many blocks there are."""
 
@@ -107,8 +111,12 @@ class Benchmark:
             if min(values) > 0 and len(units) == 1:
                 self._blocks[key].append((first, second, third, fourth))
                 self._examples[key] = runs[1].measured[key]
-            elif len({*values}) > 1 and len(self._without_ratio) < MAX_FAILURES:
-                self._without_ratio[key] = None
+            elif key in self._without_ratio or len(self._without_ratio) < MOST_SERIES:
+                ranges = self._without_ratio.setdefault(key, {})
+                for side, run in zip(BLOCK, runs):
+                    number = (run.measured[key].unit, run.measured[key].value)
+                    low, high = ranges.get(side, (number, number))
+                    ranges[side] = (min(low, number), max(high, number))
         self.count += 1
 
     def note_failures(self, side: str, run: SideRun) -> None:
@@ -158,6 +166,7 @@ class Benchmark:
             if ratio is not None:
                 compared.append(self._compared(key, ratio))
         compared.sort(key=lambda row: (not row.interval.excludes_one, -abs(row.ratio - 1), row.test, row.name))
+        with_ratio = {MeasurementKey(row.test, row.name) for row in compared}
         return BenchmarkReport(
             self._precision,
             self.count,
@@ -166,7 +175,11 @@ class Benchmark:
             compared[:MAX_LISTED],
             {side: sorted(tests) for side, tests in self._failures.items()},
             max(0, len(compared) - MAX_LISTED),
-            [texts.MEASURED_NAME.format(name=key.name, test=key.test) for key in self._without_ratio],
+            [
+                texts.MEASURED_NAME.format(name=key.name, test=key.test)
+                for key, ranges in self._without_ratio.items()
+                if key not in with_ratio and _are_apart(ranges[BASE], ranges[HEAD])
+            ][:MAX_FAILURES],
         )
 
     def _compared(self, key: MeasurementKey, ratio: Ratio) -> ComparedMeasurement:
@@ -176,6 +189,11 @@ class Benchmark:
         return ComparedMeasurement(
             key.test, key.name, example.unit, example.better, base, head, ratio.value, ratio.low, ratio.high
         )
+
+
+def _are_apart(base: _Range, head: _Range) -> bool:
+    """Whether all numbers of one side are above all of the other: around 0, runs of one commit differ too."""
+    return base[1] < head[0] or head[1] < base[0]
 
 
 def _median(values: Sequence[float]) -> float:

@@ -109,11 +109,39 @@ def test_numbers_that_differ_without_a_ratio_are_named() -> None:
     assert (report.measurements, report.blocks) == ((), 1)
     assert report.without_ratio == ["latency of a::b", "undelegated_nodes of a::b"]
     text = report_text("title", report)
-    assert text.startswith("**title**: no number at both commits has a ratio.")
-    assert "different but without a ratio: `latency of a::b`, `undelegated_nodes of a::b`." in text
+    assert text.startswith("**title**: no measurement can be compared as a ratio.")
+    assert "or the units differ: `latency of a::b`, `undelegated_nodes of a::b`." in text
     older = json.loads(report.text)
     del older["without_ratio"]
     assert read_report(json.dumps(older)).without_ratio == []
+
+
+def test_only_numbers_that_both_commits_keep_apart_are_named_as_changed_without_a_ratio() -> None:
+    """Each has the values of four runs: base, head, head, base."""
+    blocks = {
+        "latency": [(1, 1, 1, 1)] * 10 + [(0, 1, 1, 1)],  # has a row
+        "loss": [(0, 0.5, 0, 0.5)] * 11,  # the same numbers at both commits
+        "drift": [(-0.2, 0.1, 0.3, 0.2)] * 11,  # noise around zero
+        "error": [(-0.3, 0.1, 0.2, -0.1)] * 10 + [(0.15, 0.1, 0.2, -0.1)],  # apart in all blocks but the last
+        "nodes": [(0, 3, 3, 0)] * 11,
+        "offset": [(-5, -2, -3, -4)] * 11,
+    }
+    runs: list[int] = []
+
+    def run(side: str, number: int) -> SideRun:
+        runs.append(number)
+        block, place = divmod(number - 1, 4)
+        measured = {MeasurementKey("a::b", name): Measurement(name, of[block][place]) for name, of in blocks.items()}
+        # The values are equal, and their units are not.
+        measured[MeasurementKey("a::b", "time")] = Measurement("time", 1.0, "ms" if side == BASE else "s")
+        # One block has a ratio, which is too few, and the others have zeros.
+        measured[MeasurementKey("a::b", "rare")] = Measurement("rare", float(number if block == 0 else 0))
+        return SideRun(measured, [])
+
+    report = read_report(compare(0.02, 44, run, lambda: float(len(runs))).text)
+    assert report.blocks == 11
+    assert [row.name for row in report.measurements] == ["latency"]
+    assert report.without_ratio == ["nodes of a::b", "offset of a::b", "time of a::b"]
 
 
 def test_measurements_and_failures_are_read_from_reports_of_any_format() -> None:

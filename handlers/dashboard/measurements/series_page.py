@@ -14,7 +14,7 @@ from bot.results.measurements.moved import MovedSeries
 from bot.results.settings.measurements import DEFAULT_LIMITS
 from bot.results.store.grid.rows import GridRange
 from bot.results.store.grid.test_runs import lines_of_test
-from bot.results.store.measurements.moved import moved_of_suites
+from bot.results.store.measurements.moved import moved_of_tests
 from bot.results.store.measurements.nights import NIGHTS
 from bot.results.store.measurements.read import MeasuredNight, metrics_of_tests, series_on_targets
 from bot.results.store.measurements.search import GONE
@@ -131,14 +131,15 @@ def _read_on_targets(
     """
     aliases = settings.of(RENAMES).aliases
     nights_of, by_row = dict[int, Sequence[MeasuredNight]](), defaultdict[SuiteRow, list[SuiteOnTarget]](list)
+    ordinals = {suite.series: find_ordinal(connection, suite.row, query.id) for suite in suites}
     for suite in suites:
         by_row[suite.row].append(suite)
-    for row, of_row in by_row.items():
-        if (ordinal := find_ordinal(connection, row, query.id)) is not None:
+    for of_row in by_row.values():
+        if (ordinal := ordinals[of_row[0].series]) is not None:
             key = ordinal, query.measurement
             nights = series_on_targets(connection, of_row, [key], aliases, ANALYSED_NIGHTS)
             nights_of |= {series: of_test[key] for series, of_test in nights.items() if key in of_test}
-    newest, moved = newest_points(connection, nights_of, GONE), moved_of_suites(connection, suites, query.id)
+    newest, moved = newest_points(connection, nights_of, GONE), moved_of_tests(connection, ordinals)
     read = [
         _ReadSeries(suite, nights_of[suite.series], newest[suite.series], moved[suite.series])
         for suite in suites

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
 from bot.web.answers import AnswerPart
 from bot.web.help import ListedCommand
 from handlers.dashboard.pull.story import CommandStory, DeliveryStory
+from handlers.device_tests.benchmarks import texts
 
 
 class KnownHead(BaseModel, extra="forbid"):
@@ -106,6 +108,8 @@ class BenchmarkRow(BaseModel, extra="forbid"):
 
 class BenchmarkOnTarget(BaseModel, extra="forbid"):
     """A benchmark that has ended with a report: head and base ran in turn on one device."""
+
+    WITHOUT_RATIO: ClassVar[str] = texts.WITHOUT_RATIO
 
     target: str
     sha: str

@@ -53,8 +53,10 @@ TOO_FEW_RUNS = (
     "not enough runs to tell. There was time for {runs}; a comparison takes {least}. Name fewer tests, or ask for more "
     "time with `within`"
 )
-NO_RATIO = "no number at both commits has a ratio"
-WITHOUT_RATIO = "Zero, negative or in another unit at one commit, so different but without a ratio: {names}."
+NO_RATIO = "no measurement can be compared as a ratio"
+WITHOUT_RATIO = (
+    "These measurements changed, but have no ratio, because a value is zero or negative or the units differ:"
+)
 EQUAL = "no difference larger than {most} (95 %) in {measurements}"
 DIFFERENT = "{measurements} changed; no difference larger than {most} (95 %) in {others}"
 ALL_DIFFERENT = "{measurements} changed (95 %)"
@@ -152,7 +154,7 @@ def report_text(title: str, report: BenchmarkReport) -> str:
     ]
     if report.without_ratio:
         names = [_code(name, SHOWN_TEST) for name in report.without_ratio]
-        parts.append(WITHOUT_RATIO.format(names=listed(names, MOST_FAILED)))
+        parts.append(f"{WITHOUT_RATIO} {listed(names, MOST_FAILED)}.")
     if report.measurements:
         parts.append(_end(report))
     return "\n\n".join(parts)
@@ -162,12 +164,10 @@ def answer_text(report: BenchmarkReport) -> str:
     """Return what a benchmark has shown, as a part of a sentence."""
     different = [row for row in report.measurements if row.interval.excludes_one]
     others = [row for row in report.measurements if not row.interval.excludes_one]
-    if not report.measurements and report.without_ratio:
-        return NO_RATIO
     if not report.measurements and report.end is BenchmarkEnd.BUDGET:
         return TOO_FEW_RUNS.format(runs=counted(2 * report.blocks, *OF_EACH), least=2 * LEAST_BLOCKS)
     if not report.measurements:
-        return NOT_MEASURED
+        return NO_RATIO if report.without_ratio else NOT_MEASURED
     if not different:
         return EQUAL.format(most=_most(others, report.precision), measurements=_count(len(others) + report.unlisted))
     if not others:

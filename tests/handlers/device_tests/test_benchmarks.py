@@ -78,6 +78,13 @@ def test_the_answer_says_what_is_known() -> None:
         assert text.startswith(f"**title**: {answer[:-1]}"), text
     none = report_text("title", report(end=BenchmarkEnd.BUDGET, blocks=2))
     assert "not enough runs to tell. There was time for 4 runs of each commit; a comparison takes 8." in none
+    changed = report(end=BenchmarkEnd.BUDGET, blocks=2, without_ratio=["z of t"])
+    assert report_text("title", changed) == (
+        none + "\n\nThese measurements changed, but have no ratio, because a value is zero or negative or the units "
+        "differ: `z of t`."
+    )
+    none_at_all = replace(changed, end=BenchmarkEnd.PRECISE)
+    assert "no measurement can be compared as a ratio." in report_text("title", none_at_all)
     late = report_text("title", report(EQUAL, end=BenchmarkEnd.BUDGET))
     assert "18 runs of each commit, in turn, in 10 minutes: the time ended before all intervals were as narrow" in late
     failed = report_text("title", report(EQUAL, failures={"base": [], "head": [f"t{n}" for n in range(9)]}))

@@ -10,7 +10,7 @@ from nightjar_formats.model import TargetKey
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.measurements.changes import LEVEL_NIGHTS
 from bot.results.measurements.levels import MeasuredLevels
-from bot.results.store.measurements.moved import moved_of_suites
+from bot.results.store.measurements.moved import moved_of_tests
 from bot.results.store.measurements.read import series_on_target
 from bot.results.store.tables.names import find_ordinal
 from bot.results.store.tables.points import suites_on_targets
@@ -43,14 +43,15 @@ def levels_before(
     ordinal = find_ordinal(connection, on_targets[0].row, series.test) if on_targets else None
     if ordinal is None:
         return None
-    of_test = moved_of_suites(connection, on_targets[:1], series.test)[on_targets[0].series]
+    on_target = on_targets[0]
+    of_test = moved_of_tests(connection, {on_target.series: ordinal})[on_target.series]
     moved = [change for change in of_test if change.name == series.name]
     change = next((change for change in moved if change.since == since), None)
     if change is None:
         return None
     levels = MeasuredLevels(change.before, change.after, change.unit)
     key = (ordinal, series.name)
-    nights = series_on_target(connection, on_targets[0], [key], aliases).get(key, [])
+    nights = series_on_target(connection, on_target, [key], aliases).get(key, [])
     earlier = [other.since_at for other in moved if other.since_at < change.since_at]
     begin = max(earlier, default=float("-inf"))
     values = [

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping
 from itertools import chain
 
 import sqlalchemy as sa
@@ -15,15 +15,15 @@ from nightjar_formats.model import TargetKey
 from bot.results.measurements.moved import MoveCursor, MovedSeries
 from bot.results.store.tables import runs, schema
 from bot.results.store.tables.names import SuiteRow, all_names, find_ordinal
-from bot.results.store.tables.points import SuiteOnTarget, suites_on_targets
+from bot.results.store.tables.points import suites_on_targets
 
 __all__ = [
     "MoveCursor",
     "MovedSeries",
     "confirmed_series",
     "moved_by_id",
-    "moved_of_suites",
     "moved_of_test",
+    "moved_of_tests",
     "moved_series",
 ]
 
@@ -86,16 +86,17 @@ def moved_of_test(
 ) -> list[MovedSeries]:
     """Return the changes of what a test measures, under its present name, newest first."""
     lab, name = (target.lab, target.target) if target else (None, None)
-    moved = moved_of_suites(connection, suites_on_targets(connection, repository, lab, name), test).values()
-    return sorted(chain.from_iterable(moved), key=lambda change: change.cursor, reverse=True)
+    suites = suites_on_targets(connection, repository, lab, name)
+    moved = moved_of_tests(connection, {suite.series: find_ordinal(connection, suite.row, test) for suite in suites})
+    return sorted(chain.from_iterable(moved.values()), key=lambda change: change.cursor, reverse=True)
 
 
-def moved_of_suites(
-    connection: sa.Connection, suites: Sequence[SuiteOnTarget], test: str
-) -> dict[int, list[MovedSeries]]:
-    """Return the changes of a test of suites on targets, newest first, by the number of the suite on the target."""
-    ordinals = {suite.series: find_ordinal(connection, suite.row, test) for suite in suites}
-    moved: dict[int, list[MovedSeries]] = {suite.series: [] for suite in suites}
+def moved_of_tests(connection: sa.Connection, ordinals: Mapping[int, int | None]) -> dict[int, list[MovedSeries]]:
+    """Return the changes of a test of each suite on a target, newest first, by the number of the suite on the target.
+
+    `ordinals` has the tests, by the same numbers; None for a suite that lacks the test.
+    """
+    moved: dict[int, list[MovedSeries]] = {series: [] for series in ordinals}
     pairs = [(series, ordinal) for series, ordinal in ordinals.items() if ordinal is not None]
     for chunk in schema.in_chunks(pairs):
         series, names = zip(*chunk, strict=True)

@@ -71,7 +71,10 @@ class _Piece(NamedTuple):
 
 
 _Spans = dict[int, list[tuple[int, Position, Position]]]
-"""The present names of the tests that had a name, each with the commits since and until which; all are ordinals."""
+"""By a test's ordinal at some time: the ordinals of the tests that were called so then.
+
+Each has the first commit and the first later commit.
+"""
 
 
 class _Stored(NamedTuple):
