@@ -20,7 +20,7 @@ from statistics import median
 from typing import NamedTuple
 
 from bot.results.measurements.energy import newest_part
-from bot.results.measurements.noise import Noise, common_divisor, noise_of, trimmed_mean
+from bot.results.measurements.noise import Noise, noise_of, rounding_unit, trimmed_mean
 from bot.results.settings.measurements import LEAST_CHANGE
 
 CONFIRMING_NIGHTS = 2
@@ -260,10 +260,10 @@ class _Scan:
         level = self._values[oldest]
         if set(self._values[oldest : end - newest - 1]) == {level}:
             # The only known step is that to the new values. It is no unit if the values are no multiples of it.
-            divisor = common_divisor(self._values[oldest:end])
-            unit = min(
-                unit, abs(self._scale.converted(level + math.copysign(divisor, level)) - self._converted[oldest])
-            )
+            nights = self._values[oldest:end]
+            least = min(map(abs, nights))
+            next_value = least + rounding_unit(nights)
+            unit = min(unit, self._scale.converted(next_value) - self._scale.converted(least))
         return noise_of(known[-HISTORY:], unit)
 
 

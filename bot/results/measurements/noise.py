@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import accumulate
 from statistics import median
 
@@ -52,6 +53,8 @@ _ROUNDING = math.sqrt(12)
 """The unit to which values are rounded, divided by the standard deviation that rounding adds."""
 _LEAST_DEVIATION = 1e-9
 _ONE_UNIT = 1.01
+_MOST_UNIT = 0.1
+"""Who rounds to a larger share of a value rounds to its last decimal digit."""
 _LEAST_DIVISOR = 1e-3
 """As a share of the largest value: a lab may have rounded multiples of some unit to five digits, or to four."""
 
@@ -174,6 +177,23 @@ def common_divisor(values: Sequence[float]) -> float:
         while rest > least:
             divisor, rest = rest, abs(math.remainder(divisor, rest))
     return divisor
+
+
+def rounding_unit(values: Sequence[float]) -> float:
+    """Return the unit to which values may be rounded: their common divisor, if that is small; else their last digit.
+
+    A common divisor above a tenth of the least value is chance: 12.5 and 25 are not rounded to multiples of 12.5. Zeros
+    at the end of a whole number are digits.
+
+    >>> round(rounding_unit([0.90, 0.85]), 9), rounding_unit([12.5, 25.0]), rounding_unit([700.0, 1050.0])
+    (0.05, 0.1, 1.0)
+    """
+    divisor = common_divisor(values)
+    if divisor <= _MOST_UNIT * min(map(abs, values)):
+        return divisor
+    decimals = [Decimal(repr(value)).normalize() for value in set(values)]
+    places = max(len(number.as_tuple().digits) - 1 - number.adjusted() for number in decimals)
+    return min(divisor, 10.0 ** -max(0, places))
 
 
 def noise_of(residuals: Sequence[float], unit: float = 0) -> Noise:

@@ -140,7 +140,12 @@ def test_a_share_of_next_to_nothing_is_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after"), [(412.0, 467.0), (0.0034, 0.0012), (38.217, 36.54), (-40.5, -51.2), (7, 9)]
+    ("before", "after"),
+    [
+        *((412.0, 467.0), (0.0034, 0.0012), (38.217, 36.54), (-40.5, -51.2), (7, 9)),
+        # A level is a multiple of the change.
+        *((4096, 8192), (1.5, 3), (25, 12.5), (123.456, 246.912), (10, 15), (700, 1050), (100, 200), (-4.5, -9)),
+    ],
 )
 @pytest.mark.parametrize(("history", "nights"), [(60, 4), (300, 3)])
 def test_a_number_that_never_varied_is_reported_soon(before: float, after: float, history: int, nights: int) -> None:
@@ -157,5 +162,12 @@ def test_a_number_that_never_varied_is_reported_soon(before: float, after: float
 def test_another_rounding_of_a_number_is_not_a_change(unit: float) -> None:
     for steps in (10, 13, 27):
         values = [unit * steps] * 200 + [unit * (steps + 1)] * 10
-        assert analysis_of(values).changes == []
-        assert analysis_of([float(f"{value:.5g}") for value in values]).changes == []
+        fall = [unit * (steps + 1)] * 200 + [unit * steps] * 10
+        for series in (values, fall):
+            assert analysis_of(series).changes == []
+            assert analysis_of([float(f"{value:.5g}") for value in series]).changes == []
+
+
+@pytest.mark.parametrize(("before", "after"), [(5, 6), (6, 5), (0.9, 0.85), (1, 2), (0.3, 0.4)])
+def test_a_step_of_the_last_digit_may_be_another_rounding(before: float, after: float) -> None:
+    assert analysis_of([before] * 200 + [after] * 10).changes == []
