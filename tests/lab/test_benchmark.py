@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -118,7 +119,7 @@ def test_numbers_that_differ_without_a_ratio_are_named() -> None:
 
 def test_only_numbers_that_both_commits_keep_apart_are_named_as_changed_without_a_ratio() -> None:
     """Each has the values of four runs: base, head, head, base."""
-    blocks = {
+    blocks: dict[str, Sequence[Sequence[float]]] = {
         "latency": [(1, 1, 1, 1)] * 10 + [(0, 1, 1, 1)],  # has a row
         "loss": [(0, 0.5, 0, 0.5)] * 11,  # the same numbers at both commits
         "drift": [(-0.2, 0.1, 0.3, 0.2)] * 11,  # noise around zero
