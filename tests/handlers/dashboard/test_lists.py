@@ -77,7 +77,7 @@ async def test_each_list_is_available_as_csv(site: DashboardSite) -> None:
 
 async def test_without_results_the_pages_say_what_to_do(site: DashboardSite) -> None:
     for page in ("flaky", "slow", "skipped"):
-        assert "No lab has uploaded results" in (await site.get(f"/r/octocat/new/{page}"))[2]
+        assert "No lab has uploaded usable results" in (await site.get(f"/r/octocat/new/{page}"))[2]
         assert "accepts no results" in (await site.get(f"/r/octocat/docs/{page}"))[2]
         assert (await site.get(f"/r/octocat/secret/{page}"))[0] == 404
 
