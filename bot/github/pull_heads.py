@@ -146,9 +146,11 @@ RECORDS = (HEAD, PULLS_OF_COMMIT, LISTED_PULL, REPOSITORY_ID)
 async def note_head(records: Records, delivery: Delivery) -> None:
     """Store the head that a `pull_request` delivery names, unless a newer one is stored already.
 
-    Called once for each such delivery, in the order of its pull request's lock. Raises `PayloadError` if the payload
-    lacks one of the stored fields.
+    Called once for each delivery, in the order of its pull request's lock. Ignores other events. Raises `PayloadError`
+    for a payload that lacks one of the stored fields.
     """
+    if delivery.event != "pull_request":
+        return
     pull, repository = PullRequest.of(delivery.payload.at("pull_request")), delivery.repository
     head, key = _head_in(pull, delivery), HEAD.of(repository.id, pull.number)
     stored = await records.get(key)
