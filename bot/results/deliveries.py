@@ -51,6 +51,10 @@ class CheckEvent:
         """Return the event for a check run that the store lists as pending."""
         return cls(pending.target.lab, pending.target.target, pending.sha, pending.revision, pending.over)
 
+    def target_in(self, payload: Payload) -> TargetKey:
+        """Return the target, of the repository that the payload of the event names."""
+        return TargetKey(payload.string("repository", "full_name"), self.lab, self.target)
+
 
 def _check_guid(repository: int, event: CheckEvent) -> str:
     target = escaped_target(event.target)
@@ -69,5 +73,4 @@ CHECK_EVENT = InternalEvent("nightjar.check", CheckEvent, guid=_check_guid, lock
 def check_event_in(payload: Payload) -> PendingCheck:
     """Return the pending check run that the payload of a `CHECK_EVENT` describes."""
     event = CHECK_EVENT.read(payload)
-    target = TargetKey(payload.string("repository", "full_name"), event.lab, event.target)
-    return PendingCheck(target, event.sha, event.revision, event.over)
+    return PendingCheck(event.target_in(payload), event.sha, event.revision, event.over)

@@ -222,8 +222,7 @@ def read_request(delivery: Delivery, app_id: int) -> RequestedCheck | None:
     payload = delivery.payload
     if delivery.event != CHECK_RUN:
         event = CHECK_EVENT.read(payload)
-        target = TargetKey(payload.string("repository", "full_name"), event.lab, event.target)
-        return RequestedCheck(target, event.sha, is_over=event.over, even_if_same=event.again)
+        return RequestedCheck(event.target_in(payload), event.sha, is_over=event.over, even_if_same=event.again)
     run = payload.at("check_run")
     # People and other Apps may create check runs of any name: ours is `hardware/LAB/TARGET`, and of our App.
     segments = run.string("name").split("/")

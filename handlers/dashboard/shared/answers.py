@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from bot.core.listing import counted
 from bot.core.page_paths import history_path
 from bot.web.answers import AnswerPart
 from bot.web.page_filters import age
 from handlers.dashboard.shared import answer_texts as texts
-
-if TYPE_CHECKING:
-    pass
 
 Sentence = list[AnswerPart]
 MOST_NAMED = 3
