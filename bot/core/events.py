@@ -7,6 +7,7 @@ put them in order.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -402,6 +403,24 @@ def queued_pull(head_ref: object) -> int | None:
         return None
     number = head_ref.rpartition("/pr-")[2].partition("-")[0]
     return int(number) if number.isascii() and number.isdecimal() and len(number) <= LONGEST_NUMBER else None
+
+
+def subject_of(delivery: Delivery) -> dict[str, Any]:
+    """Return action, repository and number of a delivery, as far as its payload has them: the journal shows them."""
+    subject: dict[str, Any] = {}
+    payload = delivery.payload
+    with contextlib.suppress(PayloadError):
+        subject["action"] = delivery.action
+    with contextlib.suppress(PayloadError):
+        subject["repository"] = delivery.repository_name
+    for member in ("pull_request", "issue"):
+        if payload.has(member, "number"):
+            with contextlib.suppress(PayloadError):
+                subject.setdefault("number", payload.integer(member, "number"))
+    with contextlib.suppress(PayloadError):
+        if number := queued_pull(payload.text(MERGE_GROUP, "head_ref")):
+            subject.setdefault("number", number)
+    return subject
 
 
 def lock_key(event: str, body: Json) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, LiteralString, cast
 
-from bot.core.errors import PayloadError
-from bot.core.events import MERGE_GROUP, Delivery, queued_pull
+from bot.core.events import Delivery, subject_of
 from bot.engine.jobs.definitions import (
     CONCLUDE,
     CONCLUSION_PRIORITY,
@@ -172,23 +170,6 @@ def begin_anew(job_ids: Sequence[int], resumed: int | None = None) -> Steps[None
     if job_ids:
         yield FORGET, {"ids": [job for job in job_ids if job != resumed]}
         yield BEGIN_ANEW, {"ids": list(job_ids), "resumed": NO_JOB if resumed is None else resumed, **PRIORITIES}
-
-
-def subject_of(delivery: Delivery) -> dict[str, Any]:
-    """Return action, repository and number of a delivery, as far as its payload has them: the journal shows them."""
-    subject: dict[str, Any] = {}
-    with contextlib.suppress(PayloadError):
-        subject["action"] = delivery.action
-    with contextlib.suppress(PayloadError):
-        subject["repository"] = delivery.repository_name
-    for member in ("pull_request", "issue"):
-        if delivery.payload.has(member, "number"):
-            with contextlib.suppress(PayloadError):
-                subject.setdefault("number", delivery.payload.integer(member, "number"))
-    with contextlib.suppress(PayloadError):
-        if number := queued_pull(delivery.payload.text(MERGE_GROUP, "head_ref")):
-            subject.setdefault("number", number)
-    return subject
 
 
 def note_of_ignored(delivery: Delivery, reason: str) -> dict[str, Any]:

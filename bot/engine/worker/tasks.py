@@ -18,7 +18,7 @@ from procrastinate import JobContext
 from procrastinate.jobs import Job, Status
 
 from bot.core.errors import GiveWay, PayloadError, Refusal, UserError
-from bot.core.events import Delivery, intent_key
+from bot.core.events import Delivery, intent_key, subject_of
 from bot.engine.changes import Changes, Outdated
 from bot.engine.jobs import definitions
 from bot.engine.jobs.definitions import (
@@ -56,7 +56,7 @@ from bot.engine.jobs.notes import (
 )
 from bot.engine.jobs.once import Deferred, NewJob, insert_once
 from bot.engine.jobs.steps import FINISH_NOTED
-from bot.engine.jobs.store import BECOME_PLAN, Store, Unfinished, insert_again, subject_of
+from bot.engine.jobs.store import BECOME_PLAN, Store, Unfinished, insert_again
 from bot.engine.outage import release_waiting
 from bot.engine.processor import (
     AppliedEffect,
@@ -550,7 +550,6 @@ class Tasks:
         routing = await self.processor.handlers_for(delivery)
         if not routing.handlers:
             return JobOutcome(IGNORED, routing.reason, subject)
-        intent = intent_key(delivery)
         origins = _origins(delivery, routing.handlers, delivery_job, replay, job.lock)
         if OWN_EVENT in delivery.event and len(origins) == 1 and not replay and not job.attempts:
             # A plan that fails gets a job of its own when this job is tried again.
@@ -563,7 +562,7 @@ class Tasks:
             ]
             texts = [FOR_HANDLERS.format(handlers=", ".join(handlers))] if handlers else []
             if len(handlers) < len(origins):
-                texts.append(ALREADY_HANDLED.format(intent=intent))
+                texts.append(ALREADY_HANDLED.format(intent=origins[0].intent))
             return JobOutcome(ROUTED if handlers else IGNORED, "; ".join(texts), subject)
 
         return FollowUp(outcome, [plan_job(origin) for origin in origins])
