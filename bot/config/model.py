@@ -119,22 +119,22 @@ class RepositoryConfig(Keys):
             if key.timer and (schedule := section.schedule) is not None
         }
 
-    @property
+    @cached_property
     def own_contexts(self) -> frozenset[str]:
         """Return the contexts of the statuses that the bot sets in the repository."""
         return frozenset(context for _, context in self._declared(lambda key: key.contexts))
 
-    @property
+    @cached_property
     def own_branches(self) -> frozenset[str]:
         """Return the branches that the bot pushes to."""
         return frozenset(branch for _, branch in self._declared(lambda key: key.branches))
 
-    @property
+    @cached_property
     def tested_branches(self) -> tuple[str, ...]:
         """Return the branches whose commits labs test, unless the settings of the labs name others."""
         return tuple(branch for _, branch in self._declared(lambda key: key.tested_branches))
 
-    @property
+    @cached_property
     def jenkins(self) -> tuple[JenkinsServer, ...]:
         """Return the Jenkins servers whose jobs the bot may start."""
         return tuple(server for _, server in self._declared(lambda key: key.jenkins))
@@ -234,7 +234,7 @@ class Config(Keys):
                     key.check_app(repository.of(key), info.data)
         return ConfiguredRepositories(repositories)
 
-    @property
+    @cached_property
     def configured(self) -> ConfiguredRepositories[RepositoryConfig]:
         """Return `repositories` with the methods that its type has beyond those of a mapping."""
         return cast("ConfiguredRepositories[RepositoryConfig]", self.repositories)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
@@ -263,12 +264,12 @@ class Results(Keys):
         settings = self.labs[lab].targets.get(target) if lab in self.labs else None
         return ChangeLimits((*([settings.measurements] if settings else []), self.measurements))
 
-    @property
+    @cached_property
     def store(self) -> str:
         """Return the name of the store with the runs: the bucket, or `STORE_FOLDER`."""
         return self.bucket or STORE_FOLDER
 
-    @property
+    @cached_property
     def poll_seconds(self) -> float:
         """Return how often the store is listed: rarely a folder, as the bot itself announces what it writes there."""
         return seconds(self.poll or (SWEEP if self.queue or self.bucket is None else POLL))
