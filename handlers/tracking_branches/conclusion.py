@@ -50,11 +50,11 @@ class StoredState:
     async def load(cls, context: Context, name: str, step: Step) -> StoredState:
         """Read the state of the branch that a timer of this name moves."""
         number, records = context.repository.id, context.records
-        issue = await records.get(ISSUE.of(number, _issue_key(name, step)))
-        last_step = await records.get(TRACKING_STEP.of(name, number))
-        record = await records.get(TRACKING.of(name, number))
-        moves = await records.get(TRACKING_MOVES.of(name, number))
-        return cls(last_step or {}, record or {}, issue is not None, moves or {})
+        issue = ISSUE.of(number, _issue_key(name, step))
+        last_step, record, moves = (kind.of(name, number) for kind in (TRACKING_STEP, TRACKING, TRACKING_MOVES))
+        stored: Mapping[str, Any] = await records.get_some((issue, last_step, record, moves))
+        last, state, earlier_moves = (stored.get(key.name, {}) for key in (last_step, record, moves))
+        return cls(last, state, issue.name in stored, earlier_moves)
 
 
 def move_effects(step: Step) -> tuple[MoveBranch, ...]:

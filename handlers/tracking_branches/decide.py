@@ -170,16 +170,16 @@ def decide_step(scan: TrackingScan, rules: TrackingRules, moment: float) -> Step
 
     A branch that has diverged also gets a move. The move is refused, and the refusal is reported like any other.
     """
-    chosen = scan.chosen
+    chosen, branch, source = scan.chosen, rules.branch, rules.source
     return Step(
-        branch=rules.branch,
-        source=rules.source,
+        branch=branch,
+        source=source,
         chosen=chosen.sha if chosen else "",
         before=scan.head or "",
         commits=scan.commits,
         fine=chosen is not None or scan.relation in (IDENTICAL, BEHIND),
         at=iso_utc(moment),
-        why=_explain(scan, rules),
+        why=_explain(scan, branch, source),
         why_not_newer=tuple(commit.as_json() for commit in scan.scanned),
     )
 
@@ -197,8 +197,8 @@ def commits_to_request(candidates: Sequence[Commit], verdicts: Mapping[str, Scan
     return frozenset(commit.sha for commit in (*newest, *by_age[: MOST_REQUESTED - ALWAYS_REQUESTED]))
 
 
-def _explain(scan: TrackingScan, rules: TrackingRules) -> str:
-    values = {"branch": rules.branch, "source": rules.source, "count": len(scan.scanned)}
+def _explain(scan: TrackingScan, branch: str, source: str) -> str:
+    values = {"branch": branch, "source": source, "count": len(scan.scanned)}
     newest = _describe_blockers(scan.scanned[0]) if scan.scanned and scan.scanned[0].blockers else ""
     if scan.chosen is not None:
         template = CREATED if scan.head is None else MOVED
