@@ -18,7 +18,7 @@ from bot.core.errors import PayloadError
 from bot.core.events import Delivery, Repository
 from bot.engine.processor import Routing
 from bot.engine.sql.errors import DatabaseFailure
-from bot.github.repositories.privacy import is_called_public
+from bot.github.repositories.privacy import is_called_private
 from bot.web.urgency import may_mention
 
 if TYPE_CHECKING:
@@ -131,9 +131,8 @@ def _is_to_be_noted(delivery: Delivery, view: RepositoryView) -> bool:
     """Return whether `note` may store a part of a delivery: a pull request's head, or that a repository is private."""
     if view.config is None:
         return False
-    described = delivery.payload.at("repository")
-    public = not described.has("private") or is_called_public(described)
-    return delivery.event == PULL_REQUEST or not (public or view.called_private)
+    is_private = is_called_private(delivery.payload.at("repository"))
+    return delivery.event == PULL_REQUEST or (is_private and not view.called_private)
 
 
 def no_handler(delivery: Delivery) -> str:

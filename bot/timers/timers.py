@@ -24,7 +24,7 @@ from bot.engine.jobs.journal import WAITING, WORKING
 from bot.engine.records import Key, Record
 from bot.engine.sweeps import LastRun, hours_between, last_runs, only_logged
 from bot.github.pull_heads import find_repository_id, repository_ids
-from bot.github.repositories.known import Repositories
+from bot.github.repositories.known import reasons_left_alone
 from bot.timers.texts import NO_REPOSITORY_YET, NO_TIMER_IN_REPOSITORY, NO_TIMERS, TIMER_FAILED, UNKNOWN_TIMER
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ class RepositoryTimers:
         times after the repository is back.
         """
         ids = await repository_ids(self._records, [run.timer.repository.lower() for run in runs])
-        away = await Repositories(self._config, self._records).away(ids)
+        away = await reasons_left_alone(self._records, ids)
         named = [(run.timer.repository.lower(), run) for run in runs]
         await self._records.put_all({run.timer.announced_key: run.announced for name, run in named if name in away})
         ready = [(run, ids[name]) for name, run in named if name in ids and name not in away]
@@ -382,8 +382,8 @@ async def timer_states(
     timers = [timer for timer in timers_of(config) if only is None or timer.repository.lower() == only.lower()]
     runs = await records.get_some([timer.run_key for timer in timers])
     outcomes = await _outcomes(journal, [run.guid for run in runs.values()], with_reasons=with_reasons)
-    away = await Repositories(config, records).away(
-        await repository_ids(records, {timer.repository.lower() for timer in timers})
+    away = await reasons_left_alone(
+        records, await repository_ids(records, {timer.repository.lower() for timer in timers})
     )
     next_runs = {schedule: schedule.next_time(moment) for schedule in {timer.schedule for timer in timers}}
     return [

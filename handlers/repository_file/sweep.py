@@ -25,7 +25,7 @@ from bot.github.errors import RateLimited
 from bot.github.limits.ranks import Rank, ranked
 from bot.github.pull_heads import repository_ids
 from bot.github.repositories.in_force import StoredFile, name_of, read_found, stored_files_of
-from bot.github.repositories.known import Repositories
+from bot.github.repositories.known import reasons_left_alone
 from handlers.repository_file import texts
 from handlers.repository_file.records import FILE_SCAN, LAST_SCANS, FileScan, LastScans
 
@@ -124,7 +124,7 @@ class RepositoryFileSweep:
     async def _read_stored(self) -> tuple[list[str], Mapping[str, StoredFile], Mapping[str, FileScan]]:
         """Return the repositories whose files may be read, what is stored of the files, and when each was read."""
         ids = await repository_ids(self._records, map(str.lower, self.repositories))
-        away = await Repositories(self._config, self._records).away(ids)
+        away = await reasons_left_alone(self._records, ids)
         names = [name for name in self.repositories if name.lower() not in away]
         return names, await stored_files_of(self._records, names), await self._scans()
 

@@ -21,7 +21,7 @@ from pydantic import BeforeValidator
 from bot.core.events import Delivery, Payload, Repository
 from bot.engine.records import Record
 from bot.github.pull_heads import REPOSITORY_ID, RepositoryId, repository_id_of
-from bot.github.repositories.privacy import CalledPrivate, is_called_public
+from bot.github.repositories.privacy import CalledPrivate, is_called_private
 
 if TYPE_CHECKING:
     from bot.config import Config, RepositoryConfig
@@ -173,19 +173,6 @@ class Repositories:
         repository = await self.get(repository_id) if repository_id is not None else None
         return repository if repository is not None and repository.name.lower() == name.lower() else None
 
-    async def away(self, ids: Mapping[str, int]) -> dict[str, str]:
-        """Return why the bot leaves repositories alone, by their names in app.yaml, without those on which it works.
-
-        `ids` are their IDs by name, in lower case (`repository_ids`).
-        """
-        stored = await self._records.get_some([KNOWN_REPOSITORY.of(repository_id) for repository_id in ids.values()])
-        reasons = {}
-        for name, repository_id in ids.items():
-            repository = stored.get(KNOWN_REPOSITORY.of(repository_id).name)
-            if repository is not None and repository.away and repository.name.lower() == name:
-                reasons[name] = repository.reason
-        return reasons
-
     async def see(self, repository_id: int, full_name: str, *, name: str = "", away: LeftAlone | None = None) -> None:
         """Store a repository's names and state on GitHub if app.yaml lists it, by `name` or its full name, or used to.
 
@@ -278,11 +265,25 @@ class Repositories:
 
     async def _note_private(self, delivery: Delivery, described: Payload, *, changed: bool = False) -> None:
         """Store that a payload describes a repository of app.yaml as private. No payload makes one public."""
-        if not described.has("private") or is_called_public(described):
+        if not is_called_private(described):
             return
         name = await self.name_of(Repository(described.integer("id"), described.string("full_name"), None))
         if name is not None:
             await self._called_private.note(name, delivery.guid, changed=changed)
+
+
+async def reasons_left_alone(records: Records, ids: Mapping[str, int]) -> dict[str, str]:
+    """Return why the bot leaves repositories alone, by their names in app.yaml, without those on which it works.
+
+    `ids` are their IDs by name, in lower case (`repository_ids`).
+    """
+    keys = {name: KNOWN_REPOSITORY.of(repository_id) for name, repository_id in ids.items()}
+    stored = await records.get_some(keys.values())
+    return {
+        name: repository.reason
+        for name, key in keys.items()
+        if (repository := stored.get(key.name)) is not None and repository.away and repository.name.lower() == name
+    }
 
 
 def configured_repository(

@@ -39,6 +39,11 @@ def is_called_public(repository: Payload) -> bool:
     return repository.raw.get("private") is False and repository.text("visibility") in ("", "public")
 
 
+def is_called_private(repository: Payload) -> bool:
+    """Return whether GitHub describes a repository as private; not every description says it."""
+    return repository.has("private") and not is_called_public(repository)
+
+
 class CalledPrivate:
     """The records, by the repositories' names in app.yaml. All methods raise DatabaseFailure without a database."""
 
