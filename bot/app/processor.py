@@ -132,8 +132,7 @@ class Pipeline:
     async def view_of(self, repository: Repository) -> RepositoryView:
         """Read the prefilter's view of a repository from the records."""
         read_at = self.prefilter.clock()
-        name = await self.repositories.name_of(repository)
-        config = await config_in_force(self.config, self.records, name) if name is not None else None
+        name, config = await self._named_config(repository, self.records)
         private = name is not None and await self.repositories.is_called_private(name)
         return RepositoryView(repository.full_name, config, private, read_at)
 
@@ -253,13 +252,19 @@ class Pipeline:
         raise UnknownHandler(name)
 
     async def _config_of(self, repository: Repository, handler: str, records: RecordReader) -> RepositoryConfig:
-        name = await self.repositories.name_of(repository)
-        config = await config_in_force(self.config, records, name) if name is not None else None
+        _, config = await self._named_config(repository, records)
         if config is None:
             if any(candidate.after_removal for candidate in self.router.handlers if candidate.name == handler):
                 return type(self.config.defaults)()
             raise UserError(NOT_CONFIGURED.format(repository=repository.full_name))
         return config
+
+    async def _named_config(
+        self, repository: Repository, records: RecordReader
+    ) -> tuple[str | None, RepositoryConfig | None]:
+        """Return the name of a repository in app.yaml and its settings in force, None and None if it is not listed."""
+        name = await self.repositories.name_of(repository)
+        return name, await config_in_force(self.config, records, name) if name is not None else None
 
     @asynccontextmanager
     async def _context(self, delivery: Delivery, intent: str, handler: str) -> AsyncIterator[Context]:
