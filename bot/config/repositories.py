@@ -131,6 +131,14 @@ class ConfiguredRepositories(Mapping[str, S], Generic[S]):
         member = self._members.get(full_name.lower())
         return member.name if member is not None else None
 
+    def name_and_settings(self, full_name: str) -> tuple[str, S] | None:
+        """Return a repository's name as `repositories` has it, and its settings, for `owner/name` in any case.
+
+        None if it has none.
+        """
+        member = self._members.get(full_name.lower())
+        return (member.name, self.entries[member.entry]) if member is not None else None
+
     def settings_of(self, full_name: str) -> S | None:
         """Return the settings of a repository that app.yaml names or that is known, in any case of letters."""
         member = self._members.get(full_name.lower())

@@ -59,8 +59,8 @@ class FailureListing:
         Raises LookupError where app.yaml has no results for the repository, `TryAgain` while the database is
         unavailable.
         """
-        name, config = self._config.configured.name_of(target.repository), self._config.repository(target.repository)
-        if name is None or config is None or config.of(LAB_RESULTS) is None:
+        name, config = self._config.configured.name_and_settings(target.repository) or ("", None)
+        if config is None or config.of(LAB_RESULTS) is None:
             raise LookupError(target.repository)
         target = replace(target, repository=name)
         try:

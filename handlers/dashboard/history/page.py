@@ -14,12 +14,14 @@ from nightjar_formats.columns import SEEN, is_flaky, status_of
 from nightjar_formats.items import first_of
 from nightjar_formats.model import BAD, Detail, SeenTest, TargetKey
 
+from bot.core.aliases import Aliases
 from bot.core.page_paths import history_path
 from bot.core.patterns import Pattern
 from bot.results.compare.context import FailureContext
 from bot.results.compare.flaky import WINDOW, Flakiness, flakiness_of
 from bot.results.compare.owners import OwnersOf
-from bot.results.compare.paired import UNPAIRED
+from bot.results.compare.paired import UNPAIRED, PairedTargets, all_pairs
+from bot.results.compare.quarantine import QuarantineOf
 from bot.results.report.check_run import line_of
 from bot.results.report.findings import NewFailure
 from bot.results.report.reproduce import command
@@ -59,13 +61,14 @@ from handlers.dashboard.measurements.numbers import numbers_of_test
 from handlers.dashboard.searches.links import searches_of
 from handlers.dashboard.shared.cells import no_cell, test_cell
 from handlers.dashboard.shared.content import content_of_results
-from handlers.dashboard.shared.settings import configured_targets, pairs_of, quarantine_of, settings_and_target
+from handlers.dashboard.shared.settings import configured_targets, quarantine_of, settings_and_target
 from handlers.dashboard.shared.wiring import DashboardParts
-from handlers.results.config import RENAMES, labs_of
+from handlers.results.config import LAB_RESULTS, RENAMES
 from handlers.results.owners import owners_in_force
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
+    from bot.results.settings.results import Lab
 
 RUNS = 30
 """Commits that the page shows for each target, the newest ones."""
@@ -86,10 +89,9 @@ def history_page(parts: DashboardParts) -> Page:
             parts.results.store.read,
             read_test,
             name,
-            settings,
+            SettingsOfTest.of(settings, parts.moment()),
             request.query,
             links,
-            parts.moment(),
             owners,
             MOST_TIMED if request.is_page else MOST_LINES,
         )
@@ -137,13 +139,40 @@ class HistoryAddresses:
     public_url: str
 
 
+@dataclass(frozen=True, slots=True)
+class SettingsOfTest:
+    """What app.yaml says that the page of a test needs at a moment, in seconds since 1970.
+
+    `targets` are all targets of the repository, and `pairs` has those with a simulator or a device, as LAB/TARGET.
+    """
+
+    moment: float
+    aliases: Aliases
+    quarantine: QuarantineOf
+    labs: Mapping[str, Lab]
+    targets: frozenset[str]
+    pairs: Mapping[str, PairedTargets]
+
+    @classmethod
+    def of(cls, settings: RepositoryConfig, moment: float) -> SettingsOfTest:
+        """Read the settings of a repository."""
+        results = settings.of(LAB_RESULTS)
+        return cls(
+            moment=moment,
+            aliases=settings.of(RENAMES).aliases,
+            quarantine=quarantine_of(settings, moment),
+            labs=results.labs if results is not None else {},
+            targets=frozenset(configured_targets(settings)),
+            pairs=all_pairs(results),
+        )
+
+
 def read_test(
     connection: sa.Connection,
     repository: str,
-    settings: RepositoryConfig,
+    settings: SettingsOfTest,
     query: HistoryQuery,
     links: HistoryAddresses,
-    moment: float,
     owners: OwnersOf,
     most_timed: int,
 ) -> HistoryPage:
@@ -160,9 +189,7 @@ def read_test(
     nightly = newest_commits(connection, all_lines, GridRange(repository, limit=RUNS))[:RUNS]
     histories = []
     for _, suite_lines in groupby(sorted(page_lines, key=lambda line: line.name), key=lambda line: line.name):
-        histories += _read_on_targets(
-            connection, settings, list(suite_lines), nightly, query.id, links, moment, most_timed
-        )
+        histories += _read_on_targets(connection, settings, list(suite_lines), nightly, query.id, links, most_timed)
     order = {(line.target, line.name): index for index, line in enumerate(page_lines)}
     histories.sort(
         key=lambda history: (
@@ -188,23 +215,20 @@ def read_test(
 
 def _read_on_targets(
     connection: sa.Connection,
-    settings: RepositoryConfig,
+    settings: SettingsOfTest,
     lines: Sequence[GridLine],
     nightly: Sequence[Position],
     test: str,
     links: HistoryAddresses,
-    moment: float,
     most_timed: int,
 ) -> list[HistoryOnTarget]:
     """Return the test on each target of one suite. Each statement reads what it reads for all of the targets.
 
     `nightly` are the newest commits of the nightly branch, newest first.
     """
-    repository, suite, aliases = lines[0].target.repository, lines[0].name, settings.of(RENAMES).aliases
+    repository, suite, aliases = lines[0].target.repository, lines[0].name, settings.aliases
     traced = history(connection, repository, suite, test, aliases, [line.series for line in lines])
-    grid_range = GridRange(
-        repository, limit=max(RUNS, WINDOW), aliases=aliases, quarantine=quarantine_of(settings, moment)
-    )
+    grid_range = GridRange(repository, limit=max(RUNS, WINDOW), aliases=aliases, quarantine=settings.quarantine)
     runs = runs_of_test(connection, lines, test, traced, grid_range)
     test_lines = []
     for line in lines:
@@ -218,7 +242,7 @@ def _read_on_targets(
         {(test_line.line.series, run.sha): run for test_line in timed for run in test_line.runs[:RUNS]},
     )
     flaky = _read_flakiness(
-        connection, [test_line for test_line in test_lines if test_line.flaky_commits], test, settings
+        connection, [test_line for test_line in test_lines if test_line.flaky_commits], test, aliases
     )
     failing = _read_failures(
         connection, [test_line for test_line in test_lines if test_line.is_failing], test, settings
@@ -228,7 +252,7 @@ def _read_on_targets(
     )
     return [
         _describe_on_target(
-            settings, test_line, nightly, seconds, test, links, moment, flaky.get(series), failing.get(series)
+            settings, test_line, nightly, seconds, test, links, flaky.get(series), failing.get(series)
         ).model_copy(update={"numbers": numbers.get(series, [])})
         for test_line in test_lines
         for series in (test_line.line.series,)
@@ -297,28 +321,27 @@ def _last_run_with_test(
 
 
 def _describe_on_target(
-    settings: RepositoryConfig,
+    settings: SettingsOfTest,
     test_line: TestOnLine,
     nightly: Sequence[Position],
     seconds: Mapping[tuple[int, str], float],
     test: str,
     links: HistoryAddresses,
-    moment: float,
     flaky: HistoryFlakiness | None,
     failing: FailingOnTarget | None,
 ) -> HistoryOnTarget:
     line, last = test_line.line, test_line.last
-    expected = line.target.full_name in configured_targets(settings)
+    expected = line.target.full_name in settings.targets
     reproduce = _reproduce(settings, line, last, test)
     summary = failing.summary if failing else None
     return HistoryOnTarget(
         lab=line.target.lab,
         target=line.target.target,
         suite=line.name,
-        runs=list(_list_commits(test_line, nightly, seconds, test, moment, expected=expected)),
+        runs=list(_list_commits(test_line, nightly, seconds, test, settings.moment, expected=expected)),
         failing=summary,
         flakiness=flaky,
-        quarantine=_quarantine(settings, line, last, moment),
+        quarantine=_quarantine(settings.quarantine, line, last),
         first_seen=test_line.first.sha,
         first_seen_at=datetime.fromtimestamp(test_line.first.committed_at, UTC),
         renamed_from=[name for name in test_line.names if name != test],
@@ -362,10 +385,9 @@ class FailingOnTarget:
 
 
 def _read_failures(
-    connection: sa.Connection, test_lines: Sequence[TestOnLine], test: str, settings: RepositoryConfig
+    connection: sa.Connection, test_lines: Sequence[TestOnLine], test: str, settings: SettingsOfTest
 ) -> dict[int, FailingOnTarget]:
     """Return how a test fails on the targets of one suite on which it does, by the numbers of their series."""
-    pairs = pairs_of(settings)
     details = test_details(
         connection,
         {
@@ -379,11 +401,11 @@ def _read_failures(
             test_line.last.sha,
             _baseline(connection, test_line),
             [test],
-            pairs.get(test_line.line.target.full_name, UNPAIRED),
+            settings.pairs.get(test_line.line.target.full_name, UNPAIRED),
         )
         for test_line in test_lines
     ]
-    contexts = contexts_on_targets(connection, queries, settings.of(RENAMES).aliases)
+    contexts = contexts_on_targets(connection, queries, settings.aliases)
     failing = {}
     for test_line in test_lines:
         series, last = test_line.line.series, test_line.last
@@ -419,13 +441,13 @@ def _baseline(connection: sa.Connection, test_line: TestOnLine) -> str:
 
 
 def _read_flakiness(
-    connection: sa.Connection, test_lines: Sequence[TestOnLine], test: str, settings: RepositoryConfig
+    connection: sa.Connection, test_lines: Sequence[TestOnLine], test: str, aliases: Aliases
 ) -> dict[int, HistoryFlakiness]:
     """Return how flaky a test is on the targets on which it was, by the numbers of their series."""
     # Mostly, the runs that the page has anyway fill the window.
     windows = {test_line.line.series: test_line.newest_window for test_line in test_lines}
     shorter = [test_line.line for test_line in test_lines if len(windows[test_line.line.series]) < WINDOW]
-    newest = flakiness_at_newest_runs(connection, shorter, test, settings.of(RENAMES).aliases)
+    newest = flakiness_at_newest_runs(connection, shorter, test, aliases)
     newest |= {
         series: (
             window[-1].sha,
@@ -440,9 +462,7 @@ def _read_flakiness(
         sha, flakiness = newest.get(line.series, ("", Flakiness()))
         if sha != last.sha and last.status is not None:  # the newest run no longer has the test
             outcomes = {test: SeenTest(last.status, last.flaky)}
-            flakiness_by_test = flakiness_of_tests(
-                connection, line.target, line.name, last.sha, outcomes, settings.of(RENAMES).aliases
-            )
+            flakiness_by_test = flakiness_of_tests(connection, line.target, line.name, last.sha, outcomes, aliases)
             flakiness = flakiness_by_test.get(test, Flakiness())
         if flakiness.proved and last.status is not None:
             described[line.series] = HistoryFlakiness(
@@ -454,8 +474,8 @@ def _read_flakiness(
     return described
 
 
-def _quarantine(settings: RepositoryConfig, line: GridLine, last: Segment, moment: float) -> HistoryQuarantine | None:
-    quarantine = quarantine_of(settings, moment)(line.target).of(last.name)
+def _quarantine(quarantine_of_target: QuarantineOf, line: GridLine, last: Segment) -> HistoryQuarantine | None:
+    quarantine = quarantine_of_target(line.target).of(last.name)
     if quarantine is None:
         return None
     return HistoryQuarantine(
@@ -463,8 +483,8 @@ def _quarantine(settings: RepositoryConfig, line: GridLine, last: Segment, momen
     )
 
 
-def _reproduce(settings: RepositoryConfig, line: GridLine, last: Segment, test: str) -> str:
-    lab = labs_of(settings).get(line.target.lab)
+def _reproduce(settings: SettingsOfTest, line: GridLine, last: Segment, test: str) -> str:
+    lab = settings.labs.get(line.target.lab)
     template = lab.reproduce_of(line.name) if lab else ""
     if not template or last.status is None:
         return ""

@@ -21,7 +21,7 @@ def content_of_results(parts: DashboardParts) -> Callable[[PageRequest], Awaitab
     """
 
     async def content(request: PageRequest) -> Content | None:
-        name_and_settings = parts.name_and_settings(request.repository)
+        name_and_settings = parts.config.configured.name_and_settings(request.repository)
         if name_and_settings is None:
             return None
         return *await request.pages.look_up(

@@ -59,7 +59,7 @@ def steps_for(role: ReaderRole, steps: Sequence[Sentence]) -> list[Sentence]:
 
 async def _expiring(parts: DashboardParts, repository: str) -> list[Sentence]:
     """Return the step about the next quarantine that ends soon; none if there is none."""
-    name_and_settings = parts.name_and_settings(repository)
+    name_and_settings = parts.config.configured.name_and_settings(repository)
     if name_and_settings is None:
         return []
     settings = await parts.in_force(*name_and_settings)

@@ -26,8 +26,11 @@ MOST_NAMED = 20
 
 
 def settings_of(parts: DashboardParts, repository: str) -> tuple[str, RepositoryConfig]:
-    """Return a repository's name as in app.yaml, and its settings; raise LookupError if app.yaml does not list it."""
-    name_and_settings = parts.name_and_settings(repository)
+    """Return a repository's name as in app.yaml, and its settings; raise LookupError if app.yaml does not list it.
+
+    Addresses may have any letter case, as on GitHub, but results are stored under the name of app.yaml.
+    """
+    name_and_settings = parts.config.configured.name_and_settings(repository)
     if name_and_settings is None:
         raise LookupError(repository)
     return name_and_settings

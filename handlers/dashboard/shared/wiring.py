@@ -65,14 +65,6 @@ class DashboardParts:
         """Return the address of these pages without a slash at its end; empty if app.yaml has none."""
         return (self.config.public_url or "").rstrip("/")
 
-    def name_and_settings(self, repository: str) -> tuple[str, RepositoryConfig] | None:
-        """Return a repository's name as app.yaml has it, and its settings; None where app.yaml does not list it.
-
-        Addresses may have any letter case, as on GitHub, but results are stored under the name of app.yaml.
-        """
-        name, settings = self.config.configured.name_of(repository), self.config.repository(repository)
-        return (name, settings) if name is not None and settings is not None else None
-
     async def in_force(self, name: str, settings: RepositoryConfig) -> RepositoryConfig:
         """Return the settings of a repository with those of its own file, such as quarantined tests; reads one record.
 
