@@ -239,7 +239,7 @@ def _output(failure: NewFailure) -> str:
     if not output or output == failure.seen.message.strip():
         return ""
     test = code(middle_cut(failure.test, SHOWN_ID))
-    text = fenced(texts.output_end(output, FAILURE_CHARACTERS))
+    text = fenced(_output_end(output, FAILURE_CHARACTERS))
     return f"{texts.OUTPUT_OF.format(test=test)}\n\n{text}" if text else ""
 
 
@@ -615,4 +615,12 @@ def _annotation_message(failure: NewFailure, line: int | None) -> str:
 
 
 def _details(failure: NewFailure) -> str:
-    return lines_of(texts.output_end(failure.detail.text.strip(), DETAILS_CHARACTERS))
+    return lines_of(_output_end(failure.detail.text.strip(), DETAILS_CHARACTERS))
+
+
+def _output_end(text: str, limit: int) -> str:
+    """Return at most `limit` characters from the end of a text, where the reason of a failure is."""
+    if len(text) <= limit:
+        return text
+    _, _, lines = text[1 - limit :].partition("\n")
+    return f"…{lines or text[1 - limit :]}"

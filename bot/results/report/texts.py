@@ -237,14 +237,6 @@ def format_moment(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def output_end(text: str, limit: int) -> str:
-    """Return at most `limit` characters from the end of a text, where the reason of a failure is."""
-    if len(text) <= limit:
-        return text
-    _, _, lines = text[1 - limit :].partition("\n")
-    return f"…{lines or text[1 - limit :]}"
-
-
 def missing_suites_title(suites: Sequence[str]) -> str:
     """Name the missing suites in a title: the first one, and how many more."""
     further = len(suites) - 1
