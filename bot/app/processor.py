@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from bot.core.parts import PartMap
     from bot.engine.changes import Changes
     from bot.engine.records import RecordReader, Records
-    from bot.github.app import GitHubApp
+    from bot.github.app import AppIdentity, GitHubApp
     from bot.github.client import GitHub
 
 RANK = "rank"
@@ -65,6 +65,16 @@ STRANGERS_PATIENCE = 3600.0
 """Seconds for which the answer to a person who may not run a command waits for its share of GitHub's rate limits."""
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where work happens: a repository, where the App is installed on it, its settings, and who the App is there."""
+
+    repository: Repository
+    installed: InstalledRepository
+    config: RepositoryConfig
+    me: AppIdentity
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,29 +201,21 @@ class Pipeline:
         """Apply one effect."""
         rank = Rank(job.effect.get(RANK, Rank.EVENT))
         effect = self._decoded(job.effect)
-        async with self._place_of(job.repository) as (repository, place, records):
-            return await self._apply(job, effect, rank, repository, place, records)
+        async with self._place_of(job.repository, job.handler) as place:
+            return await self._apply(job, effect, rank, place)
 
-    async def _apply(
-        self,
-        job: EffectJob,
-        effect: Effect,
-        rank: Rank,
-        repository: Repository,
-        place: InstalledRepository,
-        records: RecordReader,
-    ) -> AppliedEffect:
+    async def _apply(self, job: EffectJob, effect: Effect, rank: Rank, place: _Place) -> AppliedEffect:
         async def elsewhere(name: str) -> tuple[int, GitHub]:
             other_place = await self.app.place_of(name)
             return other_place.repository, self.app.client(other_place, effect.permissions, writes=job.writes)
 
         context = EffectContext(
             intent=job.intent,
-            repository=repository,
-            config=await self._config_of(repository, job.handler, records),
+            repository=place.repository,
+            config=place.config,
             # Writes go out with a token that has this effect's permissions and no others.
-            github=self.app.client(place, effect.permissions, writes=job.writes),
-            me=await self.app.identity(place),
+            github=self.app.client(place.installed, effect.permissions, writes=job.writes),
+            me=place.me,
             records=self.records,
             parts=self.parts,
             announce=self.announce,
@@ -234,7 +236,7 @@ class Pipeline:
             raise GiveWay(str(error), retry_in=min(error.retry_in, remaining)) from error
         finally:
             if isinstance(effect, ChangesSettings):
-                self.prefilter.forget(repository)
+                self.prefilter.forget(place.repository)
         return AppliedEffect(applied.text, applied.changed, _as_json(applied.value), applied.page)
 
     def kind_of(self, error: BaseException) -> ErrorKind:
@@ -268,25 +270,23 @@ class Pipeline:
 
     @asynccontextmanager
     async def _context(self, delivery: Delivery, intent: str, handler: str) -> AsyncIterator[Context]:
-        async with self._place_of(delivery.repository) as (repository, place, records):
+        async with self._place_of(delivery.repository, handler) as place:
             yield Context(
                 delivery=delivery,
                 intent=intent,
-                repository=repository,
-                config=await self._config_of(repository, handler, records),
+                repository=place.repository,
+                config=place.config,
                 app_config=self.config,
                 # Handlers decide and effects write: a handler that tried to write would be refused here.
-                github=self.app.client(place),
-                me=await self.app.identity(place),
+                github=self.app.client(place.installed),
+                me=place.me,
                 records=self.records,
                 parts=self.parts,
             )
 
     @asynccontextmanager
-    async def _place_of(
-        self, payload_repository: Repository
-    ) -> AsyncIterator[tuple[Repository, InstalledRepository, RecordReader]]:
-        """Yield a repository, where the App is installed on it, and what was read about both with one statement.
+    async def _place_of(self, payload_repository: Repository, handler: str) -> AsyncIterator[_Place]:
+        """Yield where a handler or one of its effects works. One statement reads what is stored about the repository.
 
         The repository has its current name, because GitHub does not redirect writes. While the App has no access to it,
         the block raises `AccessPaused` as soon as it uses GitHub, and nothing is sent. If the block uses another
@@ -298,15 +298,16 @@ class Pipeline:
         )
         stored = await self.repositories.get(payload_repository.id, records)
         repository = payload_repository if stored is None else replace(payload_repository, full_name=stored.full_name)
-        place = await self._installed(payload_repository, repository, stored)
+        installed = await self._installed(payload_repository, repository, stored)
         try:
-            yield repository, place, records
+            config = await self._config_of(repository, handler, records)
+            yield _Place(repository, installed, config, await self.app.identity(installed))
         except NotSelected as error:
-            if error.repository != place.repository:
+            if error.repository != installed.repository:
                 raise
-            raise AccessPaused.removed(place.installation) from error
+            raise AccessPaused.removed(installed.installation) from error
         except AccessPaused as error:
-            if error.installation != place.installation:
+            if error.installation != installed.installation:
                 raise NotInstalled(str(error)) from error
             raise
 
