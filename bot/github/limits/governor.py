@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -72,7 +73,7 @@ class Governor:
         self._booking_timeout = booking_timeout
         self._away_until = -inf
         self._booking: dict[str, asyncio.Lock] = {}
-        self._ledgers: dict[str, Ledger] = {}
+        self._ledgers = defaultdict[str, Ledger](lambda: Ledger(self._allowance))
         self._slots = asyncio.Semaphore(IN_FLIGHT)
 
     @asynccontextmanager
@@ -81,7 +82,7 @@ class Governor:
 
         Raises `RateLimited` at once if the wait would be longer than `SHORT_WAIT`.
         """
-        ledger = self._ledger(installation)
+        ledger = self._ledgers[installation]
         # Check the limits before taking a slot, so that a request that must wait long never holds one.
         self._wait(ledger, demand)
         async with self._slots:
@@ -102,13 +103,13 @@ class Governor:
         moment = self._timing.clock()
         quota = quota_in(answer, demand.resource, moment)
         if quota is not None:
-            self._ledger(installation).learn(quota, moment)
+            self._ledgers[installation].learn(quota, moment)
         return quota
 
     def judge(self, installation: str, demand: Demand, answer: Answer, quota: Quota | None, sent_at: float) -> None:
         """Raise `RateLimited` if the answer reports a limit, and hold the installation's requests until it ends."""
         moment = self._timing.clock()
-        ledger = self._ledger(installation)
+        ledger = self._ledgers[installation]
         limit = limit_in(answer, demand, quota, moment)
         if limit is None:
             ledger.succeed(sent_at)
@@ -119,9 +120,6 @@ class Governor:
             "github rate limit reached", installation=installation, status=answer.status, retry_in=round(retry_in)
         )
         raise RateLimited(f"GitHub limited installation {installation}", retry_in=self._spread(retry_in))
-
-    def _ledger(self, installation: str) -> Ledger:
-        return self._ledgers.setdefault(installation, Ledger(self._allowance))
 
     async def _book(self, installation: str, ledger: Ledger, demand: Demand) -> tuple[float, float]:
         """Book in the shared budget; return the wait, and the share of the limits that the own ledger may use."""

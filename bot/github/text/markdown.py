@@ -323,16 +323,20 @@ def code(text: str) -> str:
     line = _one_line(text)
     if not line or "|" in line:
         return f"<code>{escape(line)}</code>"
-    fence = "`" * (1 + max((len(run) for run in _BACK_TICKS.findall(line)), default=0))
+    fence = _fence_around(line)
     padding = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{fence}{padding}{line}{padding}{fence}"
+
+
+def _fence_around(text: str) -> str:
+    """Return more back-ticks than the text has in a row."""
+    return "`" * (1 + max((len(run) for run in _BACK_TICKS.findall(text)), default=0))
 
 
 def fenced(text: str) -> str:
     """Return untrusted text as a code block, in a fence that nothing in the text can close."""
     content = lines_of(text)
-    longest = max((len(run) for run in _BACK_TICKS.findall(content)), default=0)
-    fence = "`" * max(3, longest + 1)
+    fence = _fence_around(content).rjust(3, "`")
     return f"{fence}text\n{content}\n{fence}"
 
 
