@@ -22,14 +22,12 @@ from bot.results.store.write import pending_checks
 def commit_state(connection: sa.Connection, target: TargetKey, sha: str) -> TargetState:
     """Return all that is known about a commit on a target; the order of arrival does not matter."""
     target_id = runs.target_id(connection, target)
-    reported = [] if target_id is None else runs.reported(connection, target_id, sha)
-    admission = runs.admission(run for _, run in reported)
-    missing = (
-        pending_checks.missing_suites(connection, target_id, sha, [run for _, run in reported]) if target_id else ()
-    )
+    reported = runs.ReportedRuns() if target_id is None else runs.reported(connection, target_id, sha)
+    admission = reported.admission
+    missing = pending_checks.missing_suites(connection, target_id, sha, reported.runs) if target_id else ()
     suites: dict[str, SuiteState] = {}
-    for suite_name in sorted({run.claims.suite for _, run in reported if run.claims}):
-        of_suite = [(number, run) for number, run in reported if run.claims and run.claims.suite == suite_name]
+    for suite_name in sorted({run.claims.suite for run in reported.runs if run.claims}):
+        of_suite = [(number, run) for number, run in reported.numbered if run.claims and run.claims.suite == suite_name]
         suites[suite_name] = _suite_state(connection, target.repository, suite_name, of_suite)
     return TargetState(
         target,
@@ -46,7 +44,7 @@ def _suite_state(
 ) -> SuiteState:
     """Return the combined result of the runs of a suite at a commit; `reported` are its numbered runs."""
     shards = runs.shards(run for _, run in reported)
-    stored = [(number, run) for number, run in reported if run.state is RunState.STORED]
+    stored = [number for number, run in reported if run.state is RunState.STORED]
     suite = names.find(connection, repository, suite_name)
     seen, reasons = _verdicts(connection, suite, stored) if suite and stored else ({}, {})
     return SuiteState(
@@ -67,9 +65,7 @@ def seen_tests(connection: sa.Connection, target: TargetKey, suite: str, sha: st
     row = names.find(connection, target.repository, suite)
     if target_id is None or row is None:
         return {}
-    reported = runs.reported(connection, target_id, sha, suite)
-    stored = [(number, run) for number, run in reported if run.state is RunState.STORED]
-    return _verdicts(connection, row, stored)[0]
+    return _verdicts(connection, row, runs.reported(connection, target_id, sha, suite).stored)[0]
 
 
 def outcomes_of_same_tests(
@@ -83,7 +79,7 @@ def outcomes_of_same_tests(
     row = names.find(connection, target.repository, suite)
     if target_id is None or row is None:
         return None
-    numbers = [runs.stored(runs.reported(connection, target_id, commit, suite)) for commit in (sha, earlier_sha)]
+    numbers = [runs.reported(connection, target_id, commit, suite).stored for commit in (sha, earlier_sha)]
     column, earlier = runs.statuses(connection, numbers)
     if column.translate(IS_PRESENT).rstrip(b"\0") != earlier.translate(IS_PRESENT).rstrip(b"\0"):
         return None
@@ -100,7 +96,7 @@ def durations_of_commit(connection: sa.Connection, target: TargetKey, suite: str
     target_id = runs.target_id(connection, target)
     if row is None or target_id is None:
         return {}
-    numbers = runs.stored(runs.reported(connection, target_id, sha, suite))
+    numbers = runs.reported(connection, target_id, sha, suite).stored
     statement = sa.select(table.c.run_id, table.c.durations).where(table.c.run_id.in_(numbers))
     stored = {row.run_id: raw(row.durations) for row in connection.execute(statement)}
     name_of = all_names(connection, row)
@@ -113,7 +109,6 @@ def durations_of_commit(connection: sa.Connection, target: TargetKey, suite: str
 
 
 def _verdicts(
-    connection: sa.Connection, suite: SuiteRow, stored: Sequence[tuple[int, Run]]
+    connection: sa.Connection, suite: SuiteRow, stored: Sequence[int]
 ) -> tuple[dict[str, SeenTest], dict[str, Reason]]:
-    columns = runs.columns(connection, [number for number, _ in stored])
-    return combine.verdicts(all_names(connection, suite), columns)
+    return combine.verdicts(all_names(connection, suite), runs.columns(connection, stored))

@@ -101,13 +101,10 @@ class ResultsStore:
             stored = runs.find(connection, run.key)
             if stored is not None and (stored[1].state is RunState.STORED or stored[1] == run):
                 return False
-            target_id = runs.target_id(connection, run.key.about, make=True)
-            assert target_id is not None
-            number, old_run = stored or (None, None)
-            saved = runs.save(connection, target_id, run, number)
+            number, target_id, replaced = runs.save(connection, run, stored)
             commits.save(connection, run)
-            stored_artifacts.save(connection, saved, artifacts, is_new=number is None)
-            series.follow_run(connection, target_id, old_run, run, PointRules(self._infra, search), self.clock())
+            stored_artifacts.save(connection, number, artifacts, is_new=replaced is None)
+            series.follow_run(connection, target_id, replaced, run, PointRules(self._infra, search), self.clock())
             revisions.grow(connection, run.key.repository)
             return True
 
@@ -144,29 +141,26 @@ class ResultsStore:
             is_current = current.names == suite.names  # or somebody else has added names meanwhile
             ordered = laid_out if is_current else _lay_out(connection, current, columns)
             suites = {suite_name: names.add(connection, current, ordered.new_count, ordered.new_names)}
-            target_id = runs.target_id(connection, run.key.about, make=True)
-            assert target_id is not None
-            number, old_run = stored or (None, None)
             text_numbers = failure_texts.save(connection, texts, columns)
-            saved = runs.save(connection, target_id, run, number)
+            number, target_id, replaced = runs.save(connection, run, stored)
             commits.save(connection, run)
-            changed = _save_columns(connection, saved, ordered, text_numbers, is_new=number is None)
-            old_claims = old_run.claims if old_run and old_run.state is RunState.STORED else None
+            changed = _save_columns(connection, number, ordered, text_numbers, is_new=replaced is None)
+            old_claims = replaced.claims if replaced and replaced.state is RunState.STORED else None
             if old_claims and old_claims.suite != suite_name:
                 old_suite = names.find(connection, run.key.repository, old_claims.suite, make=True)
                 assert old_suite is not None
                 old_series = series.find(connection, old_suite, old_claims.suite, target_id)
-                forget_numbers(connection, old_suite, old_series.id, saved)
+                forget_numbers(connection, old_suite, old_series.id, number)
             if ordered.measured or old_claims:
                 is_current = is_current and count_of(connection, current) == numbers.count
                 numbered = numbers if is_current else lay_out_numbers(connection, current, ordered.measured)
                 series_id = series.find(connection, current, suite_name, target_id).id
-                changed |= save_numbers(connection, current, series_id, saved, numbered, is_new=not old_claims)
-            stored_artifacts.save(connection, saved, artifacts, is_new=number is None)
-            columns_of = {saved: ordered.stored}
-            rules, has_changed = PointRules(self._infra, search), changed or old_run != run
+                changed |= save_numbers(connection, current, series_id, number, numbered, is_new=not old_claims)
+            stored_artifacts.save(connection, number, artifacts, is_new=replaced is None)
+            columns_of = {number: ordered.stored}
+            rules, has_changed = PointRules(self._infra, search), changed or replaced != run
             series.follow_run(
-                connection, target_id, old_run, run, rules, self.clock(), columns_of, suites, has_changed=has_changed
+                connection, target_id, replaced, run, rules, self.clock(), columns_of, suites, has_changed=has_changed
             )
             revisions.grow(connection, run.key.repository)
             return True

@@ -20,7 +20,6 @@ from bot.results.store.tables.points import (
     LinkedPoint,
     SuiteOnTarget,
     columns_at,
-    newest_columns,
     newest_points,
     suites_on_targets,
 )
@@ -115,12 +114,15 @@ def flakiness_at_newest_runs(
 ) -> dict[int, tuple[str, Flakiness]]:
     """Return the commit of the newest run of each suite that has a test, and how flaky the test is there, by series."""
     windows = newest_points(connection, [suite.series for suite in suites], WINDOW)
-    columns = newest_columns(connection, suites)
+    places = {
+        suite.series: suite.place_at(windows[suite.series][-1].sha) for suite in suites if suite.series in windows
+    }
+    columns = columns_at(connection, places.values())
     ordinals = {suite.series: find_ordinal(connection, suite.row, test) for suite in suites}
     tests_in_windows = [
-        TestsInWindow(suite, windows[suite.series], columns[suite.series], [ordinal])
+        TestsInWindow(suite, windows[suite.series], columns[place], [ordinal])
         for suite in suites
-        if suite.series in columns and (ordinal := ordinals[suite.series]) is not None
+        if (place := places.get(suite.series)) in columns and (ordinal := ordinals[suite.series]) is not None
     ]
     histories = window_histories(connection, tests_in_windows, aliases)
     return {

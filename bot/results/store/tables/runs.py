@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -113,8 +113,18 @@ def target_id(connection: sa.Connection, target: TargetKey, *, make: bool = Fals
     return number
 
 
-def save(connection: sa.Connection, target_id: int, run: Run, number: int | None) -> int:
-    """Write the row of a run; return its number. `number` is None for a run that is not stored yet."""
+class SavedRun(NamedTuple):
+    """A run as it is stored now: its number, that of its target, and the run that it replaces, None for none."""
+
+    number: int
+    target_id: int
+    replaced: Run | None
+
+
+def save(connection: sa.Connection, run: Run, stored: Numbered | None) -> SavedRun:
+    """Write the row of a run, and that of its target if it has none; `stored` is the run as it is stored already."""
+    target_number = target_id(connection, run.key.about, make=True)
+    assert target_number is not None
     admission = run.admission
     # Not `received_at`: a run that is ingested again arrived when it was stored first.
     values: dict[str, Any] = {
@@ -128,12 +138,13 @@ def save(connection: sa.Connection, target_id: int, run: Run, number: int | None
         "mainline": admission.mainline if admission else None,
         "pull_request": admission.pull_request if admission else None,
     }
-    if number is not None:
+    if stored is not None:
+        number, replaced = stored
         connection.execute(schema.runs.update().filter_by(id=number).values(values))
-        return number
-    key = {"target_id": target_id, "sha": run.key.sha, "run_id": run.key.run_id}
+        return SavedRun(number, target_number, replaced)
+    key = {"target_id": target_number, "sha": run.key.sha, "run_id": run.key.run_id}
     row = values | key | {"received_at": run.received_at}
-    return int(connection.execute(_NEW_RUN, row).scalar_one())
+    return SavedRun(int(connection.execute(_NEW_RUN, row).scalar_one()), target_number, None)
 
 
 def _plain(claims: Claims) -> dict[str, Any]:
@@ -236,9 +247,24 @@ def processed_runs(connection: sa.Connection, versions: Mapping[RunKey, str]) ->
     return processed
 
 
-def reported(connection: sa.Connection, target_id: int, sha: str, suite: str | None = None) -> list[Numbered]:
-    """Return the runs of a commit, or of one suite at it, with their numbers and in their order."""
-    return reported_runs_at(connection, [(target_id, sha)], suite).get((target_id, sha), [])
+@dataclass(frozen=True, slots=True)
+class ReportedRuns:
+    """The runs of a commit on a target that count, in their order.
+
+    `stored` are the numbers of those with stored results, and `admission` is what all admissions together say.
+    """
+
+    numbered: Sequence[Numbered] = ()
+    runs: Sequence[Run] = ()
+    stored: Sequence[int] = ()
+    admission: Admission | None = None
+
+
+def reported(connection: sa.Connection, target_id: int, sha: str, suite: str | None = None) -> ReportedRuns:
+    """Return the runs of a commit, or of one suite at it."""
+    numbered = reported_runs_at(connection, [(target_id, sha)], suite).get((target_id, sha), [])
+    runs = [run for _, run in numbered]
+    return ReportedRuns(numbered, runs, stored(numbered), admission(runs))
 
 
 def reported_runs_at(

@@ -171,7 +171,7 @@ def complete_check(connection: sa.Connection, target: TargetKey, sha: str) -> Pe
     for check in _select(connection, *conditions):
         if check.announced:
             continue
-        reported = [run for _, run in runs.reported(connection, target_id, sha)]
+        reported = runs.reported(connection, target_id, sha).runs
         expected = _suites_before(connection, target_id, _commit_times(connection, target_id, [sha])).get(sha)
         has_all = expected <= _suites(reported) if expected else _is_only_run(connection, target_id)
         if has_all and _is_complete(reported):

@@ -161,12 +161,11 @@ def _point_facts(
     `already_read` has the results of runs that need not be read, by the number of the run.
     """
     reported = runs.reported(connection, series.target_id, sha, series.suite_name)
-    admission = runs.admission(run for _, run in reported)
+    admission = reported.admission
     if admission is None:
         return None, b""
-    stored = runs.stored(reported)
-    complete = bool(stored) and runs.shards(run for _, run in reported).complete
-    columns = runs.columns(connection, stored, already_read)
+    complete = bool(reported.stored) and runs.shards(reported.runs).complete
+    columns = runs.columns(connection, reported.stored, already_read)
     infra = ""
     # An incomplete point stays outside the series anyway. Most complete ones have evidence, which is faster to see.
     if complete and not has_evidence(columns):
