@@ -38,7 +38,7 @@ from bot.results.store.grid.test_runs import (
     test_durations,
 )
 from bot.results.store.history.flakiness import flakiness_at_newest_runs, flakiness_of_tests
-from bot.results.store.history.history import Segment, TestHistory, history
+from bot.results.store.history.history import Segment, TestHistory, history_on_targets
 from bot.results.store.history.series_names import END
 from bot.results.store.tables.commits import summaries_of
 from bot.results.store.tables.points import Position
@@ -227,7 +227,9 @@ def _read_on_targets(
     `nightly` are the newest commits of the nightly branch, newest first.
     """
     repository, suite, aliases = lines[0].target.repository, lines[0].name, settings.aliases
-    traced = history(connection, repository, suite, test, aliases, [line.series for line in lines])
+    traced = history_on_targets(
+        connection, repository, suite, lines[0].row, test, aliases, [line.series for line in lines]
+    )
     grid_range = GridRange(repository, limit=max(RUNS, WINDOW), aliases=aliases, quarantine=settings.quarantine)
     runs = runs_of_test(connection, lines, test, traced, grid_range)
     test_lines = []

@@ -71,15 +71,27 @@ def history(
     suite: str,
     test_id: str,
     aliases: Aliases = NO_ALIASES,
-    series: Collection[int] | None = None,
 ) -> dict[TargetKey, TestHistory]:
     """Return how a test ended on every target, under its earlier names too; targets without it are left out.
 
-    `aliases` are the names of tests that maintainers renamed. With `series`, only their targets count.
+    `aliases` are the names of tests that maintainers renamed.
     """
     row = names.find(connection, repository, suite)
-    ordinal = None if row is None else find_ordinal(connection, row, test_id)
-    if row is None or ordinal is None:
+    return {} if row is None else history_on_targets(connection, repository, suite, row, test_id, aliases)
+
+
+def history_on_targets(
+    connection: sa.Connection,
+    repository: str,
+    suite: str,
+    row: SuiteRow,
+    test_id: str,
+    aliases: Aliases,
+    series: Collection[int] | None = None,
+) -> dict[TargetKey, TestHistory]:
+    """Do the same as `history` for a suite whose row was read; with `series`, only their targets count."""
+    ordinal = find_ordinal(connection, row, test_id)
+    if ordinal is None:
         return {}
     lines = _lines(connection, repository, row, ordinal, series)
     name_of = all_names(connection, row)
