@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import filterfalse
 
 from nightjar_formats.model import BAD, GOOD, Counts, SeenTest, Status, Trouble
-from nightjar_formats.runs.infra import SharedOutcomes, could_not_be_collected, file_of, infra_of, is_skipped
+from nightjar_formats.runs.infra import could_not_be_collected, file_of, infra_of, is_skipped
+from nightjar_formats.runs.shared_outcomes import SharedOutcomes
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare import texts

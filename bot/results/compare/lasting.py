@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nightjar_formats.model import BAD, GOOD, SeenTest
-from nightjar_formats.runs.infra import SharedOutcomes
+from nightjar_formats.runs.shared_outcomes import SharedOutcomes
 
 from bot.results.compare.diff import CONFIRMED_RUNS
 

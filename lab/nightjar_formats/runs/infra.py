@@ -1,15 +1,14 @@
-"""Decide from the outcomes of its tests whether a run has usable results. No I/O."""
+"""Decide whether a run has usable results. No I/O."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from functools import cached_property
-from itertools import compress
+from collections.abc import Mapping
 
 from nightjar_formats.model import BAD, GOOD, SeenTest, Status, Trouble
 from nightjar_formats.readers.causes import failure_cause, names_cause
 from nightjar_formats.runs import texts
+from nightjar_formats.runs.shared_outcomes import SharedOutcomes
 
 FINISHED = (None, 0, 5)
 """Exit statuses of a run that may be good without any test; 5 is pytest's for no selected tests."""
@@ -24,40 +23,6 @@ ONE_CAUSE_SHARE = 0.8
 """A run is unusable if more than this share of its tests, and at least this many, failed with one cause."""
 ALL_SKIPPED_TESTS = 3
 """The least number of good tests in the baseline for which a run with only skipped tests is suspicious."""
-
-
-Wanted = Callable[[SeenTest], bool]
-
-
-class SharedOutcomes:
-    """The outcomes of a run's tests, searched by conditions on the outcome.
-
-    Thousands of tests share one outcome, and each outcome is processed once.
-    """
-
-    def __init__(self, tests: Mapping[str, SeenTest]) -> None:
-        self._tests = tests
-        self._outcomes = list(tests.values())
-        self._keys = list(map(id, self._outcomes))
-        self._outcome_of = dict(zip(self._keys, self._outcomes))
-
-    @cached_property
-    def counted(self) -> list[tuple[SeenTest, int]]:
-        """Return each outcome with the number of tests that share it."""
-        return [(self._outcome_of[key], count) for key, count in Counter(self._keys).items()]
-
-    def which(self, condition: Wanted) -> list[str]:
-        """Return the tests whose outcome meets a condition."""
-        keys = {key for key, outcome in self._outcome_of.items() if condition(outcome)}
-        return list(compress(self._tests, map(keys.__contains__, self._keys))) if keys else []
-
-    def count(self, condition: Wanted) -> int:
-        """Count the tests whose outcome meets a condition."""
-        return sum(count for outcome, count in self.counted if condition(outcome))
-
-    def all(self, condition: Wanted) -> bool:
-        """Say whether the outcomes of all tests meet a condition."""
-        return all(map(condition, self._outcome_of.values()))
 
 
 def infra(tests: Mapping[str, SeenTest], baseline: Mapping[str, SeenTest] | None, *, exit_status: int | None) -> str:
