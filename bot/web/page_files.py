@@ -49,7 +49,7 @@ class PageFile:
         pages.admit(request)
         query = read_query(self.query, request)
         parts = {name: text for name, text in request.match_info.items() if name not in ("owner", "repo")}
-        page_request = PageRequest(repository_of(request), parts, query, pages, request)
+        page_request = PageRequest(pages.canonical_name(repository_of(request)), parts, query, pages, request)
 
         async def make() -> RenderedPage:
             content = await loaded(self.load, page_request)
@@ -57,7 +57,8 @@ class PageFile:
 
         key = None
         if self.content is not None and await pages.is_anonymous(request):
-            key = answer_key(request, self.media_type, await loaded(self.content, page_request))
+            content = await loaded(self.content, page_request)
+            key = answer_key(page_request.address(self.path), self.media_type, content)
         page = await (make() if key is None else pages.made_once(key, make))
         headers = {
             **HEADERS,
