@@ -24,7 +24,7 @@ class PageFile:
     """A file below the pages of a repository. `load` returns it, and raises the same errors as `Page.load`.
 
     Caches may store the file for `seconds`. `parts` are the parts of the path after the repository. `content` is as in
-    `Page`: with it, the server caches the file.
+    `Page`: with it, the server caches the file for all readers of the repository.
     """
 
     path: str
@@ -56,7 +56,7 @@ class PageFile:
             return rendered(content.encode() if isinstance(content, str) else content)
 
         key = None
-        if self.content is not None and await pages.is_anonymous(request):
+        if self.content is not None:
             content = await loaded(self.content, page_request)
             key = answer_key(page_request.address(self.path), self.media_type, content)
         page = await (make() if key is None else pages.made_once(key, make))

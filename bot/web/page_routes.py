@@ -122,8 +122,9 @@ class Page:
     content: Callable[[PageRequest], Awaitable[object]] | None = None
     """Returns, at little cost, a value on which the content depends besides the address, for the cache's key.
 
-    The `repr` of the value differs if the content does. None: the page is not cached, as without this function. Raises
-    the same errors as `load`.
+    The `repr` of the value differs if the content does. It names the repositories that the reader may see, if the page
+    shows several, but nothing else of a reader: those of one role share the page. None: the page is not cached, as
+    without this function. Raises the same errors as `load`.
     """
 
     @property
@@ -194,8 +195,7 @@ class Page:
             return None
         role = None
         if not await pages.is_anonymous(request):
-            # On a page of no repository, each reader sees the private repositories that they may read.
-            if not self.of_repository or not await pages.is_signed_in(request):
+            if not await pages.is_signed_in(request):
                 return None
             role = (await pages.viewers.role(request, page_request.repository)).name
         content = await loaded(self.content, page_request)

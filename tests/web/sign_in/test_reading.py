@@ -198,3 +198,18 @@ async def test_a_shared_page_of_a_private_repository_is_for_its_readers_alone(
     assert (await visitor.get(path)).status == 200
     assert (await second_visitor.get(path)).status == 404
     assert (await visitor.get(path)).status == 200
+
+
+async def test_a_shared_page_of_all_repositories_shows_those_that_the_reader_may_see(
+    visitor: Visitor, second_visitor: Visitor
+) -> None:
+    stranger = (await visitor.get("/")).text
+    await visitor.sign_in("hubot")
+    await second_visitor.sign_in("reader")
+    for _ in range(2):
+        assert "octocat/secret" in (await visitor.get("/")).text
+        assert "octocat/secret" not in (await second_visitor.get("/")).text
+    assert "octocat/secret" not in stranger
+    with statements() as seen:
+        assert "@hubot" in (await visitor.get("/")).text
+    assert all("nightjar_revisions" in statement for statement in seen if statement != "BEGIN")
