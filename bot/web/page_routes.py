@@ -163,16 +163,16 @@ class Page:
         is_shared = key is not None
 
         async def make() -> RenderedPage:
+            address = page_request.address(self.path)
             context = {
+                "address": address,
                 "page": await loaded(self.load, page_request),
                 "query": page_request.query,
                 "repository": page_request.repository,
                 "api": page_request.address(self.api_path),
                 "has_csv": self.table is not None or self.others_twin_has_csv,
             }
-            return await page_request.pages.render(
-                request, self.template, context, page_request.address(self.path), is_shared=is_shared
-            )
+            return await page_request.pages.render(request, self.template, context, address, is_shared=is_shared)
 
         return await page_request.pages.cached(request, key, make, HTML)
 
