@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+from collections.abc import Mapping
 
 import pytest
 from nightjar_formats.columns import SEEN
@@ -52,7 +53,9 @@ def test_a_column_means_what_a_dictionary_does(seed: int) -> None:
     runs = [random_run(chance, chance.choice([names, NamesAtMoment(list(names.ordered))])) for _ in range(3)]
     plain = [as_dictionary(run) for run in runs]
     for run, tests in zip(runs, plain, strict=True):
-        assert (run, len(run), list(run), dict(run.items())) == (tests, len(tests), list(tests), tests)
+        mapping: Mapping[str, SeenTest] = run
+        assert mapping == tests
+        assert (len(run), list(run), dict(run.items())) == (len(tests), list(tests), tests)
         assert pickle.loads(pickle.dumps(run)) == tests
         assert run.get("no test") is None
         outcomes = SharedOutcomes(tests)

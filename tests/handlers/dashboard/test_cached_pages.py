@@ -71,6 +71,7 @@ async def test_a_page_is_rendered_once_for_all_spellings_of_its_address(tmp_path
         [f"{HERE}/compare?{target}&{base}", f"{HERE}/compare?{base.replace('base=', 'base=+')}&{target}"],
         [f"{API}/grid", f"{API}/grid?&q="],
         [f"{HERE}/grid.png", f"{HERE}/grid.png?&&"],
+        [f"{HERE}/badge/{'/'.join(ADRENO)}.svg", f"{HERE}/badge/{'/'.join(ADRENO)}.svg?&&"],
         ["/", "/?page=1", "/?&page=01"],
         ["/api", "/api?&&"],
     ]
