@@ -16,6 +16,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -46,10 +47,11 @@ from benchmarks.traffic import templates, write
 from bot.aws.store_folder import store_folder_of
 from bot.engine.service import Engine
 from bot.results.store.store import ResultsStore
+from bot.results.store.tables import revisions
 from bot.results.store.write.pending_checks import announced, scheduled_checks
 from handlers.searches.handler import MOST_COMMITS
 from handlers.searches.records import CULPRIT_SEARCH, SEARCH_SUMMARY, SearchSummary
-from tests.handlers.dashboard.site import dashboard_site, uncached_address
+from tests.handlers.dashboard.site import dashboard_site
 from tests.handlers.dashboard.stored_history import REPOSITORY_ID
 from tests.handlers.dashboard.stored_searches import REQUEST, a_search
 
@@ -148,10 +150,11 @@ async def measure(options: Options) -> list[Row]:
                 other_rows += await work(stage, pages, options)
                 click.echo(other_rows[-3:], err=True)
             await _rested(stage)
-            for page in pages:
-                rows.append(await _page_row(stage, page, sql[page.name], options))
-                click.echo(rows[-1], err=True)
-            return rows + other_rows + await _memory(stage, pages, options)
+            with closing(ResultsStore(f"sqlite:///{path}")) as store:
+                for page in pages:
+                    rows.append(await _page_row(stage, store, page, sql[page.name], options))
+                    click.echo(rows[-1], err=True)
+                return rows + other_rows + await _memory(stage, store, pages, options)
 
 
 @contextlib.contextmanager
@@ -235,9 +238,10 @@ async def _sql_of(path: Path, pages: list[MeasuredPage]) -> dict[str, tuple[floa
         ) as site:  # fmt: skip
             for page in pages:
                 measurements = []
-                for number in range(4):
+                for _ in range(4):
+                    site.store.write(revisions.grow, REPOSITORY)
                     taken.clear()
-                    await site.get(uncached_address(page.address, number))
+                    await site.get(page.address)
                     measurements.append((1000 * sum(taken), len(taken)))
                 sql_by_page[page.name] = (
                     round(median(milliseconds for milliseconds, _ in measurements[1:]), 1),
@@ -265,12 +269,12 @@ async def _rested(stage: BenchmarkStage) -> None:
             await stage.drained()
 
 
-async def _page_row(stage: BenchmarkStage, page: MeasuredPage, sql: tuple[float, int], options: Options) -> Row:
-    await _ask(stage, uncached_address(page.address, 0))
+async def _page_row(
+    stage: BenchmarkStage, store: ResultsStore, page: MeasuredPage, sql: tuple[float, int], options: Options
+) -> Row:
+    await _render(stage, store, page.address)
     cpu = stage.cpu()
-    rendered = [
-        await _ask(stage, uncached_address(page.address, number)) for number in range(1, options.count(RENDERED) + 1)
-    ]
+    rendered = [await _render(stage, store, page.address) for _ in range(options.count(RENDERED))]
     cpu = 1000 * (stage.cpu() - cpu) / len(rendered)
     stored = [await _ask(stage, page.address) for _ in range(options.count(STORED) + 1)][1:]
     async with stage.http.get(stage.bot.url + page.address) as answer:
@@ -298,16 +302,22 @@ async def _ask(stage: BenchmarkStage, address: str) -> float:
     return time.perf_counter() - began
 
 
+async def _render(stage: BenchmarkStage, store: ResultsStore, address: str) -> float:
+    """Request a page after a change of the results, so that the bot renders it."""
+    store.write(revisions.grow, REPOSITORY)
+    return await _ask(stage, address)
+
+
 def _at(waits: list[float], share: float) -> float:
     return round(1000 * sorted(waits)[min(len(waits) - 1, int(share * len(waits)))], 1)
 
 
-async def _memory(stage: BenchmarkStage, pages: list[MeasuredPage], options: Options) -> list[Row]:
+async def _memory(stage: BenchmarkStage, store: ResultsStore, pages: list[MeasuredPage], options: Options) -> list[Row]:
     grown, count = [stage.memory()], options.count(REQUESTS)
     for first in (0, count):
         for number in range(first, first + count):
             address = pages[number % len(pages)].address
-            await _ask(stage, address if number % TENTH else uncached_address(address, number))
+            await (_ask(stage, address) if number % TENTH else _render(stage, store, address))
         grown.append(stage.memory())
     text = " → ".join(f"{used_bytes / MEBIBYTE:.0f}" for used_bytes in grown)
     return [_other("MiB in memory, before, and after 1,000 and 2,000 requests, a tenth of them rendered", text)]

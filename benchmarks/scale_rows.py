@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,7 +22,7 @@ from handlers.device_tests import rows
 from handlers.device_tests.store import JobStore
 from handlers.repository_file.sweep import PAUSE
 from tests.app.test_idle_requests import CONTENTS, Night, night
-from tests.handlers.dashboard.site import DashboardSite, dashboard_site, uncached_address
+from tests.handlers.dashboard.site import DashboardSite, dashboard_site
 from tests.handlers.device_tests.cases import HOUR, NOW, limits, queued
 from tests.results.uploads import LAB, REPOSITORY, SUITE, TARGET, Upload, sha
 
@@ -166,10 +165,8 @@ async def run_page(place: ScalePlace, size: int) -> float:
 
 
 async def _rendered(site: DashboardSite, path: str) -> float:
-    numbers = itertools.count()
-
     async def get() -> None:
-        status, _, text = await site.get(uncached_address(path, next(numbers)))
+        status, _, text = await site.render(path)
         assert status == 200, text
 
     return await cpu_milliseconds(get)

@@ -16,4 +16,4 @@ class AnswerPart(BaseModel, extra="forbid"):
 
 def answer_text(parts: Iterable[AnswerPart]) -> str:
     """Return the sentence without its links, for descriptions and messages."""
-    return "".join(part.text for part in parts)
+    return "".join(part.text for part in parts).strip()

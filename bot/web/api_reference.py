@@ -88,7 +88,7 @@ def api_reference(document: Callable[[], Json]) -> Operation:
         async def make() -> RenderedPage:
             return await pages.render(request, "api.html", {"reference": await pages.run(reference)})
 
-        key = answer_key(request, HTML, PATH) if await pages.is_anonymous(request) else None
+        key = answer_key(PATH, HTML, None) if await pages.is_anonymous(request) else None
         return await pages.cached(request, key, make, HTML)
 
     return Operation("GET", PATH, "The API for people", answer, {200: ResponseSchema("The page", media_type=HTML)})

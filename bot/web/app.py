@@ -121,6 +121,7 @@ def create_app(parts: Parts) -> web.Application:
         parts.templates,
         parts.viewers,
         parts.public_url,
+        parts.repositories,
     )
 
     @functools.cache

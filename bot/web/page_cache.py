@@ -1,8 +1,9 @@
 """Cache rendered pages until their content changes.
 
 A page says what its content depends on: the revision of the data, and the time for which it is shown. The key of an
-answer is made of that and of its address. The cache stores no answer to somebody who is signed in or has a token, so
-everybody may read all of its answers.
+answer is made of that, of its address, and of the role of its reader. An answer to somebody who is signed in is stored
+without their name and their form token, and only people who may read the repository get it. Answers to requests with a
+token are not stored.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from aiohttp import web
 from cachetools import LRUCache
 
 MOST_BYTES = 32 * 1024 * 1024
@@ -36,9 +36,12 @@ class RenderedPage:
         return len(self.body) + len(self.compressed or b"")
 
 
-def answer_key(request: web.Request, kind: str, content: object) -> bytes:
-    """Return the key of an answer to an anonymous request. `kind` is its media type; it depends on `content`."""
-    return hashlib.blake2b(repr((kind, request.raw_path, content)).encode(), digest_size=16).digest()
+def answer_key(address: str, kind: str, content: object) -> bytes:
+    """Return the key of an answer. `kind` is its media type; it depends on `content`.
+
+    `address` is the same for all spellings of an address: otherwise each spelling would have its page rendered.
+    """
+    return hashlib.blake2b(repr((kind, address, content)).encode(), digest_size=16).digest()
 
 
 class PageCache:

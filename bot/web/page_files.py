@@ -24,7 +24,7 @@ class PageFile:
     """A file below the pages of a repository. `load` returns it, and raises the same errors as `Page.load`.
 
     Caches may store the file for `seconds`. `parts` are the parts of the path after the repository. `content` is as in
-    `Page`: with it, the server caches the file.
+    `Page`: with it, the server caches the file for all readers of the repository.
     """
 
     path: str
@@ -49,15 +49,16 @@ class PageFile:
         pages.admit(request)
         query = read_query(self.query, request)
         parts = {name: text for name, text in request.match_info.items() if name not in ("owner", "repo")}
-        page_request = PageRequest(repository_of(request), parts, query, pages, request)
+        page_request = PageRequest(pages.canonical_name(repository_of(request)), parts, query, pages, request)
 
         async def make() -> RenderedPage:
             content = await loaded(self.load, page_request)
             return rendered(content.encode() if isinstance(content, str) else content)
 
         key = None
-        if self.content is not None and await pages.is_anonymous(request):
-            key = answer_key(request, self.media_type, await loaded(self.content, page_request))
+        if self.content is not None:
+            content = await loaded(self.content, page_request)
+            key = answer_key(page_request.address(self.path), self.media_type, content)
         page = await (make() if key is None else pages.made_once(key, make))
         headers = {
             **HEADERS,

@@ -13,6 +13,7 @@ from nightjar_formats.terminal import quoted_text
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticSerializationError
 
+from bot.core import page_paths
 from bot.core.errors import TryAgain
 from bot.core.page_paths import PAGES_OF_A_REPOSITORY
 from bot.engine.sql.errors import DatabaseFailure
@@ -71,6 +72,18 @@ class PageRequest:
         """Whether the answer is a page, not its JSON twin."""
         return not is_api(self.request)
 
+    def address(self, path: str) -> str:
+        """Return the address of this request below `path`, which has its parts in braces: the same for all spellings.
+
+        The query has its members in the order of the model, without those that have their default.
+        """
+        owner, _, repo = self.repository.partition("/")
+        parts = {name: page_paths.segment(text) for name, text in {**self.path, "owner": owner, "repo": repo}.items()}
+        members = self.query.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        return path.format(**parts) + page_paths.query(
+            {name: str(value).lower() if isinstance(value, bool) else value for name, value in members.items()}
+        )
+
     def most_rows(self, of_page: int) -> int:
         """Return how many rows to load, if one page has `of_page`."""
         return MOST_CSV_ROWS if self.as_csv else of_page
@@ -109,8 +122,9 @@ class Page:
     content: Callable[[PageRequest], Awaitable[object]] | None = None
     """Returns, at little cost, a value on which the content depends besides the address, for the cache's key.
 
-    The `repr` of the value differs if the content does. None: the page is not cached, as without this function. Raises
-    the same errors as `load`.
+    The `repr` of the value differs if the content does. It names the repositories that the reader may see, if the page
+    shows several, but nothing else of a reader: those of one role share the page. None: the page is not cached, as
+    without this function. Raises the same errors as `load`.
     """
 
     @property
@@ -145,20 +159,22 @@ class Page:
 
     async def _answer_page(self, request: web.Request) -> web.Response:
         page_request = self._page_request(request)
+        key = await self._key(page_request, self.path, HTML)
+        is_shared = key is not None
 
         async def make() -> RenderedPage:
-            repository = page_request.repository
-            api_path = self.api_path.format(**_halves(repository), **page_request.path)
+            address = page_request.address(self.path)
             context = {
+                "address": address,
                 "page": await loaded(self.load, page_request),
                 "query": page_request.query,
-                "repository": repository,
-                "api": api_path + _query_string(request),
+                "repository": page_request.repository,
+                "api": page_request.address(self.api_path),
                 "has_csv": self.table is not None or self.others_twin_has_csv,
             }
-            return await page_request.pages.render(request, self.template, context)
+            return await page_request.pages.render(request, self.template, context, address, is_shared=is_shared)
 
-        return await page_request.pages.cached(request, await self._key(request, page_request, HTML), make, HTML)
+        return await page_request.pages.cached(request, key, make, HTML)
 
     async def _answer_json(self, request: web.Request) -> web.Response:
         page_request = self._page_request(request, formats=self.table is not None)
@@ -170,20 +186,26 @@ class Page:
             content = await loaded(self.load, page_request)
             return await page_request.pages.run(lambda: compressed_page(_json(content)))
 
-        return await page_request.pages.cached(request, await self._key(request, page_request, JSON), make, JSON)
+        return await page_request.pages.cached(request, await self._key(page_request, self.api_path, JSON), make, JSON)
 
-    async def _key(self, request: web.Request, page_request: PageRequest, kind: str) -> bytes | None:
+    async def _key(self, page_request: PageRequest, path: str, kind: str) -> bytes | None:
         """Return the key under which an answer is cached; None for an answer that is not cached."""
-        if self.content is None or not await page_request.pages.is_anonymous(request):
+        pages, request = page_request.pages, page_request.request
+        if self.content is None:
             return None
+        role = None
+        if not await pages.is_anonymous(request):
+            if not await pages.is_signed_in(request):
+                return None
+            role = (await pages.viewers.role(request, page_request.repository)).name
         content = await loaded(self.content, page_request)
-        return None if content is None else answer_key(request, kind, content)
+        return None if content is None else answer_key(page_request.address(path), kind, (role, content))
 
     def _page_request(self, request: web.Request, *, formats: bool = False) -> PageRequest:
         pages = request.app[PAGES]
         pages.admit(request)
         path = dict(request.match_info)
-        repository = repository_of(request) if self.of_repository else ""
+        repository = pages.canonical_name(repository_of(request)) if self.of_repository else ""
         parts = {name: text for name, text in path.items() if name not in ("owner", "repo")}
         query = read_query(self.query, request, [FORMAT] if formats else [])
         return PageRequest(repository, parts, query, pages, request, formats and wants_csv(request))
@@ -251,12 +273,3 @@ def unavailable(error: TryAgain) -> Problem:
 
 def _unavailable(seconds: str) -> Problem:
     return Problem(HTTPStatus.SERVICE_UNAVAILABLE, DATABASE_UNAVAILABLE, headers={"Retry-After": seconds})
-
-
-def _halves(repository: str) -> dict[str, str]:
-    owner, _, repo = repository.partition("/")
-    return {"owner": owner, "repo": repo}
-
-
-def _query_string(request: web.Request) -> str:
-    return f"?{request.query_string}" if request.query_string else ""

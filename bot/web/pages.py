@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import secrets
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 import aiohttp_jinja2
 import jinja2
 from aiohttp import hdrs, web
+from markupsafe import escape
 from sqlalchemy.exc import OperationalError
 
 from bot.core.page_paths import PATHS, REPLACED
@@ -38,6 +40,7 @@ RETRY_SECONDS = 5
 SMALL = 1_000
 """Pages of at most this many bytes are not compressed."""
 LEVEL = 6
+PLACE_BYTES = 16
 HTML, JSON = "text/html", "application/json"
 VARY = "Accept-Encoding, Cookie"
 
@@ -74,6 +77,7 @@ class Pages:
     `public_url` returns the address of these pages for links from elsewhere, empty if app.yaml has none.
     `is_public` says whether strangers may see a repository, and `list_public` which ones they may see, in the order of
     app.yaml; both raise DatabaseFailure while the database is unavailable. `viewers` says who is signed in.
+    `repositories` are the names of the repositories as app.yaml has them.
     """
 
     def __init__(
@@ -85,17 +89,21 @@ class Pages:
         folders: Sequence[Path] = (),
         viewers: Viewers | None = None,
         public_url: Callable[[], str] = str,
+        repositories: Collection[str] = (),
     ) -> None:
         self.is_public = is_public
         self.list_public = list_public
         self.viewers = viewers or Viewers()
         self.assets = Assets()
         self._limit = limit
+        self._name_of = {name.lower(): name for name in repositories}
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="pages")
         # Quick look-ups, which every request needs, must not wait for pages that are being rendered.
         self._look_ups = ThreadPoolExecutor(1, thread_name_prefix="page-look-ups")
         self._cache = PageCache()
         self._waiting = 0
+        # Random, so that no text from outside can contain them.
+        self._places = {name: secrets.token_hex(PLACE_BYTES) for name in ("viewer", "form_token")}
         self._loader = jinja2.FileSystemLoader([TEMPLATES, *folders])
         self._template_variables = template_variables
         self._public_url = public_url
@@ -122,6 +130,17 @@ class Pages:
     async def _close(self, _: web.Application) -> None:
         for threads in (self._threads, self._look_ups):
             threads.shutdown(wait=False, cancel_futures=True)
+
+    async def is_signed_in(self, request: web.Request) -> bool:
+        """Return whether somebody is signed in, and no token counts."""
+        try:
+            return not request.get(BY_TOKEN) and await self.viewers.of(request) is not None
+        except DatabaseFailure:
+            return False
+
+    def canonical_name(self, repository: str) -> str:
+        """Return a repository's name as app.yaml has it, whatever letter case a reader uses."""
+        return self._name_of.get(repository.lower(), repository)
 
     async def is_anonymous(self, request: web.Request) -> bool:
         """Return whether nobody is signed in and no token counts, so that all such requests get the same answer.
@@ -175,9 +194,22 @@ class Pages:
         answer.headers.update(headers or {})
         return answer
 
-    async def render(self, request: web.Request, template: str, context: Mapping[str, Any]) -> RenderedPage:
-        """Return the bytes of a page."""
-        reader = await self.viewers.context(request)
+    async def render(
+        self,
+        request: web.Request,
+        template: str,
+        context: Mapping[str, Any],
+        address: str = "",
+        *,
+        is_shared: bool = False,
+    ) -> RenderedPage:
+        """Return the bytes of a page. Whoever signs in on it returns to `address`; empty: to that of the request.
+
+        With `is_shared`, it is for all readers of the same role, and has places for a reader's name and form token.
+        """
+        reader = await self.viewers.context(request, address)
+        if is_shared and reader["viewer"]:
+            reader = {**reader, **self._places}
         return await self.run(_render, request, template, {**context, **reader})
 
     async def cached(
@@ -186,10 +218,21 @@ class Pages:
         """Return the page that is cached under a key, or make it; without a key, always make it."""
         if key is None:
             return answer_with(request, await make(), media_type)
+        if await self.is_signed_in(request):
+            page = await self.made_once(key, make)
+            reader = await self.viewers.context(request)
+            return answer_with(request, await self.run(self._for_reader, page, reader), media_type)
         tag = self._cache.tag(key)
         if tag is not None and _has(request, tag):
             return _unchanged(tag)
         return answer_with(request, await self.made_once(key, make), media_type)
+
+    def _for_reader(self, page: RenderedPage, reader: Mapping[str, Any]) -> RenderedPage:
+        """Return a shared page with the name and the form token of a reader. Blocks while it compresses the page."""
+        body = page.body
+        for name, place in self._places.items():
+            body = body.replace(place.encode(), str(escape(reader[name])).encode())
+        return page if body == page.body else compressed_page(body)
 
     async def made_once(self, key: bytes, make: Callable[[], Awaitable[RenderedPage]]) -> RenderedPage:
         """Return what is cached under a key, or make it."""

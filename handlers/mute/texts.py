@@ -8,7 +8,7 @@ NOT_IN_PLACE = (
     "the list `quarantine` in {path} is written in a form that the bot cannot extend; add the lines below by hand"
 )
 NOT_VALID_THEN = "with one more item, {path} would not be valid: {fault}"
-REFRESHED = "{path} has changed; {count} open pull requests begin at its newest commit now"
+REFRESHED = "{path} has changed; pull requests that begin at its newest commit now: {count}"
 ALREADY_OPEN = "pull request #{number} is open already"
 PROPOSED = "{login} (ID {person}) asked to mute {test} until {until}"
 

@@ -2,8 +2,9 @@
 
 # -- why a branch moves or stays, in the audit log and the API --
 
-CREATED = "{branch} is created at {sha}"
-MOVED = "{branch} moves to {sha}, {commits}"
+# True before the move and after it: the pages show the text of the last scan until the next one.
+CREATED = "{branch} begins at {sha}"
+MOVED = "the newest good commit is {sha}, {commits}"
 ONE_COMMIT = "one commit on"
 COMMITS = "{count} commits on"
 SOME_COMMITS = "some commits on"

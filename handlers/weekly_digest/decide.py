@@ -17,6 +17,7 @@ from bot.news.message import News, NewsItem
 from bot.results.settings.quarantine import QuarantinedTest
 from bot.results.store.failures.failures import RegressionMessage
 from bot.results.store.lists.flaky_tests import FlakyTest
+from bot.web.page_filters import duration
 from handlers.weekly_digest import texts
 
 WEEK_DAYS = 7
@@ -107,7 +108,7 @@ def digest_of(week: LabWeek, public_url: str) -> News | None:
     items += [
         NewsItem(
             slow.test,
-            texts.SLOW.format(target=slow.target, seconds=round(slow.seconds)),
+            texts.SLOW.format(target=slow.target, duration=duration(slow.seconds)),
             page_url(slow.test, slow.target),
         )
         for slow in week.slow

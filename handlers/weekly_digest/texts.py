@@ -6,7 +6,7 @@ RECOVERED = "{how} on {target}"
 EXPIRES = "leaves quarantine after {until}; owner: {owner}"
 LATE = "{count} without a result"
 FLAKY = "flaky on {target}: {failed} of {runs} runs failed"
-SLOW = "slow on {target}: {seconds} s"
+SLOW = "slow on {target}: {duration}"
 ISSUE_TITLE = "Weekly digest of {lab}"
 NEWLY_FAILING, RECOVERIES, LATE_RUNS, EXPIRING = (
     "{count} broke",

@@ -68,11 +68,11 @@ async def test_without_a_server_the_command_runs_the_timer_and_lists_its_outcome
     sha = desk.repo.branch("main")
     ran = await desk.nightjar("timer", "run", "nightly")
     assert ran.status == 0, ran.err
-    assert f"nightly: planned: nightly is created at {sha[:7]}" in ran.out
+    assert f"nightly: planned: nightly begins at {sha[:7]}" in ran.out
     assert desk.repo.refs[BRANCH] == sha
     listed = await desk.nightjar("timer", "list")
     assert "03:00 UTC" in listed.out
-    assert f"nightly is created at {sha[:7]}" in listed.out
+    assert f"nightly begins at {sha[:7]}" in listed.out
 
 
 async def test_timers_of_a_pattern_are_those_of_the_repositories_that_are_known(desk: Desk) -> None:

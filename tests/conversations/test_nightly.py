@@ -62,7 +62,7 @@ async def test_the_first_nightly_run_creates_the_branch_and_the_next_one_moves_i
     assert place.head == third
     branch_state = await place.branch_state()
     assert (branch_state["sha"], branch_state["previous_sha"], branch_state["commits"]) == (third, first, 2)
-    assert branch_state["why"] == f"nightly moves to {third[:7]}, 2 commits on"
+    assert branch_state["why"] == f"the newest good commit is {third[:7]}, 2 commits on"
     assert [(move["sha"], move["previous_sha"]) for move in branch_state["moves"]] == [(third, first), (first, None)]
     assert place.writes() == ["POST 201", "PATCH 200"]
     assert place.issues == []
@@ -104,7 +104,7 @@ async def test_the_newest_good_commit_is_chosen_and_each_newer_one_has_its_reaso
     ]
     branch_state = await strict.branch_state()
     assert branch_state["why"] == (
-        f"nightly is created at {fit[:7]}. Skipped newer commits: {missing[:7]}: lint is missing"
+        f"nightly begins at {fit[:7]}. Skipped newer commits: {missing[:7]}: lint is missing"
     )
 
 
@@ -369,7 +369,7 @@ async def test_the_api_and_the_metrics_show_the_timer(place: NightlyTown) -> Non
     _, _, second_reply = await place.town.ask(f"{API}/timers")
     (timer,) = second_reply["timers"]
     assert (timer["name"], timer["schedule"]) == ("nightly", str(SCHEDULE))
-    assert (timer["outcome"], timer["reason"]) == ("done", f"nightly is created at {sha[:7]}; nightly is at {sha[:7]}")
+    assert (timer["outcome"], timer["reason"]) == ("done", f"nightly begins at {sha[:7]}; nightly is at {sha[:7]}")
     assert (await place.town.ask("/api/v1/repos/octocat/other/timers"))[0] == 401
     async with aiohttp.ClientSession() as session, session.get(f"{place.town.url}/metrics") as response:
         measured = await response.text()

@@ -135,7 +135,7 @@ async def test_there_is_no_reminder_without_a_reviewer_to_remind(place: StaleTow
         self_reviewed.review(bot(place), "Well done.")
     await place.scan()
     assert [place.reminders(pull) for pull in (alone, self_reviewed, drafted)] == [[], [], []]
-    assert await last_run(place) == ("done", "none of 3 open pull requests needs a reminder")
+    assert await last_run(place) == ("done", "nobody needs a reminder; open pull requests: 3")
 
 
 async def test_deleted_accounts_do_not_prevent_reminders(place: StaleTown) -> None:

@@ -14,6 +14,7 @@ from bot.results.store.measurements.read import measurements_of_run
 from bot.results.store.tables import blobs, names, runs, schema
 from bot.results.store.tables.combine import Details, Fetch, verdicts
 from bot.results.store.tables.failure_texts import TextReader
+from bot.results.store.tables.names import NamesAtMoment
 from bot.results.store.tables.rename_pairs import renames_of
 
 
@@ -50,7 +51,7 @@ def _runs(
 
 def _tests(connection: sa.Connection, run: int, name_of: list[str], fetch: Fetch) -> dict[str, object]:
     stored = runs.columns(connection, [run])
-    seen, reasons = verdicts(name_of, stored)
+    seen, reasons = verdicts(NamesAtMoment(name_of), stored)
     details = Details(reasons, fetch)
     durations = blobs.raw(
         connection.execute(sa.select(schema.columns.c.durations).filter_by(run_id=run)).scalar_one()

@@ -53,7 +53,7 @@ def test_names_of_a_rolled_back_transaction_are_not_cached(database: ResultsData
         names.all_names(connection, first)
     with database.writing() as connection:
         undone = connection.begin_nested()
-        assert names.uncommitted_names(connection, add(connection, MORE)) == FIRST + MORE
+        assert names.uncommitted_names(connection, add(connection, MORE)).ordered == FIRST + MORE
         undone.rollback()
     with database.writing() as connection:
         after_rollback = add(connection, ["x", "y"])

@@ -6,11 +6,10 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import filterfalse
 
 from nightjar_formats.model import BAD, GOOD, Counts, SeenTest, Status, Trouble
 from nightjar_formats.runs.infra import could_not_be_collected, file_of, infra_of, is_skipped
-from nightjar_formats.runs.shared_outcomes import SharedOutcomes
+from nightjar_formats.runs.shared_outcomes import Outcomes, only_in, shared
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare import texts
@@ -84,7 +83,7 @@ def compare(
     precluded or newly skipped, not removed. Once they run again, the file's ID is fixed, not removed. `most_steps`
     bounds the search for renamed tests; it leaves out tests that `aliases` name.
     """
-    outcomes = SharedOutcomes(current)
+    outcomes = shared(current)
     failing, flaky = _sorted(outcomes.which(_is_bad)), _sorted(outcomes.which(_is_flaky))
     known_flaky = _sorted(set(failing).intersection(flaky)) if flaky else ()
     result = Comparison(_counts(outcomes), baseline is not None, failing=failing, flaky=flaky, known_flaky=known_flaky)
@@ -102,14 +101,12 @@ def is_cheap(current: Mapping[str, SeenTest], baseline: Mapping[str, SeenTest] |
     """
     if len(current) + len(baseline or ()) > MOST_CHEAP_TESTS:
         return False
-    # Most tests share the one object of their status. No loop in Python, because a run may have many tests.
-    distinct = dict(zip(map(id, current.values()), current.values(), strict=True))
-    if sum(bool(seen.message) for seen in distinct.values()) > MOST_CHEAP_MESSAGES:
+    if sum(bool(seen.message) for seen, _ in shared(current).counted) > MOST_CHEAP_MESSAGES:
         return False
     return (
         baseline is None
-        or len(_only_in(baseline, current)) < SMALL_CLASS
-        or len(_only_in(current, baseline)) < SMALL_CLASS
+        or len(only_in(baseline, current)) < SMALL_CLASS
+        or len(only_in(current, baseline)) < SMALL_CLASS
     )
 
 
@@ -118,36 +115,34 @@ def untested(current: Mapping[str, SeenTest]) -> str:
 
     If a run without its device were a baseline, the next run would look as if nothing had changed.
     """
-    # Most runs have a test that ran, and the first one ends the search.
-    skipped = all(map(is_skipped, current.values()))
-    return texts.UNTESTED.format(skipped=len(current)) if skipped else ""
+    return texts.UNTESTED.format(skipped=len(current)) if shared(current).all(is_skipped) else ""
 
 
 def _compared(
     result: Comparison,
     current: Mapping[str, SeenTest],
-    outcomes: SharedOutcomes,
+    outcomes: Outcomes,
     baseline: Mapping[str, SeenTest],
     exit_status: int | None,
     most_steps: int,
     aliases: Aliases,
 ) -> Comparison:
     precluded, skipped, returned, removed = _sort_missing(current, baseline, exit_status)
-    added_tests = _only_in(current, baseline)
+    added_tests = only_in(current, baseline)
     renamed = aliases.pairs(removed, added_tests)
     missing = {test: baseline[test].status for test in removed if test not in renamed}
     added = {test: current[test].status for test in added_tests.difference(renamed.values())}
     renamed_by_rule = search_renames(missing, added, most_steps=most_steps)
     renamed |= renamed_by_rule or {}
     baseline_by_new_name = {renamed.get(test, test): seen for test, seen in baseline.items()} if renamed else baseline
-    outcomes_before = SharedOutcomes(baseline_by_new_name)
+    outcomes_before = shared(baseline_by_new_name)
     was_bad, was_flaky = set(outcomes_before.which(_is_bad)), set(outcomes_before.which(_is_flaky))
     was_skipped = set(outcomes_before.which(is_skipped))
     known_flaky = set(result.known_flaky)
     failing = [test for test in result.failing if test not in known_flaky]
     new_failures = _sorted(test for test in failing if test not in was_bad)
     newly_skipped = [
-        test for test in outcomes.which(is_skipped) if test in baseline_by_new_name and test not in was_skipped
+        test for test in outcomes.which(is_skipped) if test not in was_skipped and test in baseline_by_new_name
     ]
     fixed = [test for test in was_bad if (seen := current.get(test)) and seen.status in GOOD]
     ran_count = len(current) - outcomes.count(is_skipped)
@@ -156,7 +151,7 @@ def _compared(
         new_failures=new_failures,
         still_failing=_sorted(test for test in failing if test in was_bad),
         fixed=_sorted([*fixed, *(test for test in returned if test in was_bad)]),
-        new=_sorted(_only_in(current, baseline_by_new_name)),
+        new=_sorted(only_in(current, baseline_by_new_name)),
         removed=_sorted(removed - renamed.keys()),
         precluded=_sorted(precluded),
         newly_skipped=_sorted([*newly_skipped, *(test for test in skipped if test not in was_skipped)]),
@@ -172,7 +167,7 @@ def _sort_missing(
 ) -> tuple[set[str], set[str], set[str], set[str]]:
     """Sort the tests that only the baseline has: precluded, skipped with their file, files that run again, removed."""
     precluded, skipped, returned, removed = set[str](), set[str](), set[str](), set[str]()
-    missing = _only_in(baseline, current)
+    missing = only_in(baseline, current)
     if not missing:
         return precluded, skipped, returned, removed
     files = {test for test in missing if "::" not in test}
@@ -205,11 +200,6 @@ def absent(
     """
     _, _, returned, removed = _sort_missing(current, dict.fromkeys(tests, SeenTest(Status.FAILED)), exit_status)
     return returned, removed
-
-
-def _only_in(tests: Mapping[str, SeenTest], other_tests: Mapping[str, SeenTest]) -> set[str]:
-    """Return the tests that are not among `other_tests`. A difference of keys would build a set of all tests."""
-    return set(filterfalse(other_tests.__contains__, tests))
 
 
 def _stopped_place(test: str, seen: SeenTest) -> str:
@@ -245,7 +235,7 @@ def _is_flaky(seen: SeenTest) -> bool:
     return seen.flaky
 
 
-def _counts(outcomes: SharedOutcomes) -> Counts:
+def _counts(outcomes: Outcomes) -> Counts:
     count_by_status = Counter[str]()
     for seen, count in outcomes.counted:
         count_by_status[seen.status.value] += count

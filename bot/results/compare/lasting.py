@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nightjar_formats.model import BAD, GOOD, SeenTest
-from nightjar_formats.runs.shared_outcomes import SharedOutcomes
+from nightjar_formats.runs.shared_outcomes import shared
 
 from bot.results.compare.diff import CONFIRMED_RUNS
 
@@ -80,9 +80,7 @@ def newly_confirmed(
 ) -> frozenset[str]:
     """Return the failures that a run confirms: the previous run has them too, and the run before that does not."""
     return frozenset(
-        test
-        for test in SharedOutcomes(current).which(_fails)
-        if _fails(previous.get(test)) and not _fails(earlier.get(test))
+        test for test in shared(current).which(_fails) if _fails(previous.get(test)) and not _fails(earlier.get(test))
     )
 
 

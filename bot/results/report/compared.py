@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from nightjar_formats.model import SeenTest
 from nightjar_formats.runs.infra import infra
+from nightjar_formats.runs.shared_outcomes import only_in
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.diff import compare, untested
@@ -72,7 +73,8 @@ def with_confirmed(
     aliases: Aliases = NO_ALIASES,
 ) -> ComparedSuite:
     """Add the failures that this run confirms. `earlier` are the tests of the baseline's own baseline."""
-    if baseline_tests.keys() != earlier.keys():  # otherwise no test was renamed
+    # Otherwise no test was renamed.
+    if only_in(baseline_tests, earlier) or only_in(earlier, baseline_tests):
         earlier_comparison = compare(baseline_tests, earlier, exit_status=None, aliases=aliases)
         earlier = _renamed(earlier, dict(earlier_comparison.renamed))
     new_names = dict(compared.comparison.renamed)

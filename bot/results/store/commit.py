@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import compress
 
 import sqlalchemy as sa
 from nightjar_formats.columns import duration
 from nightjar_formats.columns.collect import Reason
 from nightjar_formats.model import SeenTest, TargetKey
+from nightjar_formats.runs.shared_outcomes import ColumnOutcomes
 
 from bot.results.state import Run, RunState, SuiteState, TargetState
 from bot.results.store.tables import combine, names, runs, schema
 from bot.results.store.tables.blobs import raw
 from bot.results.store.tables.cells import IS_PRESENT
 from bot.results.store.tables.failure_texts import TextReader
-from bot.results.store.tables.names import SuiteRow, all_names
+from bot.results.store.tables.names import SuiteRow, all_names, names_of
 from bot.results.store.write import pending_checks
 
 
@@ -59,7 +60,7 @@ def _suite_state(
     )
 
 
-def seen_tests(connection: sa.Connection, target: TargetKey, suite: str, sha: str) -> dict[str, SeenTest]:
+def seen_tests(connection: sa.Connection, target: TargetKey, suite: str, sha: str) -> Mapping[str, SeenTest]:
     """Return the verdict of each test of a suite at a commit; empty if nothing is stored."""
     target_id = runs.target_id(connection, target)
     row = names.find(connection, target.repository, suite)
@@ -70,7 +71,7 @@ def seen_tests(connection: sa.Connection, target: TargetKey, suite: str, sha: st
 
 def outcomes_of_same_tests(
     connection: sa.Connection, target: TargetKey, suite: str, sha: str, earlier_sha: str
-) -> dict[str, SeenTest] | None:
+) -> Mapping[str, SeenTest] | None:
     """Return how the tests of a suite at a commit ended at an earlier one, without reasons, which take long to read.
 
     None if the earlier commit has other tests.
@@ -83,7 +84,7 @@ def outcomes_of_same_tests(
     column, earlier = runs.statuses(connection, numbers)
     if column.translate(IS_PRESENT).rstrip(b"\0") != earlier.translate(IS_PRESENT).rstrip(b"\0"):
         return None
-    return combine.outcomes(all_names(connection, row), earlier)
+    return ColumnOutcomes(names_of(connection, row), earlier, {})
 
 
 def durations_of_commit(connection: sa.Connection, target: TargetKey, suite: str, sha: str) -> dict[str, float]:
@@ -110,5 +111,5 @@ def durations_of_commit(connection: sa.Connection, target: TargetKey, suite: str
 
 def _verdicts(
     connection: sa.Connection, suite: SuiteRow, stored: Sequence[int]
-) -> tuple[dict[str, SeenTest], dict[str, Reason]]:
-    return combine.verdicts(all_names(connection, suite), runs.columns(connection, stored))
+) -> tuple[Mapping[str, SeenTest], dict[str, Reason]]:
+    return combine.verdicts(names_of(connection, suite), runs.columns(connection, stored))

@@ -204,13 +204,16 @@ class Viewers:
         check_token(self.parts.forms, viewer.session, form)
         return viewer, form
 
-    async def context(self, request: web.Request) -> Mapping[str, Any]:
-        """Return the variables of every template that depend on the reader."""
+    async def context(self, request: web.Request, address: str = "") -> Mapping[str, Any]:
+        """Return the variables of every template that depend on the reader.
+
+        Whoever signs in on the page returns to `address`; empty: to that of the request.
+        """
         try:
             viewer = await self.of(request)
         except DatabaseFailure:
             viewer = None  # the page itself says that the database is unavailable
-        address = str(request.rel_url) if request.method in (hdrs.METH_GET, hdrs.METH_HEAD) else "/"
+        address = address or (str(request.rel_url) if request.method in (hdrs.METH_GET, hdrs.METH_HEAD) else "/")
         offers_sign_in = self.parts is not None and viewer is None and not request.path.startswith(LOGIN_PATH)
         return {
             "viewer": viewer.person.login if viewer else "",

@@ -38,7 +38,7 @@ MOST_COMPARED = 5_000
 """The most measurements of a suite that are compared."""
 MOST_JUDGED = 30
 """So many of the largest differences are compared with the noise of their series, for a page."""
-NIGHTS = 120
+NIGHTS = 60
 """The newest nights of which the noise is known."""
 
 

@@ -31,7 +31,9 @@ def history_answer(targets: Sequence[HistoryOnTarget], repository: str, test: st
     return sentence(
         _fails_on(failing, len(targets), repository, test)
         if failing
-        else [phrase(texts.FAILS_NOWHERE.format(targets=counted(len(targets), "target")))],
+        else [phrase(texts.FAILS_NOWHERE.format(targets=counted(len(targets), "target")))]
+        if len(targets) > 1
+        else [phrase(texts.PASSES_ON_ONE), *_targets(targets, repository, test)],
         [phrase(texts.IS_FLAKY_ON), *name_list(_targets(flaky, repository, test), "target")] if flaky else [],
     )
 
@@ -40,7 +42,8 @@ def _fails_on(failing: Sequence[HistoryOnTarget], total: int, repository: str, t
     first_shas = {history.failing.since for history in failing if history.failing}
     since = min(first_shas)
     names = name_list(_targets(failing, repository, test), "target")
-    start = [phrase(texts.FAILS_ON.format(count=len(failing), targets=counted(total, "target"))), *names]
+    count = texts.FAILS_ON.format(count=len(failing), targets=counted(total, "target"))
+    start = [phrase(count if total > 1 else texts.FAILS_ON_ONE), *names]
     if len(first_shas) > 1:
         return start
     return [*start, phrase(texts.SINCE), phrase(short(since), commit_path(repository, since))]

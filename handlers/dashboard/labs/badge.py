@@ -17,6 +17,7 @@ from bot.web.page_files import PageFile
 from handlers.dashboard.labs.page import LAB_PART
 from handlers.dashboard.shared import texts
 from handlers.dashboard.shared.badge_svg import SECONDS, BadgeColor, svg_badge
+from handlers.dashboard.shared.content import content_of_results
 from handlers.dashboard.shared.settings import quarantine_of, results_of
 from handlers.results.config import RENAMES
 
@@ -45,6 +46,7 @@ def target_badge(parts: DashboardParts) -> PageFile:
         summary="A badge: how many tests of a target fail in the newest nightly runs",
         media_type="image/svg+xml",
         load=load,
+        content=content_of_results(parts),
         seconds=SECONDS,
         parts=(LAB_PART, TARGET_PART),
     )

@@ -147,10 +147,11 @@ def all_labs_page(parts: DashboardParts) -> Page:
         return pages[number - 1] if number <= len(pages) else []
 
     async def content(request: PageRequest) -> Content:
-        pages = in_pages(await request.pages.list_public())
+        visible, unknown = await visible_repositories(request, list(parts.config.repositories))
+        pages = in_pages(visible)
         names = on_page(request, pages)
         revisions = await request.pages.look_up(parts.results.store.read, revisions_of, names)
-        return names, len(pages), revisions, await branches.moves_of(names), parts.moment()
+        return names, unknown, len(pages), revisions, await branches.moves_of(names), parts.moment()
 
     async def load(request: PageRequest) -> AllLabsPage:
         visible, unknown = await visible_repositories(request, list(parts.config.repositories))

@@ -201,12 +201,13 @@ def overview_page(parts: DashboardParts) -> Page:
         return pages[number - 1] if number <= len(pages) else []
 
     async def content(request: PageRequest) -> Content:
-        pages = matching(request, await request.pages.list_public())
+        visible, unknown = await visible_repositories(request, list(parts.config.repositories))
+        pages = matching(request, visible)
         names = on_page(request, pages)
         branches = await nightlies.some(names), await last_goods.some(names)
         revisions = await request.pages.look_up(parts.results.store.read, revisions_of, names)
         paused = await paused_in_repositories(parts.records, names, parts.moment())
-        return names, len(pages), sum(map(len, pages)), revisions, branches, paused, parts.moment()
+        return names, unknown, len(pages), sum(map(len, pages)), revisions, branches, paused, parts.moment()
 
     async def load(request: PageRequest) -> OverviewPage:
         visible, unknown = await visible_repositories(request, list(parts.config.repositories))

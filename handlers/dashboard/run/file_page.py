@@ -10,6 +10,7 @@ from aiohttp import hdrs, web
 from markupsafe import Markup, escape
 from nightjar_formats.model import BAD, FILE_NAME
 from nightjar_formats.runs.artifacts import READABLE, TEXT
+from nightjar_formats.runs.shared_outcomes import shared
 from pydantic import BaseModel, Field, StringConstraints
 
 from bot.aws.client import in_thread
@@ -180,7 +181,7 @@ class RunFileRoutes:
         """Return the failing tests of the suite of a run at its commit; it blocks."""
         key, claims = artifact.run.key, artifact.run.claims
         seen = self._parts.results.store.read(seen_tests, key.about, claims.suite, key.sha) if claims else {}
-        return sorted(test for test, outcome in seen.items() if outcome.status in BAD)[:MOST_TESTS]
+        return sorted(shared(seen).which(lambda outcome: outcome.status in BAD))[:MOST_TESTS]
 
     async def _answer_raw(self, request: web.Request) -> web.StreamResponse:
         pages = request.app[PAGES]

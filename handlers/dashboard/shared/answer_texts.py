@@ -110,6 +110,8 @@ IDLE_TESTS = "{tests} did not run for a week"
 
 FAILS_ON = "Fails on {count:,} of {targets}: "
 FAILS_NOWHERE = "Fails on none of {targets}"
+FAILS_ON_ONE, PASSES_ON_ONE = "Fails on ", "Does not fail on "
+"""For a test that one target has."""
 IS_FLAKY_ON = "flaky on "
 
 # -- what to do next --

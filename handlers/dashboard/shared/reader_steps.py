@@ -1,7 +1,7 @@
 """Choose what a page suggests to do next by the role of its reader.
 
-A cached page is only for readers who are not signed in, so it names the role that each line is for. Whoever is signed
-in gets the lines for their role: see docs/decisions/next-steps-by-role.md.
+For readers who are not signed in, a page names the role that each line is for. Whoever is signed in gets the lines for
+their role: see docs/decisions/next-steps-by-role.md. Pages are cached for each role.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from nightjar_formats.model import BAD, GOOD, SeenTest, Status, Trouble
 from nightjar_formats.readers.causes import failure_cause, names_cause
 from nightjar_formats.runs import texts
-from nightjar_formats.runs.shared_outcomes import SharedOutcomes
+from nightjar_formats.runs.shared_outcomes import Outcomes, shared
 
 FINISHED = (None, 0, 5)
 """Exit statuses of a run that may be good without any test; 5 is pytest's for no selected tests."""
@@ -27,12 +27,12 @@ ALL_SKIPPED_TESTS = 3
 
 def infra(tests: Mapping[str, SeenTest], baseline: Mapping[str, SeenTest] | None, *, exit_status: int | None) -> str:
     """Say why a run has no usable results and what to check, without text from the lab; "" if it has some."""
-    return infra_of(tests, SharedOutcomes(tests), baseline, exit_status)
+    return infra_of(tests, shared(tests), baseline, exit_status)
 
 
 def infra_of(
     tests: Mapping[str, SeenTest],
-    outcomes: SharedOutcomes,
+    outcomes: Outcomes,
     baseline: Mapping[str, SeenTest] | None,
     exit_status: int | None,
 ) -> str:
@@ -44,7 +44,7 @@ def infra_of(
     return _mass_collection(tests, outcomes) or _all_skipped(outcomes, baseline or {}) or _one_cause(outcomes)
 
 
-def _mass_collection(tests: Mapping[str, SeenTest], outcomes: SharedOutcomes) -> str:
+def _mass_collection(tests: Mapping[str, SeenTest], outcomes: Outcomes) -> str:
     broken = set(outcomes.which(could_not_be_collected))
     if len(broken) < MASS_COLLECTION_FILES:
         return ""
@@ -53,7 +53,7 @@ def _mass_collection(tests: Mapping[str, SeenTest], outcomes: SharedOutcomes) ->
     return texts.MASS_COLLECTION.format(broken=len(broken), files=len(files)) if is_mass else ""
 
 
-def _all_skipped(outcomes: SharedOutcomes, baseline: Mapping[str, SeenTest]) -> str:
+def _all_skipped(outcomes: Outcomes, baseline: Mapping[str, SeenTest]) -> str:
     if not outcomes.all(is_skipped):
         return ""
     good = sum(seen.status in GOOD for seen in baseline.values())
@@ -61,7 +61,7 @@ def _all_skipped(outcomes: SharedOutcomes, baseline: Mapping[str, SeenTest]) -> 
     return texts.ALL_SKIPPED.format(skipped=skipped, good=good) if good >= ALL_SKIPPED_TESTS else ""
 
 
-def _one_cause(outcomes: SharedOutcomes) -> str:
+def _one_cause(outcomes: Outcomes) -> str:
     ran, messages = 0, Counter[str]()
     for seen, count in outcomes.counted:
         ran += 0 if is_skipped(seen) else count

@@ -24,6 +24,7 @@ from bot.engine.service import Engine
 from bot.results.ingest.files import FileLists
 from bot.results.service import ResultsService
 from bot.results.store.store import ResultsStore
+from bot.results.store.tables import revisions
 from bot.web.access import ApiAccess
 from bot.web.app import Parts, create_app, create_runner
 from bot.web.bodies import IN_FLIGHT, Bodies
@@ -78,15 +79,15 @@ class DashboardSite:
         async with self.client.get(self.url + path, headers=sent, allow_redirects=False) as answer:
             return answer.status, dict(answer.headers), await answer.text(errors="replace")
 
+    async def render(self, path: str) -> tuple[int, dict[str, str], str]:
+        """Request a page after a change of the repository's results, so that the server renders it."""
+        await asyncio.to_thread(self.store.write, revisions.grow, REPOSITORY)
+        return await self.get(path)
+
     async def json(self, path: str) -> tuple[int, Any]:
         """Request the API; return status and JSON."""
         async with self.client.get(self.url + path) as answer:
             return answer.status, await answer.json(content_type=None)
-
-
-def uncached_address(path: str, number: int) -> str:
-    """Return the address of a page in a spelling of its own for each number, so that the server renders the page."""
-    return f"{path}{'&' if '?' in path else '?'}{'&' * number}"
 
 
 @asynccontextmanager

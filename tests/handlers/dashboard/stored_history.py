@@ -41,7 +41,7 @@ def _move(number: int) -> TrackingMove:
         "moved_at": moved_at if by_us else None,
         "found_at": moved_at,
         "commits": 3 + number if by_us and number else None,
-        "why": f"nightly moves to {sha(number)[:7]}, {3 + number} commits on" if by_us else "",
+        "why": f"the newest good commit is {sha(number)[:7]}, {3 + number} commits on" if by_us else "",
     }
 
 

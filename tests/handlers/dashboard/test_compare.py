@@ -91,7 +91,7 @@ async def test_the_rows_are_available_as_csv(site: DashboardSite) -> None:
     assert (await site.get(f"{address}&format=xml"))[0] == 400
     assert (await site.get(f"{COMPARE}?format=csv"))[0] == 400
     _, _, page = await site.get(f"{COMPARE}?{ON_HEXAGON}")
-    assert "example-lab/hexagon-v73&amp;format=csv" in page
+    assert "example-lab%2Fhexagon-v73&amp;format=csv" in page
 
 
 async def test_without_results_the_page_says_what_to_do(site: DashboardSite) -> None:

@@ -60,6 +60,8 @@ async def test_each_page_begins_with_its_answer(site: DashboardSite) -> None:
         f"{API}/slow?target={HEXAGON}": f"115 tests on {HEXAGON} take 29.6 s; none takes longer than 10 s.",
         f"{API}/skipped": "35 tests are skipped in the newest nightly runs; 30 tests did not run for a week.",
         f"{API}/tests?id={SOFTMAX}": f"Fails on 2 of 2 targets: {ADRENO}, {HEXAGON}.",
+        f"{API}/tests?id={SOFTMAX}&target={HEXAGON}": f"Fails on {HEXAGON} since {sha(10)[:7]}.",
+        f"{API}/tests?id={FLAKY}&target={HEXAGON}": f"Does not fail on {HEXAGON}; flaky on {HEXAGON}.",
     }
     stated = {}
     for path in answers:

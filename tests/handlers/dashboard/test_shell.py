@@ -45,13 +45,14 @@ async def test_programs_that_read_no_page_find_the_icon(site: DashboardSite) -> 
 
 async def test_a_link_to_a_page_has_a_preview_with_absolute_addresses(tmp_path: Path, site: DashboardSite) -> None:
     async with dashboard_site(tmp_path, config=f"public_url: {PUBLIC_URL}/\n{CONFIG}") as public:
-        _, _, page = await public.get(f"{HERE}/labs")
+        _, _, page = await public.get(f"{HERE}/labs?&&")
         status, headers, _ = await public.get(f"{HERE}/grid.png", If_None_Match="*")
     sentence = "1 of 2 labs is late: hubot-lab has not reported for 3 days."
     assert f'<meta name="description" content="{sentence}">' in page
     assert f'<meta property="og:description" content="{sentence}">' in page
     assert f'<meta property="og:title" content="Labs of {REPOSITORY}">' in page
     assert f'<meta property="og:image" content="{PUBLIC_URL}{HERE}/grid.png">' in page
+    assert f'<meta property="og:url" content="{PUBLIC_URL}{HERE}/labs">' in page
     assert f'title="Regressions in {REPOSITORY}" href="{PUBLIC_URL}{HERE}/regressions.atom">' in page
     assert (status, headers["Cache-Control"]) == (304, "public, max-age=300")
     # Nobody knows where the pages are without `public_url`: the name of the host comes from the client.

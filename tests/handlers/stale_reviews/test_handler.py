@@ -153,4 +153,4 @@ def test_the_plan_counts_all_stale_pull_requests_although_it_reminds_of_a_few() 
     assert (
         plan_reminders(pulls, CONFIG, NOW, 20).why == "7 of 20 open pull requests are stale; reminding on 5 of them now"
     )
-    assert plan_reminders([], CONFIG, NOW, 20).why == "none of 20 open pull requests needs a reminder"
+    assert plan_reminders([], CONFIG, NOW, 20).why == "nobody needs a reminder; open pull requests: 20"

@@ -34,13 +34,18 @@ def scanned(commit: Commit, *blockers: Signal, scanned_at: str = LATER, unlisted
 @pytest.mark.parametrize(
     ("scan_result", "moved_to", "fine", "reason"),
     [
-        (TrackingScan(None, "ahead", (scanned(A),)), A, True, "nightly is created at aaaaaaa"),
-        (TrackingScan("c" * 40, "ahead", (scanned(A),), 1), A, True, "nightly moves to aaaaaaa, one commit on"),
+        (TrackingScan(None, "ahead", (scanned(A),)), A, True, "nightly begins at aaaaaaa"),
+        (
+            TrackingScan("c" * 40, "ahead", (scanned(A),), 1),
+            A,
+            True,
+            "the newest good commit is aaaaaaa, one commit on",
+        ),
         (
             TrackingScan("c" * 40, "ahead", (scanned(A, RED[0]), scanned(B)), 4),
             B,
             True,
-            "nightly moves to bbbbbbb, 4 commits on. Skipped newer commits: aaaaaaa: cpu is red",
+            "the newest good commit is bbbbbbb, 4 commits on. Skipped newer commits: aaaaaaa: cpu is red",
         ),
         (
             TrackingScan("c" * 40, "ahead", (scanned(A, *RED), scanned(B, RED[0]))),
@@ -57,7 +62,12 @@ def scanned(commit: Commit, *blockers: Signal, scanned_at: str = LATER, unlisted
         (TrackingScan("c" * 40, "identical", ()), None, True, "nothing new: nightly is at the head of main"),
         (TrackingScan("c" * 40, "behind", ()), None, True, "nothing new: nightly is ahead of main"),
         # Refused by the effect, and reported in the same way as a protected branch.
-        (TrackingScan("c" * 40, "diverged", (scanned(A),)), A, True, "nightly moves to aaaaaaa, some commits on"),
+        (
+            TrackingScan("c" * 40, "diverged", (scanned(A),)),
+            A,
+            True,
+            "the newest good commit is aaaaaaa, some commits on",
+        ),
     ],
 )
 def test_the_newest_good_commit_is_chosen(

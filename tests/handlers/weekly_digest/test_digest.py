@@ -9,6 +9,7 @@ from bot.core.events import Repository
 from bot.core.schedule import Weekly
 from bot.engine.internal import announce
 from bot.timers.timers import TIMER_EVENT, TimerEvent
+from handlers.weekly_digest.decide import LabWeek, SlowTestOnTarget, digest_of
 from tests.bucket import World
 from tests.conversations.channels import LabNews, channels
 from tests.conversations.lab import junit, lab_town
@@ -23,6 +24,19 @@ def test_a_week_begins_on_its_day_in_its_zone() -> None:
     assert datetime.fromtimestamp(last, UTC) == datetime(2026, 3, 23, 7, 0, tzinfo=UTC)
     assert datetime.fromtimestamp(following, UTC) == datetime(2026, 3, 30, 6, 0, tzinfo=UTC)
     assert (schedule.last_time(following), schedule.next_time(last)) == (following, following)
+
+
+def test_a_digest_says_how_long_quick_tests_take() -> None:
+    slow = [SlowTestOnTarget("example-lab/adreno", "test_a", 0.3), SlowTestOnTarget("example-lab/mali", "test_b", 200)]
+    week = LabWeek("octocat/compiler", "example-lab", 1795420800.0, (), {"example-lab/adreno": 1}, (), (), slow)
+    news = digest_of(week, "")
+    assert news is not None
+    assert news.title == "example-lab, week to 2026-11-23: 1 late"
+    assert [item.text for item in news.items] == [
+        "1 nightly commit without a result",
+        "slow on example-lab/adreno: 300 ms",
+        "slow on example-lab/mali: 3 min 20 s",
+    ]
 
 
 async def test_each_lab_has_one_digest_a_week_and_none_if_nothing_happened(tmp_path: Path, aws_world: World) -> None:

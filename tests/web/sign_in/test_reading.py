@@ -8,6 +8,7 @@ import re
 import pytest
 
 from tests.conversations.town import Town
+from tests.result_statements import statements
 from tests.visitor import Visitor, asked_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -162,3 +163,53 @@ async def test_neither_the_token_nor_the_secret_of_a_session_is_in_the_database(
     assert rows
     assert secret not in stored
     assert "ghu_" not in stored
+
+
+async def test_readers_of_one_role_share_a_rendered_page_but_neither_names_nor_tokens(
+    visitor: Visitor, second_visitor: Visitor
+) -> None:
+    path = "/r/octocat/compiler/flaky"
+    strangers = (await visitor.get(path)).text
+    await visitor.sign_in("hubot")
+    await second_visitor.sign_in("reader")
+    first = await visitor.get(path)
+    with statements() as seen:
+        second = await second_visitor.get(path)
+    assert all("nightjar_revisions" in statement for statement in seen if statement != "BEGIN")
+    assert "@hubot" in first.text
+    assert "@reader" in second.text
+    assert "hubot" not in second.text
+    assert "reader" not in first.text
+    assert first.form_token != second.form_token != (await second_visitor.get(path)).form_token
+    shared = first.text.replace("hubot", "reader").replace(first.form_token, second.form_token)
+    assert shared == second.text
+    assert second.headers["Cache-Control"] == "private, no-store"
+    assert (await second_visitor.post("/logout", {"token": second.form_token})).status == 303
+    # The page of strangers stays theirs.
+    assert (await second_visitor.get(path)).text == strangers
+
+
+async def test_a_shared_page_of_a_private_repository_is_for_its_readers_alone(
+    visitor: Visitor, second_visitor: Visitor
+) -> None:
+    path = "/r/octocat/secret/flaky"
+    await visitor.sign_in("hubot")
+    await second_visitor.sign_in("reader")
+    assert (await visitor.get(path)).status == 200
+    assert (await second_visitor.get(path)).status == 404
+    assert (await visitor.get(path)).status == 200
+
+
+async def test_a_shared_page_of_all_repositories_shows_those_that_the_reader_may_see(
+    visitor: Visitor, second_visitor: Visitor
+) -> None:
+    stranger = (await visitor.get("/")).text
+    await visitor.sign_in("hubot")
+    await second_visitor.sign_in("reader")
+    for _ in range(2):
+        assert "octocat/secret" in (await visitor.get("/")).text
+        assert "octocat/secret" not in (await second_visitor.get("/")).text
+    assert "octocat/secret" not in stranger
+    with statements() as seen:
+        assert "@hubot" in (await visitor.get("/")).text
+    assert all("nightjar_revisions" in statement for statement in seen if statement != "BEGIN")

@@ -110,6 +110,7 @@ def explained_ordinals(
     }
     first = min((window[0].committed_at for series in spans if (window := windows.get(series))), default=0.0)
     changes = changes_since(connection, names_of_series, first) if names_of_series else {}
+    positions = {series: [(linked.committed_at, linked.sha) for linked in windows.get(series, ())] for series in spans}
     return {
         (series, point.position[1]): explained
         for series, spans_of in spans.items()
@@ -118,7 +119,7 @@ def explained_ordinals(
             explained := [
                 ordinal
                 for ordinal in sorted(_failures_of(point, spans_of))
-                if _is_explained(point, ordinal, spans_of[ordinal], changes[series], windows.get(series, []))
+                if _is_explained(point, ordinal, spans_of[ordinal], changes[series], positions[series])
             ]
         )
     }
@@ -190,14 +191,13 @@ def _is_explained(
     ordinal: int,
     spans: Sequence[NameSpan],
     changes: ChangesOf,
-    linked_points: Sequence[LinkedPoint],
+    positions: Sequence[Position],
 ) -> bool:
     """Return whether the known flakiness of a test explains its failure at one commit.
 
     `ordinal` is the test's number in the columns of `point`; `spans` and `changes` say under which names it ran and how
-    it ended. `linked_points` are the series' runs whose changes are stored, oldest first.
+    it ended. `positions` are the commits of the series' runs whose changes are stored, oldest first.
     """
-    positions = [(linked.committed_at, linked.sha) for linked in linked_points]
     end = bisect_right(positions, point.position)
     window = positions[max(0, end - WINDOW) : end]
     run_count = len(window)

@@ -5,17 +5,23 @@ Each column is treated as one large number, so a run of 300,000 tests takes a fe
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from threading import Lock
 
 import sqlalchemy as sa
-from nightjar_formats.columns import STATUS_BYTES, is_flaky, status_of
+from cachetools import LRUCache, cached
+from nightjar_formats.columns import STATUS_BYTES, is_flaky, merged, status_of
 from nightjar_formats.model import GOOD, TargetKey
 
 from bot.results.compare.health import LOOKBACK, WINDOW, RunFlips, SuiteHealth, suite_health
+from bot.results.store.tables.blobs import raw
 from bot.results.store.tables.cells import FAILS
-from bot.results.store.tables.points import Place, SuiteOnTarget, columns_at, newest_points, suites_on_targets
+from bot.results.store.tables.points import Place, SuiteOnTarget, newest_points, stored_columns, suites_on_targets
 
+MOST_CACHED = 1_000
+"""Windows whose flips a process remembers: those of other targets stay the same when a run arrives."""
 MOST_BYTES = 16_000_000
 """Bytes of the columns that are in memory at the same time."""
 
@@ -48,11 +54,26 @@ def flips_of_suites(
     places = {number: [by_series[number].place_at(point.sha) for point in window] for number, window in windows.items()}
     flips_of = {}
     for chunk in _chunks_by_size(by_series, places):
-        columns = columns_at(connection, [place for number in chunk for place in places[number]])
+        stored = stored_columns(connection, [place for number in chunk for place in places[number]])
         for number in chunk:
-            shas = [point.sha for point in windows[number]]
-            flips_of[number] = list(flips(shas, [columns.get(place, b"") for place in places[number]]))
+            shas = tuple(point.sha for point in windows[number])
+            flips_of[number] = _flips_of_stored(shas, [stored.get(place, ()) for place in places[number]])
     return flips_of
+
+
+def _key(shas: tuple[str, ...], stored: Sequence[Sequence[bytes]]) -> bytes:
+    """Return a digest of all arguments: the same columns of the same commits have the same flips."""
+    digest = hashlib.blake2b(repr((shas, [list(map(len, columns)) for columns in stored])).encode(), digest_size=16)
+    for columns in stored:
+        for column in columns:
+            digest.update(column)
+    return digest.digest()
+
+
+@cached(LRUCache(MOST_CACHED), _key, Lock())
+def _flips_of_stored(shas: tuple[str, ...], stored: Sequence[Sequence[bytes]]) -> list[RunFlips]:
+    """Return what `flips` yields; `stored` has the compressed columns of the runs of each commit."""
+    return list(flips(shas, [merged(list(map(raw, columns))) for columns in stored]))
 
 
 def health_of_suites(connection: sa.Connection, target: TargetKey, sha: str = "") -> dict[str, SuiteHealth]:

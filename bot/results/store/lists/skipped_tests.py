@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress, repeat
+from itertools import compress, islice
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -19,7 +19,7 @@ from bot.results.store.lists.listed_tests import ListedTests
 from bot.results.store.tables import runs, schema
 from bot.results.store.tables.cells import RAN
 from bot.results.store.tables.combine import reason_of
-from bot.results.store.tables.names import SuiteRow, all_names
+from bot.results.store.tables.names import SuiteRow, names_of
 from bot.results.store.tables.points import (
     LinkedPoint,
     Place,
@@ -112,24 +112,31 @@ def skipped_tests(connection: sa.Connection, query: ListedTests, since: float) -
     for run in newest:
         by_suite[run.suite.row].append(run)
         suite_of[run.suite.row] = run.suite.name
-    # Tuples, not `_NamedTest`: there may be 100,000 tests, and a page shows a few.
-    skipped: list[tuple[str, str, SuiteRow, int]] = []
-    idle: list[tuple[str, str, SuiteRow, int]] = []
+    skipped, idle = list[tuple[SuiteRow, list[int]]](), list[tuple[SuiteRow, list[int]]]()
     for row in sorted(by_suite, key=suite_of.__getitem__):
-        name_of, suite_runs = all_names(connection, row), by_suite[row]
-        for ordinals, tests in (
-            (_marked(_union(run.column.translate(_SKIPPED) for run in suite_runs)), skipped),
+        names, suite_runs = names_of(connection, row), by_suite[row]
+        for column, tests in (
+            (_union(run.column.translate(_SKIPPED) for run in suite_runs), skipped),
             (_idle(connection, suite_runs, since), idle),
         ):
-            names = [name_of[ordinal] for ordinal in ordinals]
-            named = sorted(zip(repeat(suite_of[row]), names, repeat(row), ordinals))
-            tests += [test for test in named if query.text in test[1].lower()] if query.text else named
-    page = list(map(_NamedTest._make, skipped[query.start : query.start + query.limit]))
+            ordinals = names.marked_by_name(column)
+            if query.text:
+                ordinals = [ordinal for ordinal in ordinals if query.text in names.ordered[ordinal].lower()]
+            tests.append((row, ordinals))
+
+    def page(tests: Sequence[tuple[SuiteRow, list[int]]], start: int) -> list[_NamedTest]:
+        """Name the tests of a page only: there may be 100,000."""
+        all_tests = ((row, ordinal) for row, ordinals in tests for ordinal in ordinals)
+        return [
+            _NamedTest(suite_of[row], names_of(connection, row).ordered[ordinal], row, ordinal)
+            for row, ordinal in islice(all_tests, start, start + query.limit)
+        ]
+
     return SkippedList(
-        _with_history(connection, query, page, by_suite, stored),
-        len(skipped),
-        [_idle_test(test, by_suite[test.row], since) for test in map(_NamedTest._make, idle[: query.limit])],
-        len(idle),
+        _with_history(connection, query, page(skipped, query.start), by_suite, stored),
+        sum(len(ordinals) for _, ordinals in skipped),
+        [_idle_test(test, by_suite[test.row], since) for test in page(idle, 0)],
+        sum(len(ordinals) for _, ordinals in idle),
         len(newest),
     )
 
@@ -160,17 +167,23 @@ def _union(columns: Iterable[bytes]) -> bytes:
     return union.to_bytes(max(map(len, all_columns), default=0), "little")
 
 
+def _without(column: bytes, other: bytes) -> bytes:
+    """Return a column of 0 and 1 without what another one marks."""
+    marks = int.from_bytes(column, "little") & ~int.from_bytes(other, "little")
+    return marks.to_bytes(len(column), "little")
+
+
 def _marked(column: bytes) -> list[int]:
     return list(compress(range(len(column)), column))
 
 
-def _idle(connection: sa.Connection, suite_runs: Sequence[_Newest], since: float) -> list[int]:
-    """Return the tests that are in a newest run, were there before a moment, and did not run in any run since."""
+def _idle(connection: sa.Connection, suite_runs: Sequence[_Newest], since: float) -> bytes:
+    """Mark the tests that are in a newest run, were there before a moment, and did not run in any run since."""
     present = _union(run.column.translate(_PRESENT) for run in suite_runs)
     ran = _union(run.column.translate(RAN) for run in suite_runs if run.point.committed_at >= since)
-    candidates = set(_marked(present)).difference(_marked(ran))
+    candidates = set(_marked(_without(present, ran)))
     if not candidates:
-        return []
+        return b""
     changes, points = schema.changes, schema.points
     series = [run.suite.series for run in suite_runs]
     # A test that ran in that time and is skipped now has a change in that time.
@@ -190,11 +203,12 @@ def _idle(connection: sa.Connection, suite_runs: Sequence[_Newest], since: float
     # Nobody knows for how long a younger test has not run: it was not there to run.
     older_series = _older_series(connection, series, since)
     older = [run for run in suite_runs if run.suite.series in older_series]
-    return sorted(
-        ordinal
-        for ordinal in candidates
-        if any(_PRESENT[at(run.column, ordinal)] and (run.suite.series, ordinal) not in added for run in older)
-    )
+    idle = bytearray(len(present))
+    for ordinal in candidates:
+        idle[ordinal] = any(
+            _PRESENT[at(run.column, ordinal)] and (run.suite.series, ordinal) not in added for run in older
+        )
+    return bytes(idle)
 
 
 def _older_series(connection: sa.Connection, series: Sequence[int], since: float) -> set[int]:

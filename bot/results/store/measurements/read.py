@@ -49,16 +49,6 @@ SeriesId = tuple[int, str]
 """A series on a target: the ordinal of the test's present name in its suite, and the name of the measurement."""
 
 
-class _Night(NamedTuple):
-    """A value of a series: its commit, and the number of its run."""
-
-    series: SeriesId
-    commit: Position
-    run: int
-    value: float
-    metric: SuiteMetric
-
-
 class _Piece(NamedTuple):
     """Where a series has its values in a block, at the commits from `since` to before `until`."""
 
@@ -228,51 +218,37 @@ def _series_of(
 ) -> dict[SeriesId, list[MeasuredNight]]:
     """Return the values of series on a target."""
     blocks = [block for block, pieces in by_block.items() if pieces]
-    nights = []
-    for committed_at, sha, run, block, blob in _nights(connection, on_target, blocks, limit) if blocks else ():
-        if blob is None:
-            continue
-        data, commit = read_block(blob), (committed_at, sha)
+    nights_of = defaultdict[SeriesId, dict[Position, MeasuredNight]](dict)
+    for commit, block, blob in _in_order(connection, on_target, blocks, limit) if blocks else ():
+        committed_at, sha = commit
         pieces = [piece for piece in by_block[block] if piece.since <= commit < piece.until]
-        numbers = numbers_in(data, [(piece.slot, piece.base) for piece in pieces])
-        nights += [
-            _Night(piece.series, commit, run, value, piece.metric)
-            for piece, value in zip(pieces, numbers, strict=True)
-            if value is not None
-        ]
-    nights_of = defaultdict[SeriesId, list[MeasuredNight]](list)
-    for key, (committed_at, sha), _, value, metric in _last_of_each(connection, on_target, nights):
-        nights_of[key].append(MeasuredNight(sha, committed_at, value, metric.unit, metric.better))
-    return dict(nights_of)
+        numbers = numbers_in(read_block(blob), [(piece.slot, piece.base) for piece in pieces])
+        for piece, value in zip(pieces, numbers, strict=True):
+            if value is not None:
+                night = MeasuredNight(sha, committed_at, value, piece.metric.unit, piece.metric.better)
+                nights_of[piece.series][commit] = night  # in place of that of an earlier run of the commit
+    return {series: list(nights.values()) for series, nights in nights_of.items()}
 
 
-def _nights(
+def _in_order(
     connection: sa.Connection, suite: SuiteOnTarget, blocks: Collection[int], limit: int
-) -> Sequence[sa.Row[float, str, int, int, bytes | None]]:
-    """Return the blocks at nightly commits: each with the position of the commit, its run and its own number.
-
-    Runs without such a block have None.
-    """
+) -> list[tuple[Position, int, bytes]]:
+    """Return the blocks at nightly commits, each with its commit and its number: by commit, then by run."""
     parameters = {"series": suite.series, "target": suite.target_id, "blocks": sorted(blocks), "others": limit - 1}
-    return connection.execute(_NIGHTS, parameters).all()
-
-
-def _last_of_each(connection: sa.Connection, suite: SuiteOnTarget, nights: Sequence[_Night]) -> Sequence[_Night]:
-    """Return one value for each series and commit, in order: of several runs of a commit, that of the last one."""
-    by_commit = {night[:2]: night for night in nights}
-    if len(by_commit) < len(nights):
-        counts = Counter(night[:2] for night in nights)
-        places = {commit: suite.place_at(commit[1]) for (_, commit), count in counts.items() if count > 1}
-        runs_at = stored_runs(connection, set(places.values()))
-        place_of = {
-            commit: {run.number: place for place, run in enumerate(runs_at[places[commit]])} for commit in places
-        }
-        for night in sorted(
-            (night for night in nights if night.commit in places),
-            key=lambda night: place_of[night.commit][night.run],
-        ):
-            by_commit[night[:2]] = night
-    return [by_commit[key] for key in sorted(by_commit)]
+    rows = [
+        ((committed_at, sha), run, block, blob)
+        for committed_at, sha, run, block, blob in connection.execute(_NIGHTS, parameters)
+        if blob is not None  # that of a run without these blocks
+    ]
+    runs_at = defaultdict[Position, set[int]](set)
+    for commit, run, _, _ in rows:
+        runs_at[commit].add(run)
+    places = {suite.place_at(commit[1]) for commit, numbers in runs_at.items() if len(numbers) > 1}
+    order = {
+        run.number: index for stored in stored_runs(connection, places).values() for index, run in enumerate(stored)
+    }
+    rows.sort(key=lambda row: (row[0], order.get(row[1], 0)))
+    return [(commit, block, blob) for commit, _, block, blob in rows]
 
 
 def measurements_of_run(connection: sa.Connection, key: RunKey) -> dict[str, tuple[Measurement, ...]]:

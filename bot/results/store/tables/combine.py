@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import compress
 
 from nightjar_formats.columns import SEEN, STATUS_BYTES, at, good_and_bad, merged
 from nightjar_formats.columns.collect import IN_ID, Reason
 from nightjar_formats.model import Detail, SeenTest, Trouble
+from nightjar_formats.runs.shared_outcomes import ColumnOutcomes, SuiteNames
 
 from bot.results.store.tables.blobs import Reasons, RunColumns
 
@@ -62,28 +62,19 @@ def reason_of(reasons: Reasons, ordinal: int) -> Reason | None:
     return reasons.distinct[reasons.numbers[index]]
 
 
-def outcomes(names: Sequence[str], statuses: bytes) -> dict[str, SeenTest]:
-    """Return how each test of a status column ended, without reasons.
-
-    All tests with one status share one object. There is no loop in Python, because there may be 300,000 tests.
-    """
-    present = statuses.replace(b"\0", b"")
-    return dict(zip(compress(names, statuses), map(SEEN.__getitem__, present), strict=True))
-
-
-def verdicts(names: Sequence[str], runs: Sequence[RunColumns]) -> tuple[dict[str, SeenTest], dict[str, Reason]]:
+def verdicts(names: SuiteNames, runs: Sequence[RunColumns]) -> tuple[ColumnOutcomes, dict[str, Reason]]:
     """Return how each test ended and why, from its runs in their order."""
     statuses = merged([run.statuses for run in runs])
-    seen = outcomes(names, statuses)
     reasons, numbers = _last_reasons(runs)
     kinds = [number * STATUS_BYTES + statuses[ordinal] for ordinal, number in numbers.items()]
     shared: dict[int, SeenTest] = {}
     for kind in set(kinds):
         reason, result = reasons[kind // STATUS_BYTES], SEEN[kind % STATUS_BYTES]
         shared[kind] = result._replace(trouble=reason.trouble, message=reason.message)
-    test_ids = list(map(names.__getitem__, numbers))
-    seen.update(zip(test_ids, map(shared.__getitem__, kinds), strict=True))
-    return seen, dict(zip(test_ids, map(reasons.__getitem__, numbers.values()), strict=True))
+    explained = dict(zip(numbers, map(shared.__getitem__, kinds), strict=True))
+    test_ids = map(names.ordered.__getitem__, numbers)
+    reason_of_test = dict(zip(test_ids, map(reasons.__getitem__, numbers.values()), strict=True))
+    return ColumnOutcomes(names, statuses, explained), reason_of_test
 
 
 def _last_reasons(runs: Sequence[RunColumns]) -> tuple[list[Reason], dict[int, int]]:

@@ -9,6 +9,7 @@ import hashlib
 import threading
 from collections.abc import Collection, Mapping
 from functools import cached_property
+from itertools import compress
 from typing import NamedTuple, cast
 
 import sqlalchemy as sa
@@ -88,6 +89,18 @@ class NamesAtMoment:
         """The ordinal of each name."""
         return dict(zip(self.ordered, range(len(self.ordered)), strict=True))
 
+    @cached_property
+    def by_name(self) -> list[int]:
+        """All ordinals, in the order of the names."""
+        return sorted(range(len(self.ordered)), key=self.ordered.__getitem__)
+
+    def marked_by_name(self, column: bytes) -> list[int]:
+        """Return the ordinals whose byte in a column is not 0, in the order of their names; the column may be short."""
+        if not any(column):
+            return []
+        padded = column.ljust(len(self.ordered), b"\0")
+        return list(compress(self.by_name, map(padded.__getitem__, self.by_name)))
+
     def copy_ordinals(self, earlier: NamesAtMoment) -> None:
         """Copy the ordinals of earlier names, if they were computed: that costs a tenth of computing them again."""
         if "ordinals" in vars(earlier):
@@ -118,15 +131,20 @@ def _cache_of(connection: sa.Connection) -> NameCache:
     return cache
 
 
+def names_of(connection: sa.Connection, suite: SuiteRow) -> NamesAtMoment:
+    """Return the names of a suite with their ordinals, which are computed at their first use."""
+    return _committed(connection, suite)
+
+
 def all_names(connection: sa.Connection, suite: SuiteRow) -> list[str]:
     """Return all names of a suite, by their ordinals. Callers must not change them."""
     return _committed(connection, suite).ordered
 
 
-def uncommitted_names(connection: sa.Connection, suite: SuiteRow) -> list[str]:
-    """Return all names of a suite, in a transaction that may have added some, and may be rolled back."""
+def uncommitted_names(connection: sa.Connection, suite: SuiteRow) -> NamesAtMoment:
+    """Return the names of a suite, in a transaction that may have added some, and may be rolled back."""
     # Not cached: after a rollback, another run may give these ordinals to other names.
-    return _read(connection, suite).ordered
+    return _read(connection, suite)
 
 
 def ordinals_by_name(connection: sa.Connection, suite: SuiteRow) -> Mapping[str, int]:

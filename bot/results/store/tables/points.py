@@ -172,6 +172,13 @@ def status_columns(connection: sa.Connection, stored: Mapping[Place, Sequence[in
     return columns
 
 
+def stored_columns(connection: sa.Connection, places: Iterable[Place]) -> dict[Place, list[bytes]]:
+    """Return the compressed status columns of the stored runs at each place, in their order."""
+    numbers = numbers_of(stored_runs(connection, places))
+    blobs = runs.status_blobs(connection, [number for of_place in numbers.values() for number in of_place])
+    return {place: [blobs[number] for number in of_place] for place, of_place in numbers.items()}
+
+
 def columns_at(connection: sa.Connection, places: Iterable[Place]) -> dict[Place, bytes]:
     """Return the merged status column of the stored runs at each place that has any."""
     return status_columns(connection, numbers_of(stored_runs(connection, places)))

@@ -334,9 +334,16 @@ def reasons(connection: sa.Connection, numbers: Sequence[int]) -> Iterator[tuple
             yield row.run_id, read_reasons(row.reasons)
 
 
+def status_blobs(connection: sa.Connection, numbers: Sequence[int]) -> dict[int, bytes]:
+    """Return the compressed status columns of stored runs, by the number of the run."""
+    return {
+        row.run_id: row.statuses
+        for chunk in schema.in_chunks(numbers)
+        for row in connection.execute(_STATUSES, {"numbers": chunk})
+    }
+
+
 def statuses(connection: sa.Connection, groups: Collection[Sequence[int]]) -> list[bytes]:
     """Return the merged status column of each group of stored runs. The runs of a group must be in their order."""
-    numbers = [number for group in groups for number in group]
-    rows = connection.execute(_STATUSES, {"numbers": numbers}) if numbers else ()
-    blobs = {row.run_id: row.statuses for row in rows}
+    blobs = status_blobs(connection, [number for group in groups for number in group])
     return [merged([raw(blobs[number]) for number in group]) for group in groups]

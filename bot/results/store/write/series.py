@@ -303,7 +303,7 @@ def _renamed(
     # A rename needs a test that was removed and one that was added.
     if all(old[ordinal] for ordinal in changed) or all(new[ordinal] for ordinal in changed):
         return {}
-    name_of = uncommitted_names(connection, series.suite)
+    name_of = uncommitted_names(connection, series.suite).ordered
     removed = [ordinal for ordinal in changed if not new[ordinal]]
     added = [ordinal for ordinal in changed if not old[ordinal]]
     # The search sorts names, so the result does not depend on their ordinals.
