@@ -232,9 +232,10 @@ class InstallationScan:
             try:
                 return await request()
             except RateLimited as error:
-                if error.retry_in > PATIENCE:
+                if error.ends_in > PATIENCE:
                     raise
-                await self._app.as_app().sleep(error.retry_in)
+                # Its few requests need not wait behind those of thousands of timers.
+                await self._app.as_app().sleep(error.ends_in)
 
 
 def _owner(full_name: str) -> str:
