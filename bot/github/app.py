@@ -224,6 +224,10 @@ class GitHubApp:
             self._listed_places[name.lower()] = self._listed_places[full_name.lower()] = place
             self._listed_names[place.repository] = full_name
 
+    def note_shown(self, repository: int) -> None:
+        """Store that GitHub has just shown a repository to its installation: a 404 below it is about what was read."""
+        self._confirmed[repository] = True
+
     async def identity(self, place: InstalledRepository) -> AppIdentity:
         """Return the App's identity; ask GitHub once, through any installation."""
         if self._identity is None:

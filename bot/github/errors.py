@@ -57,12 +57,16 @@ class Answer:
 
 
 class RateLimited(TryAgain):
-    """GitHub's limits, or our stricter ones, forbid the request for `retry_in` seconds. Nothing was written."""
+    """GitHub's limits, or our stricter ones, forbid the request for `ends_in` seconds. Nothing was written.
+
+    After `retry_in` seconds, those that were refused before it have had their turn.
+    """
 
     retry_in: float
 
-    def __init__(self, reason: str, *, retry_in: float) -> None:
+    def __init__(self, reason: str, *, retry_in: float, ends_in: float | None = None) -> None:
         super().__init__(f"{reason}; again in {retry_in:.0f} s", retry_in=retry_in)
+        self.ends_in = retry_in if ends_in is None else ends_in
 
 
 PARTIAL_PATIENCE = 6 * 3600.0

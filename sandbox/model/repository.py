@@ -177,7 +177,9 @@ class Repository(Home):
         branch = ref.removeprefix(HEADS)
         if sha is not None:
             self._begin_suites(by, sha, branch)
-        for pull in [p for repository in self.github.repositories.values() for p in repository.pulls]:
+        # Only a repository that shares the commits has pull requests from this one.
+        related = [repository for repository in self.github.repositories.values() if repository.git is self.git]
+        for pull in [pull for repository in related for pull in repository.pulls]:
             if pull.state != "open" or pull.head_repository is not self or pull.head_ref != branch:
                 continue
             if sha is None:

@@ -102,9 +102,11 @@ def revoke_token(call: Call) -> ApiResponse:
 def list_repositories(call: Call) -> ApiResponse:
     """List the repositories that the token covers."""
     assert call.token is not None
-    current = list(call.github.repositories.values())
     # The sandbox keeps a deleted repository in its installation; GitHub lists it no more.
-    existing = [repository for repository in call.token.repositories if repository in current]
+    current = call.github.repositories
+    existing = [
+        repository for repository in call.token.repositories if current.get(repository.full_name.lower()) is repository
+    ]
     answer = call.page(existing, repositories.repository, "repositories")
     assert isinstance(answer.body, dict)
     answer.body["repository_selection"] = "selected"

@@ -13,7 +13,7 @@ from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from bot.github.errors import Answer, RateLimited, is_forbidden
 from bot.github.limits.governor import IN_FLIGHT, SHORT_WAIT, Governor
-from bot.github.limits.ledger import WRITE_BURST, Demand
+from bot.github.limits.ledger import WRITE_BURST, Allowance, Demand
 from bot.github.limits.ranks import Rank, ranked
 from tests.github.scripted import Say, ScriptedGitHub
 from tests.github.support import INSTALLATION, Seen, client_of, quota, refused
@@ -38,7 +38,8 @@ async def test_a_long_retry_after_goes_to_the_queue_and_others_send_nothing(
     for _ in range(3):
         with pytest.raises(RateLimited) as raised:
             await send()
-        assert raised.value.retry_in == 30
+        assert raised.value.ends_in == 30
+        assert 30 <= raised.value.retry_in < 31
     assert len(scripted.requests_for(method, PATH)) == 1
     jumping.now += 31
     assert await send() == {"id": 1}
@@ -289,6 +290,27 @@ async def test_a_request_that_was_waiting_when_a_limit_came_is_not_sent() -> Non
 
     await shared.run([*(write() for _ in range(WRITE_BURST + 2)), limit()])
     assert outcome == ["sent"] * WRITE_BURST + ["refused"] * 2
+
+
+async def test_requests_that_wait_for_points_are_tried_again_as_fast_as_points_come_back() -> None:
+    """Each of 10,000 waiting timers tried again once a minute, although points came back for 450 of them."""
+    shared, tries = SharedTime(), 0
+    governor = Governor(shared.timing(), Allowance(rest_points_per_minute=60))
+
+    async def read() -> None:
+        nonlocal tries
+        while True:
+            tries += 1
+            try:
+                async with governor.turn("42", Demand(rank=Rank.SWEEP)):
+                    return
+            except RateLimited as error:
+                await shared.sleep(error.retry_in)
+
+    await shared.run(read() for _ in range(10 * 30))
+    assert tries < 2 * 10 * 30
+    # The first half minute's points are spent at once, and the others come back every two seconds.
+    assert 9 * 60 <= shared.now < 11 * 60
 
 
 async def test_a_command_is_sent_at_once_while_a_sweep_of_many_repositories_waits_for_points(

@@ -89,7 +89,8 @@ class InstallationScan:
             self._installations_read_at = self._clock()
         by_account = {installation.account.lower(): installation for installation in self._installations}
         names = list(self._config.repositories)
-        await self._list_all(by_account, {_owner(name) for name in (*names, *_full_names(by_name))}, idle=idle)
+        owners = {_owner(name) for name in (*names, *_full_names(by_name))} | self._config.configured.owners
+        await self._list_all(by_account, owners, idle=idle)
         states = {name: self._state(name, by_name.get(name.lower()), by_account) for name in names}
         await self._look_up_all([name for name in names if states[name].permissions is None], by_name, idle=idle)
         states |= self._unlisted
@@ -166,10 +167,12 @@ class InstallationScan:
             return
         by_id = {repository.id: repository for repository in repositories}
         self._listings[installation] = _Listing(by_id, self._clock(), changes)
-        # A scan of many installations takes minutes, for whose clients the first ones are listed already.
+        # A scan of many installations takes minutes, for whose clients the first ones are listed already. A repository
+        # that matches a pattern may be new to this process: its timers begin before the next scan.
         for repository in repositories:
-            if self._config.repository(repository.full_name) is not None:
+            if self._config.configured.entry_for(repository.full_name) is not None:
                 self._tell_app(repository.full_name, installation, repository)
+                self._app.note_shown(repository.id)
 
     def _state(
         self, name: str, stored: KnownRepository | None, by_account: Mapping[str, ListedInstallation]
@@ -229,9 +232,10 @@ class InstallationScan:
             try:
                 return await request()
             except RateLimited as error:
-                if error.retry_in > PATIENCE:
+                if error.ends_in > PATIENCE:
                     raise
-                await self._app.as_app().sleep(error.retry_in)
+                # Its few requests need not wait behind those of thousands of timers.
+                await self._app.as_app().sleep(error.ends_in)
 
 
 def _owner(full_name: str) -> str:

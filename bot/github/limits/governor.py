@@ -151,9 +151,10 @@ class Governor:
 
     def _refuse_long(self, seconds: float, reason: str, ledger: Ledger, demand: Demand) -> None:
         if seconds > SHORT_WAIT:
-            retry_in = self._spread(seconds)
-            ledger.put_off(self._timing.clock() + retry_in, demand)
-            raise RateLimited(reason, retry_in=retry_in)
+            moment = self._timing.clock()
+            retry_in = self._spread(ledger.turn(moment + seconds, demand, reason) - moment)
+            ledger.put_off(moment + retry_in, demand)
+            raise RateLimited(reason, retry_in=retry_in, ends_in=seconds)
 
     def _spread(self, seconds: float) -> float:
         return seconds + self._timing.jitter() * min(seconds, SPREAD) if seconds > SHORT_WAIT else seconds

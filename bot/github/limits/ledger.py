@@ -226,6 +226,8 @@ class Ledger:
         # Callers pass the limit each time: it is a share of a quota that is known only from GitHub's answers.
         self._anonymous = SlidingWindow(0, 3600)
         self._waiting = WaitingWrites()
+        self._turns: dict[tuple[str, Rank, str], float] = {}
+        """When the last refused read is to be tried again, by its resource, its rank, and why it was refused."""
         self._quotas: dict[str, Quota] = {}
         self._not_before = -inf
         self._struck_at = -inf
@@ -258,6 +260,20 @@ class Ledger:
                 limit.book(moment)
         elif demand.rank is Rank.ANONYMOUS:
             self._anonymous.book(moment, demand.points)
+
+    def turn(self, allowed_at: float, demand: Demand, reason: str) -> float:
+        """Return when to try again what is refused until `allowed_at`, for a reason that `earliest` returned.
+
+        A read goes behind those of its rank that were refused before it, at the pace at which points come back.
+        Otherwise all of them would try again for each of the few that may be sent. Writes have an order of their own:
+        docs/decisions/newest-heads-first.md
+        """
+        if demand.write:
+            return allowed_at
+        points_per_minute = share_of(self._points_of(demand).limit, SHARES[demand.rank].points)
+        key = (demand.resource, demand.rank, reason)
+        self._turns[key] = max(allowed_at, self._turns.get(key, -inf) + 60 * demand.points / points_per_minute)
+        return self._turns[key]
 
     def put_off(self, retry_at: float, demand: Demand) -> None:
         """Record that a request will be retried at `retry_at`, so that writes about older heads leave room for it."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import aiohttp
 import pytest
+from gidgethub import BadRequest
 
 from bot.app.doctor.installed import INSTALLATIONS_LAST, MOST_LOOKUPS, REPOSITORIES_LAST, InstallationScan
 from bot.app.doctor.judge import InstallationState, judge_repositories
@@ -21,6 +22,7 @@ from tests.github.virtual import JumpingTime
 
 LIST = {"GET /app/installations": 1}
 TOKEN = "POST /app/installations/{installation_id}/access_tokens"
+READ = "GET /repos/{owner}/{repo}"
 REPOSITORIES, LOOK_UP = "GET /installation/repositories", "GET /repos/{owner}/{repo}/installation"
 
 
@@ -121,6 +123,20 @@ async def test_clients_use_what_was_listed(office: Office) -> None:
         next(iter(office.app.installations)), office.github.repositories["octocat/compiler"].id
     )
     assert office.github.requests.counts() == {}
+
+
+async def test_clients_of_repositories_that_match_a_pattern_use_the_first_list(office: Office) -> None:
+    """Timers of 10,000 new repositories asked for an installation and a token each, until the doctor's next round."""
+    office.install(*names(2))
+    await office.scan("'octocat/*'").states(())
+    office.github.requests.clear()
+    for name in names(2):
+        place = await office.client.place_of(name)
+        await office.client.client(place).getitem("/repos/{+repo}", {"repo": name})
+        with pytest.raises(BadRequest):
+            await office.client.client(place).getitem("/repos/{+repo}/contents/missing", {"repo": name})
+    # The list has just said that GitHub shows them, so the clients believe a 404.
+    assert office.github.requests.counts() == {READ: 2, "GET /repos/{owner}/{repo}/contents/{path}": 2, TOKEN: 1}
 
 
 async def test_a_change_that_a_webhook_reported_is_listed_at_once(office: Office) -> None:
