@@ -169,5 +169,6 @@ def test_another_rounding_of_a_number_is_not_a_change(unit: float) -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [(5, 6), (6, 5), (0.9, 0.85), (1, 2), (0.3, 0.4)])
-def test_a_step_of_the_last_digit_may_be_another_rounding(before: float, after: float) -> None:
-    assert analysis_of([before] * 200 + [after] * 10).changes == []
+@pytest.mark.parametrize("history", [60, 300])
+def test_a_step_of_the_last_digit_may_be_another_rounding(before: float, after: float, history: int) -> None:
+    assert analysis_of([before] * history + [after] * 60).changes == []
