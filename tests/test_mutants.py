@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import tomllib
 from fnmatch import fnmatch
 from functools import cache
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from scripts.pure_modules import pure_modules, recorded_tests
-from scripts.recorded_calls import FAST, MOST_SECONDS, CallRecord, callers, changed_functions
+from scripts.recorded_calls import FAST, MOST_SECONDS, CallRecord, callers, changed_functions, load_calls
 
 ROOT = Path(__file__).parents[1]
 COVERED = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["coverage"]["run"]["include"]
@@ -123,3 +124,32 @@ def test_fast_tests_of_few_functions_run_first_and_not_longer_than_the_limit() -
         CallRecord("too late", MOST_SECONDS + 1, ["g"]),
     ]
     assert callers(records) == {"f": ["narrow", "broad", "slow"], "g": ["broad", "long"]}
+
+
+def test_a_test_that_ends_its_process_counts_as_one_that_calls_nothing_and_others_are_recorded(
+    pytester: pytest.Pytester, tmp_path: Path
+) -> None:
+    class Recorded:
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_runtestloop(self, session: pytest.Session) -> bool:
+            load_calls(session, ["bot/core/listing.py"], tmp_path / "build" / "calls.jsonl")
+            return True
+
+    pytester.makepyfile(
+        """
+        import os, signal
+        from bot.core.listing import counted
+
+        def test_first(): counted(1, "test")
+        def test_killed(): os.kill(os.getpid(), signal.SIGKILL)
+        def test_last(): counted(2, "test")
+        """
+    )
+    pytester.inline_run("-p", "no:asyncio", plugins=[Recorded()])
+    lines = map(json.loads, (tmp_path / "build" / "calls.jsonl").read_text().splitlines())
+    functions = {test.partition("::")[2]: functions for test, _, functions in lines}
+    assert functions == {
+        "test_first": ["bot/core/listing.py:counted"],
+        "test_killed": [],
+        "test_last": ["bot/core/listing.py:counted"],
+    }
