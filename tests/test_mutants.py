@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import subprocess
 import tomllib
 from fnmatch import fnmatch
 from functools import cache
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.copied_tree import NOT_STARTED, failure_in_copy, process_tests
 from scripts.pure_modules import pure_modules, recorded_tests
 from scripts.recorded_calls import FAST, MOST_SECONDS, CallRecord, callers, changed_functions, load_calls
 
@@ -123,7 +125,7 @@ def test_fast_tests_of_few_functions_run_first_and_not_longer_than_the_limit() -
         CallRecord("long", MOST_SECONDS, ["g"]),
         CallRecord("too late", MOST_SECONDS + 1, ["g"]),
     ]
-    assert callers(records) == {"f": ["narrow", "broad", "slow"], "g": ["broad", "long"]}
+    assert callers(records, MOST_SECONDS) == {"f": ["narrow", "broad", "slow"], "g": ["broad", "long"]}
 
 
 def test_a_test_that_ends_its_process_counts_as_one_that_calls_nothing_and_others_are_recorded(
@@ -153,3 +155,28 @@ def test_a_test_that_ends_its_process_counts_as_one_that_calls_nothing_and_other
         "test_killed": [],
         "test_last": ["bot/core/listing.py:counted"],
     }
+
+
+def test_what_other_processes_run_is_tried_in_a_copy_of_the_tree(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / "answer.py").write_text("print(42)\n")
+    (tmp_path / "test_answer.py").write_text(
+        "import subprocess, sys\n"
+        "def test_answer():\n"
+        "    assert subprocess.run([sys.executable, '-m', 'answer'], capture_output=True).stdout == b'42\\n'\n"
+    )
+    tests = ["test_answer.py"]
+    assert failure_in_copy(tests, root=tmp_path) == ""
+    assert failure_in_copy(tests, "answer.py", "print(43)\n", tmp_path) == "test_answer.py::test_answer"
+    assert failure_in_copy(["test_none.py"], root=tmp_path) == NOT_STARTED
+    assert failure_in_copy([], "answer.py", "", tmp_path) == ""
+    assert (tmp_path / "answer.py").read_text() == "print(42)\n"
+
+
+def test_tests_that_run_a_module_in_other_processes_are_those_of_its_folder_that_name_it_first() -> None:
+    plugin = process_tests("lab/nightjar_lab/pytest/shard_plugin.py")
+    assert plugin.index("tests/lab/plugin/test_sharding.py") < plugin.index("tests/lab/plugin/test_slow.py")
+    assert {test.rpartition("/")[0] for test in plugin} == {"tests/lab/plugin"}
+    assert process_tests("lab/nightjar_lab/suite/matrix_run.py")[0] == "tests/lab/suite/test_local_cases.py"
+    assert "tests/lab/kit/test_run_command.py" in process_tests("lab/nightjar_lab/job.py")
+    assert process_tests("bot/core/patterns.py") == []

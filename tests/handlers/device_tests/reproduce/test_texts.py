@@ -10,7 +10,6 @@ from bot.results.few_tests import FailureKind, FewTestsOutcome, TestAttempts
 from handlers.device_tests.model import DeviceJob, DeviceJobState, FewTests, JobEnd
 from handlers.device_tests.reproduce.command import REPRODUCE
 from handlers.device_tests.reproduce.texts import (
-    ENDS,
     MOST_ANSWER,
     MOST_MESSAGE,
     EarlierRuns,
@@ -18,6 +17,7 @@ from handlers.device_tests.reproduce.texts import (
     reproduce_command,
     reproduced,
 )
+from handlers.device_tests.texts import ENDS
 from tests.handlers.device_tests.cases import OTHER_SHA, new_job
 
 TEST = "a.py::test_a"
