@@ -20,9 +20,9 @@ OF_PLUGIN, OF_SUITE, OF_KIT = "lab/nightjar_lab/pytest/", "lab/nightjar_lab/suit
 TESTS = {OF_PLUGIN: ("tests/lab/plugin",), OF_SUITE: ("tests/lab/suite",), OF_KIT: ("tests/lab", "tests/lab/kit")}
 """The folders whose tests run modules in other processes, by the beginning of a module's path; the first one counts."""
 MOST_CPU_SECONDS, MOST_SECONDS = 120, 1_200
-"""The CPU time of each process of the tests, and the time of all of them, which may wait for each other."""
+"""The CPU time of each process of the tests, and the time of all of them. A run that takes longer shows no failure."""
 NOT_STARTED = "the start of pytest"
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+_FAILED = re.compile(r"^(?:FAILED|ERROR) ([^\s\[]+)", re.MULTILINE)
 _ALL_PASSED = (0, 5)
 """Statuses of pytest: https://docs.pytest.org/en/stable/reference/exit-codes.html."""
 
@@ -39,9 +39,9 @@ def process_tests(module: str) -> list[str]:
 
 
 def failure_in_copy(tests: Sequence[str], module: str = "", text: str = "", root: Path = ROOT) -> str:
-    """Run tests in a copy of the tree, where a module may have another text; return the first that fails, or nothing.
+    """Run tests in a copy of the tree, where a module may have another text; return the first that fails, or "".
 
-    A change with which pytest does not start, or does not end, counts as a failure.
+    A run that takes too long shows no failure.
     """
     if not tests:
         return ""
@@ -64,10 +64,18 @@ def failure_in_copy(tests: Sequence[str], module: str = "", text: str = "", root
                 preexec_fn=_limit,
             )
         except subprocess.TimeoutExpired:
-            return NOT_STARTED
-    if process.returncode in _ALL_PASSED:
+            return ""
+    return failed_test(process.returncode, process.stdout)
+
+
+def failed_test(status: int, output: str) -> str:
+    """Return the test, without parameters, that failed in a run of pytest, from its status and output; "" for none.
+
+    That pytest does not start counts as a failure, but not that a signal ends it.
+    """
+    if status in _ALL_PASSED or status < 0:
         return ""
-    failed = _FAILED.search(process.stdout)
+    failed = _FAILED.search(output)
     return failed[1] if failed else NOT_STARTED
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.copied_tree import NOT_STARTED, failure_in_copy, process_tests
+from scripts.copied_tree import NOT_STARTED, failed_test, failure_in_copy, process_tests
 from scripts.pure_modules import pure_modules, recorded_tests
 from scripts.recorded_calls import FAST, MOST_SECONDS, CallRecord, callers, changed_functions, load_calls
 
@@ -168,9 +168,23 @@ def test_what_other_processes_run_is_tried_in_a_copy_of_the_tree(tmp_path: Path)
     tests = ["test_answer.py"]
     assert failure_in_copy(tests, root=tmp_path) == ""
     assert failure_in_copy(tests, "answer.py", "print(43)\n", tmp_path) == "test_answer.py::test_answer"
-    assert failure_in_copy(["test_none.py"], root=tmp_path) == NOT_STARTED
     assert failure_in_copy([], "answer.py", "", tmp_path) == ""
     assert (tmp_path / "answer.py").read_text() == "print(42)\n"
+
+
+@pytest.mark.parametrize(
+    ("status", "output", "failure"),
+    [
+        (0, "2 passed", ""),
+        (5, "no tests ran", ""),
+        (1, "FAILED t.py::test_a[a b-[1]] - assert 1 == 2\n1 failed", "t.py::test_a"),
+        (2, "ERROR t.py - ImportError\n1 error", "t.py"),
+        (4, "ImportError while loading conftest", NOT_STARTED),
+        (-9, "", ""),
+    ],
+)
+def test_pytest_that_a_signal_ends_has_detected_nothing(status: int, output: str, failure: str) -> None:
+    assert failed_test(status, output) == failure
 
 
 def test_tests_that_run_a_module_in_other_processes_are_those_of_its_folder_that_name_it_first() -> None:
