@@ -16,7 +16,7 @@ import pytest
 
 from scripts.forked_tests import ARGUMENTS
 from scripts.imports import ROOT
-from scripts.pure_modules import pure_modules, recorded_tests
+from scripts.pure_modules import conversation_tests, pure_modules, recorded_tests
 from scripts.tried_mutants import MutantTrials, all_changes
 
 LEAST = 0.90
@@ -27,7 +27,7 @@ QUANTILE = 1.96
 
 def main() -> int:
     """Print the score and the survivors; return 1 if the whole score is too low."""
-    parser = argparse.ArgumentParser(description="Count the small changes to pure modules that no quick test detects.")
+    parser = argparse.ArgumentParser(description="Count the small changes to pure modules that no test detects.")
     parser.add_argument("modules", nargs="*", help="paths of pure modules; all of them by default")
     parser.add_argument("--sample", type=int, help="try only this many random changes")
     parser.add_argument("--seed", type=int, default=1)
@@ -40,11 +40,14 @@ def main() -> int:
     if arguments.sample:
         changes = Random(arguments.seed).sample(changes, arguments.sample)  # noqa: S311 - not for secrets
     trials = MutantTrials(pure_modules(), changes, arguments.calls)
-    if code := pytest.main([*ARGUMENTS, *recorded_tests()], plugins=[trials]):
+    if code := pytest.main([*ARGUMENTS, *recorded_tests(), *conversation_tests()], plugins=[trials]):
         return code
-    share = trials.detected / trials.total
-    lower, upper = interval_of(trials.detected, trials.total)
-    sys.stdout.write(f"{trials.detected} of {trials.total} changes were detected: {share:.1%}; ")
+    detected = trials.detected.total()
+    share = detected / trials.total
+    lower, upper = interval_of(detected, trials.total)
+    for stage, count in trials.detected.items():
+        sys.stdout.write(f"{count} by {stage}\n")
+    sys.stdout.write(f"{detected} of {trials.total} changes were detected: {share:.1%}; ")
     sys.stdout.write(f"95 % interval: {lower:.1%} to {upper:.1%}; at least {LEAST:.0%}\n")
     return 0 if share >= LEAST else 1
 

@@ -24,6 +24,8 @@ JOINING = frozenset({"__main__.py", "feature.py", "wiring.py"})
 """Modules that only join others."""
 SLOW_TESTS = ("browser", "conversations", "deploy", "robustness", "signal")
 """Folders of tests that start the whole bot, which takes too long for each mutant."""
+CONVERSATIONS = "tests/conversations/"
+"""The folder of tests that run the whole bot in their own process."""
 DECISIONS = (ast.BoolOp, ast.Compare, ast.For, ast.If, ast.IfExp, ast.While, ast.comprehension)
 
 
@@ -45,6 +47,11 @@ def recorded_tests() -> list[str]:
     """Return the files of quick tests."""
     files = (file.relative_to(ROOT) for file in (ROOT / "tests").rglob("test_*.py"))
     return sorted(file.as_posix() for file in files if len(file.parts) > 2 and file.parts[1] not in SLOW_TESTS)
+
+
+def conversation_tests() -> list[str]:
+    """Return the files of tests that run the whole bot in their own process: for mutants that no quick test detects."""
+    return sorted(file.relative_to(ROOT).as_posix() for file in (ROOT / CONVERSATIONS).rglob("test_*.py"))
 
 
 def _awaits(tree: ast.Module) -> bool:

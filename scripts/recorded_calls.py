@@ -21,12 +21,15 @@ import pytest
 
 from scripts.forked_tests import caches, ended_tests, start_tests
 from scripts.imports import ROOT, dotted
+from scripts.pure_modules import CONVERSATIONS
 
 RECORDER = "_record_call"
 """The name of the function that recorded functions call."""
 PROCESSES = 2
 MOST_SECONDS = 20.0
-"""The CPU time that the tests of one function may take together."""
+"""The CPU time that the quick tests of one function may take together."""
+MOST_SECONDS_OF_CONVERSATIONS = 120.0
+"""The CPU time that the conversations that call one function may take together."""
 FAST = 0.5
 """Seconds of a test that runs before slower ones, however many other functions it calls."""
 
@@ -71,45 +74,64 @@ class CallRecorder:
         start = time.process_time()
         result = yield
         functions = [] if item.nodeid in self.failed else sorted(self.called)
-        record = CallRecord(item.nodeid, time.process_time() - start, functions)
-        with self.file.open("a") as file:
-            file.write(f"{json.dumps(record)}\n")
+        _add(CallRecord(item.nodeid, time.process_time() - start, functions), self.file)
         return result
 
 
-def load_calls(session: pytest.Session, modules: list[str], file: Path) -> dict[str, list[str]]:
-    """Return the tests that call functions of each name in a module, in the order in which to run them.
+class Callers(NamedTuple):
+    """The tests that call functions of each name in a module, in the order in which to run them."""
 
-    Read from a file what tests call; run those that it lacks and add them.
-    """
+    quick: dict[str, list[str]]
+    conversations: dict[str, list[str]]
+
+
+def load_calls(session: pytest.Session, modules: list[str], file: Path) -> Callers:
+    """Read from a file what tests call; run those that it lacks and add them, quick ones first."""
     file.parent.mkdir(exist_ok=True)
     file.touch()
+    tests = sorted(session.items, key=lambda test: test.nodeid.startswith(CONVERSATIONS))
+    while missing := _missing(tests, file):
+        _record(missing, session, modules, file)
+    records = _records(file)
+    conversations = [record for record in records if record.test.startswith(CONVERSATIONS)]
+    quick = [record for record in records if not record.test.startswith(CONVERSATIONS)]
+    return Callers(callers(quick, MOST_SECONDS), callers(conversations, MOST_SECONDS_OF_CONVERSATIONS))
+
+
+def _missing(tests: Sequence[pytest.Item], file: Path) -> list[pytest.Item]:
     recorded = {record.test for record in _records(file)}
-    _record([item for item in session.items if item.nodeid not in recorded], session, modules, file)
-    return callers(_records(file))
+    return [test for test in tests if test.nodeid not in recorded]
+
+
+def _add(record: CallRecord, file: Path) -> None:
+    with file.open("a") as lines:
+        lines.write(f"{json.dumps(record)}\n")
 
 
 def _records(file: Path) -> list[CallRecord]:
     return [CallRecord(*json.loads(line)) for line in file.read_text().splitlines()]
 
 
-def callers(records: Sequence[CallRecord]) -> dict[str, list[str]]:
+def callers(records: Sequence[CallRecord], most_seconds: float) -> dict[str, list[str]]:
     """Return the tests that call each function: fast ones first, and of those the ones that call the fewest functions.
 
-    Tests beyond `MOST_SECONDS` are left out.
+    Tests beyond so many seconds of CPU time are left out.
     """
     tests: dict[str, list[str]] = {}
     seconds: dict[str, float] = defaultdict(float)
     for record in sorted(records, key=lambda record: (record.seconds > FAST, len(record.functions), record.test)):
         for function in record.functions:
-            if seconds[function] < MOST_SECONDS:
+            if seconds[function] < most_seconds:
                 seconds[function] += record.seconds
                 tests.setdefault(function, []).append(record.test)
     return tests
 
 
 def _record(tests: Sequence[pytest.Item], session: pytest.Session, modules: list[str], file: Path) -> None:
-    """Run tests in some processes at once, all tests of a file in one of them."""
+    """Run tests in some processes at once, all tests of a file in one of them.
+
+    A test at which a signal ends its process counts as one that calls nothing, and those after it are not recorded yet.
+    """
     files = list(dict.fromkeys(test.path for test in tests))
     with TemporaryDirectory() as parent:
         Path(parent).chmod(0o755)
@@ -119,10 +141,11 @@ def _record(tests: Sequence[pytest.Item], session: pytest.Session, modules: list
             folder.mkdir(mode=0o755)
             chosen = set(files[process::PROCESSES])
             part = [test for test in tests if test.path in chosen]
-            children.append((start_tests(session, part, folder, CallRecorder(modules, file)), folder))
-        for child, folder in children:
+            children.append((start_tests(session, part, folder, CallRecorder(modules, file)), folder, part))
+        for child, folder, part in children:
             if ended_tests(child, folder) is None:
-                raise RuntimeError("a signal ended the tests that are recorded")
+                for test in _missing(part, file)[:1]:
+                    _add(CallRecord(test.nodeid, 0.0, []), file)
 
 
 def _let_functions_record(module: str, recorder: CallRecorder) -> None:

@@ -1,6 +1,7 @@
 """Try small changes to pure modules: give one function the changed code in a fork and run the tests that call it.
 
-The forked process has imported and collected all quick tests, so a change costs only its tests. No file is changed.
+The forked process has imported and collected all tests, so a change costs only its tests. No file is changed. What no
+quick test detects, conversations try, and last a copy of the tree, if other processes or imports run the function.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ import ast
 import importlib
 import resource
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from difflib import unified_diff
+from enum import StrEnum
 from functools import lru_cache
+from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,11 +25,14 @@ import libcst
 import pytest
 from mutmut.mutation.file_mutation import Mutation, create_mutations
 
+from scripts.copied_tree import NOT_STARTED, failure_in_copy, process_tests
 from scripts.forked_tests import caches, ended_tests, start_tests
 from scripts.imports import ROOT, dotted
-from scripts.recorded_calls import PROCESSES, load_calls, replace_functions
+from scripts.recorded_calls import PROCESSES, Callers, load_calls, replace_functions
 
 OUT_OF_LIMITS = "the limits of a process"
+SOME = 5
+"""The most quick tests of a function that run in a copy of the tree for another function of its module."""
 
 
 class FirstFailure:
@@ -54,15 +61,24 @@ class FirstFailure:
             self.session.shouldstop = "a test failed"
 
 
+class Stage(StrEnum):
+    """Which tests detect a change."""
+
+    QUICK = "quick tests"
+    CONVERSATIONS = "conversations"
+    COPY = "tests in a copy of the tree"
+
+
 class MutantTrials:
     """A plugin of pytest that tries changes with the collected tests instead of running these.
 
-    It counts the changes and those that were detected, and prints each with the test that detects it.
+    It counts the changes and those that were detected in each stage, and prints each with the test that detects it.
     """
 
     def __init__(self, modules: list[str], changes: Sequence[tuple[str, int]], calls_file: Path) -> None:
         self.modules, self.changes, self.calls_file = modules, changes, calls_file
-        self.detected = self.total = 0
+        self.total = 0
+        self.detected = Counter[Stage]()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -71,18 +87,20 @@ class MutantTrials:
             raise RuntimeError("pytest could not import all tests")
         for module in self.modules:
             importlib.import_module(dotted(module))
-        calls = load_calls(session, self.modules, self.calls_file)
+        _state.callers = load_calls(session, self.modules, self.calls_file)
         _state.session, _state.items = session, {item.nodeid: item for item in session.items}
-        tests = [calls.get(f"{module}:{_function_name(module, place)}", []) for module, place in self.changes]
-        detecting = set()
+        detecting: dict[Stage, set[str]] = {stage: set() for stage in Stage}
         with ProcessPoolExecutor(PROCESSES, get_context("fork")) as processes:
-            for change, failure in processes.map(_try_change, *zip(*self.changes, strict=True), tests):
+            for change, stage, failure in processes.map(_try_change, *zip(*self.changes, strict=True)):
                 self.total += 1
-                self.detected += bool(failure)
-                detecting.add(failure)
+                if failure:
+                    self.detected[stage] += 1
+                    detecting[stage].add(failure)
                 sys.stdout.write(f"{change}\n  {failure or 'survived'}\n")
                 sys.stdout.flush()
-        if failure := first_failure(sorted(detecting - {"", OUT_OF_LIMITS})):
+        in_copy = sorted(detecting.pop(Stage.COPY) - {NOT_STARTED})
+        in_process = sorted(set().union(*detecting.values()) - {OUT_OF_LIMITS})
+        if failure := first_failure(in_process) or failure_in_copy(in_copy):
             raise RuntimeError(f"{failure} fails without a change, too")
         return True
 
@@ -92,6 +110,7 @@ class _State:
 
     session: pytest.Session
     items: dict[str, pytest.Item]
+    callers: Callers
 
 
 _state = _State()
@@ -105,6 +124,8 @@ def all_changes(modules: list[str]) -> list[tuple[str, int]]:
 def first_failure(tests: Sequence[str], module: str = "", tree: ast.Module | None = None) -> str:
     """Run tests in a fork, with another tree of a module if there is one; return the first that fails, or nothing."""
     items = [_state.items[test] for test in tests if test in _state.items]
+    if not items:
+        return ""
     with TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         child = start_tests(_state.session, items, Path(folder), FirstFailure(_state.session, module, tree))
@@ -118,14 +139,31 @@ def _function_name(module: str, place: int) -> str:
     return function.name.value
 
 
-def _try_change(module: str, place: int, tests: Sequence[str]) -> tuple[str, str]:
-    """Return what a change of a module changes, and the test that detects it or an empty text."""
+def _try_change(module: str, place: int) -> tuple[str, Stage, str]:
+    """Return what a change of a module changes, the last stage that was tried, and the test that detects it there.
+
+    That is an empty text if none does.
+    """
     original, mutations = _mutations(module)
     text = original.deep_replace(mutations[place].original_node, mutations[place].mutated_node).code
     lines = _lines_of_change(module, original.code, text)
     before = _cpu_seconds()
-    failure = first_failure(tests, module, ast.parse(text)) if tests else ""
-    return f"{lines}\n  {len(tests)} tests, {_cpu_seconds() - before:.1f} s", failure
+    function, tree = f"{module}:{_function_name(module, place)}", ast.parse(text)
+    quick, conversations = (stage.get(function, []) for stage in _state.callers)
+    stage, failure = Stage.QUICK, first_failure(quick, module, tree)
+    if not failure and conversations:
+        stage, failure = Stage.CONVERSATIONS, first_failure(conversations, module, tree)
+    elsewhere = process_tests(module) or ([] if quick or conversations else _tests_of_module(module))
+    if not failure and elsewhere:
+        stage, failure = Stage.COPY, failure_in_copy(elsewhere, module, text)
+    counts = f"{len(quick)} quick tests, {len(conversations)} conversations"
+    return f"{lines}\n  {counts}; {stage}; {_cpu_seconds() - before:.1f} s", stage, failure
+
+
+def _tests_of_module(module: str) -> list[str]:
+    """Return quick tests that call a function of a module: some of each of its functions."""
+    some = [tests[:SOME] for name, tests in _state.callers.quick.items() if name.startswith(f"{module}:")]
+    return list(dict.fromkeys(chain.from_iterable(some)))
 
 
 def _cpu_seconds() -> float:

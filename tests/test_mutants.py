@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import json
+import subprocess
 import tomllib
 from fnmatch import fnmatch
 from functools import cache
@@ -10,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from scripts.copied_tree import NOT_STARTED, failed_test, failure_in_copy, process_tests
 from scripts.pure_modules import pure_modules, recorded_tests
-from scripts.recorded_calls import FAST, MOST_SECONDS, CallRecord, callers, changed_functions
+from scripts.recorded_calls import FAST, MOST_SECONDS, CallRecord, callers, changed_functions, load_calls
 
 ROOT = Path(__file__).parents[1]
 COVERED = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["coverage"]["run"]["include"]
@@ -122,4 +125,72 @@ def test_fast_tests_of_few_functions_run_first_and_not_longer_than_the_limit() -
         CallRecord("long", MOST_SECONDS, ["g"]),
         CallRecord("too late", MOST_SECONDS + 1, ["g"]),
     ]
-    assert callers(records) == {"f": ["narrow", "broad", "slow"], "g": ["broad", "long"]}
+    assert callers(records, MOST_SECONDS) == {"f": ["narrow", "broad", "slow"], "g": ["broad", "long"]}
+
+
+def test_a_test_that_ends_its_process_counts_as_one_that_calls_nothing_and_others_are_recorded(
+    pytester: pytest.Pytester, tmp_path: Path
+) -> None:
+    class Recorded:
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_runtestloop(self, session: pytest.Session) -> bool:
+            load_calls(session, ["bot/core/listing.py"], tmp_path / "build" / "calls.jsonl")
+            return True
+
+    pytester.makepyfile(
+        """
+        import os, signal
+        from bot.core.listing import counted
+
+        def test_first(): counted(1, "test")
+        def test_killed(): os.kill(os.getpid(), signal.SIGKILL)
+        def test_last(): counted(2, "test")
+        """
+    )
+    pytester.inline_run("-p", "no:asyncio", plugins=[Recorded()])
+    lines = map(json.loads, (tmp_path / "build" / "calls.jsonl").read_text().splitlines())
+    functions = {test.partition("::")[2]: functions for test, _, functions in lines}
+    assert functions == {
+        "test_first": ["bot/core/listing.py:counted"],
+        "test_killed": [],
+        "test_last": ["bot/core/listing.py:counted"],
+    }
+
+
+def test_what_other_processes_run_is_tried_in_a_copy_of_the_tree(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / "answer.py").write_text("print(42)\n")
+    (tmp_path / "test_answer.py").write_text(
+        "import subprocess, sys\n"
+        "def test_answer():\n"
+        "    assert subprocess.run([sys.executable, '-m', 'answer'], capture_output=True).stdout == b'42\\n'\n"
+    )
+    tests = ["test_answer.py"]
+    assert failure_in_copy(tests, root=tmp_path) == ""
+    assert failure_in_copy(tests, "answer.py", "print(43)\n", tmp_path) == "test_answer.py::test_answer"
+    assert failure_in_copy([], "answer.py", "", tmp_path) == ""
+    assert (tmp_path / "answer.py").read_text() == "print(42)\n"
+
+
+@pytest.mark.parametrize(
+    ("status", "output", "failure"),
+    [
+        (0, "2 passed", ""),
+        (5, "no tests ran", ""),
+        (1, "FAILED t.py::test_a[a b-[1]] - assert 1 == 2\n1 failed", "t.py::test_a"),
+        (2, "ERROR t.py - ImportError\n1 error", "t.py"),
+        (4, "ImportError while loading conftest", NOT_STARTED),
+        (-9, "", ""),
+    ],
+)
+def test_pytest_that_a_signal_ends_has_detected_nothing(status: int, output: str, failure: str) -> None:
+    assert failed_test(status, output) == failure
+
+
+def test_tests_that_run_a_module_in_other_processes_are_those_of_its_folder_that_name_it_first() -> None:
+    plugin = process_tests("lab/nightjar_lab/pytest/shard_plugin.py")
+    assert plugin.index("tests/lab/plugin/test_sharding.py") < plugin.index("tests/lab/plugin/test_slow.py")
+    assert {test.rpartition("/")[0] for test in plugin} == {"tests/lab/plugin"}
+    assert process_tests("lab/nightjar_lab/suite/matrix_run.py")[0] == "tests/lab/suite/test_local_cases.py"
+    assert "tests/lab/kit/test_run_command.py" in process_tests("lab/nightjar_lab/job.py")
+    assert process_tests("bot/core/patterns.py") == []

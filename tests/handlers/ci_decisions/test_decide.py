@@ -8,7 +8,7 @@ from nightjar_lab.ci.texts import ALL_IS_BUILT, CI_RUNS, FALLBACK, IMAGES_ARE_BU
 
 from bot.config.model import RepositoryConfig
 from handlers.ci_decisions import texts
-from handlers.ci_decisions.decide import commit_needs_files, decide_for_commit, needs_files
+from handlers.ci_decisions.decide import commit_needs_files, decide_for_checkout, decide_for_commit, needs_files
 from handlers.rebuild_docker.config import RebuildDocker
 from handlers.rebuild_docker.texts import IN_AN_IMAGE
 from handlers.skip_ci.config import SkipCi
@@ -103,3 +103,28 @@ def test_running_everything_says_what_runs() -> None:
     assert {name: verdict.reason for name, verdict in decision.verdicts.items()} == {
         name: FALLBACK.format(why="GitHub is silent", what=consequence) for name, consequence in runs.items()
     }
+
+
+def test_a_checkout_has_the_slow_tests_of_its_branch_or_those_that_are_requested() -> None:
+    def slow_tests(branch: str, requested: bool = False, **keys: object) -> CiVerdict:
+        config = repository_config(**keys)
+        decision = decide_for_checkout(config, "0d1a26e", branch, files("a.md"), requests_slow_tests=requested)
+        assert decision.sha == "0d1a26e"
+        return decision.run_slow_tests
+
+    on = {"slow_tests": {"branches": ("main", "release/*")}}
+    assert slow_tests("main", slow_tests=False) == CiVerdict(True, texts.SLOW_TESTS_NOT_ON)
+    assert slow_tests("release/1", **on) == CiVerdict(True, "On: the branch release/1 always runs slow tests.")
+    for branch in ("fix", ""):
+        assert slow_tests(branch, **on) == CiVerdict(False, texts.SLOW_TESTS_NOT_REQUESTED)
+        assert slow_tests(branch, True, **on) == CiVerdict(True, texts.SLOW_TESTS_REQUESTED)
+
+
+def test_a_checkout_is_decided_like_a_commit_from_its_files() -> None:
+    config = repository_config(skip_ci={}, rebuild_docker={})
+    for names in (["docs/a.rst"], ["src/a.cc"], ["docker/Dockerfile.ci_cpu"]):
+        checkout = decide_for_checkout(config, "0d1a26e", "", files(*names), requests_slow_tests=False)
+        commit = decide_for_commit(config, "0d1a26e", files(*names))
+        assert (checkout.skip_ci, checkout.docs_only, checkout.rebuild_docker) == (
+            commit.skip_ci, commit.docs_only, commit.rebuild_docker,
+        )  # fmt: skip

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from bot.commands.conclusion import CommandResults, Item
 from bot.engine.jobs.journal import DONE, FAILED, WAITING, DeliveryRecord, EffectRecord, JobState, PlanRecord, PlanStage
-from bot.engine.jobs.notes import APPLIED, PLANNED, REFUSED, UNCHANGED
-from handlers.dashboard.pull.story import StoryTeller, without_links
+from bot.engine.jobs.notes import APPLIED, PLANNED, REFUSED, ROUTED, UNCHANGED
+from handlers.dashboard.pull.story import DeliveryStory, StoryTeller, without_links
 
 GITHUB = "https://github.com/octocat/compiler"
 URL = f"{GITHUB}/pull/42#issuecomment-1"
@@ -75,6 +76,23 @@ def test_commands_that_have_not_ended_or_that_nobody_carried_out() -> None:
     limit = stories(planned=job(text="over the limit of commands an hour"), effects=(restart("reply"),))
     assert limit == [("", "", "refused", "over the limit of commands an hour", "")]
     assert stories(planned=job()) == []  # the comment has no command
+
+
+def test_a_delivery_names_its_event_and_the_earliest_next_try() -> None:
+    def story_of(*jobs: JobState, action: str = "created") -> DeliveryStory:
+        plans = tuple(PlanRecord(tried, "labels", "intent", 0, PlanStage.PLAN, ()) for tried in jobs)
+        routed = job(outcome=ROUTED)
+        record = DeliveryRecord(routed, "guid", "issue_comment", action, "", 42, 7.0, None, (), plans)
+        return StoryTeller(lambda text: text, GITHUB, {}).delivery(record)
+
+    later, sooner = (JobState(int(moment), WAITING, "", "", 1, moment, 1.0, "") for moment in (90.0, 60.0))
+    story = story_of(job(), later, sooner)
+    assert (story.event, story.what, story.why) == ("issue_comment.created", "Someone commented", "")
+    assert (story.received_at, story.next_try) == (
+        datetime.fromtimestamp(7, UTC), datetime.fromtimestamp(60, UTC),
+    )  # fmt: skip
+    assert story_of(job()).next_try is None
+    assert [story_of(action=action).event for action in ("deleted", "")] == ["issue_comment.deleted", "issue_comment"]
 
 
 def test_what_another_version_stored_and_where_a_stored_address_leads() -> None:

@@ -210,3 +210,19 @@ def test_a_job_that_nobody_requested_gets_a_check_run_once_it_runs() -> None:
     assert transitions.expire(job, NOW + QUEUE_SECONDS).to_show is ShownStep.NOTHING
     running = transitions.hand_out(job, "digest", 0, HOUR, NOW)
     assert transitions.heartbeat(running, "digest", NOW, log_url="https://example.org").to_show is ShownStep.RUNNING
+
+
+def test_the_report_of_a_benchmark_counts_once_in_time_or_late() -> None:
+    with pytest.raises(transitions.NotHandedOut):
+        transitions.complete_benchmark(queued(), "{}", NOW)
+    job = leased()
+    done = transitions.complete_benchmark(job, "{}", NOW + 5)
+    assert (done.state, done.end, done.outcome, done.ended_at) == (DeviceJobState.DONE, JobEnd.NONE, "{}", NOW + 5)
+    assert transitions.complete_benchmark(done, "other", NOW + 9) is done
+    announced = transitions.show(transitions.end_unable(job, NOW + 2), ShownStep.ENDED)
+    assert (announced.state, announced.end) == (DeviceJobState.ENDED, JobEnd.UNABLE)
+    assert transitions.end_unable(announced, NOW + 3) is announced
+    late = transitions.complete_benchmark(announced, "{}", NOW + 5)
+    assert (late.state, late.outcome, late.ended_at, late.shown) == (
+        DeviceJobState.DONE, "{}", NOW + 2, ShownStep.NOTHING,
+    )  # fmt: skip

@@ -18,7 +18,14 @@ from bot.results.compare.owners import owners_of
 from bot.results.settings.owners import OwnedTests
 from bot.results.store.failures.failures import Failure
 from handlers.regressions.decide import EvaluatedTarget, RegressionChanges
-from handlers.regressions.target_text import MOST_LISTED, DetailsOfTests, issue_body, issue_title, regression_news
+from handlers.regressions.target_text import (
+    GROUPED_TESTS,
+    MOST_LISTED,
+    DetailsOfTests,
+    issue_body,
+    issue_title,
+    regression_news,
+)
 from tests.gfm import Page, rendered
 from tests.results.reported import ABOUT, AT, SHA
 from tests.results.test_report_safe import ACTIVE, OURS, TEXTS
@@ -39,6 +46,18 @@ def numbered_failures(count: int, *, suite: str = "operators", good: str = GOOD)
 
 def target_with(*contacts: str, **values: Any) -> EvaluatedTarget:
     return EvaluatedTarget(ABOUT, SHA, AT, REPOSITORY, contacts, **values)
+
+
+@pytest.mark.parametrize(("count", "items", "listed"), [(GROUPED_TESTS - 1, 9, 9), (GROUPED_TESTS, 1, 3)])
+def test_ten_tests_that_began_or_ended_together_share_a_line(count: int, items: int, listed: int) -> None:
+    tests = numbered_failures(count)
+    for changes in (
+        RegressionChanges(began=tests),
+        RegressionChanges(recovered=tests),
+        RegressionChanges(removed=tests),
+    ):
+        assert len(regression_news(target_with(), changes, tests).items) == items
+    assert issue_body(target_with(), tests).count("tests/test_many.py") == listed
 
 
 def test_a_message_says_what_where_and_since_when_and_who_to_ask() -> None:

@@ -7,6 +7,7 @@ import pytest
 from nightjar_formats.limits import MAX_JSON_DEPTH, MAX_OPEN_TESTS, MAX_RAW_NAME, MAX_STRING_BYTES
 from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.readers.json.lines import SHORT_BYTES
+from nightjar_formats.readers.pytest.phases import collection_case
 from nightjar_formats.refused import Refused, TooMuch
 
 from tests.results.formats.samples import cases, cases_of, one, plain, refusal
@@ -279,3 +280,24 @@ def test_a_long_line_gives_the_same_as_a_short_one(padding: int) -> None:
             assert one(content).trouble is Trouble.CRASH
         else:
             assert "line 3" in refusal(content)
+
+
+def test_a_file_that_could_not_be_collected_is_one_case_of_the_file() -> None:
+    assert collection_case("tests/test_a.py", "passed", "") is None
+    assert collection_case("tests/test_a.py::TestB", "failed", "E   NameError: x\n") == Case(
+        "tests/test_a.py",
+        Status.ERRORED,
+        path="tests/test_a.py",
+        nodeid="tests/test_a.py",
+        trouble=Trouble.COLLECTION,
+        message="NameError: x",
+        text="E   NameError: x\n",
+    )
+    assert collection_case("tests/test_a.py::TestB", "skipped", "Skipped: no device") == Case(
+        "tests/test_a.py",
+        Status.SKIPPED,
+        path="tests/test_a.py",
+        nodeid="tests/test_a.py",
+        trouble=Trouble.COLLECTION,
+        message="no device",
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -172,3 +173,15 @@ def test_another_rounding_of_a_number_is_not_a_change(unit: float) -> None:
 @pytest.mark.parametrize("history", [60, 300])
 def test_a_step_of_the_last_digit_may_be_another_rounding(before: float, after: float, history: int) -> None:
     assert analysis_of([before] * history + [after] * 60).changes == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_later_nights_neither_add_nor_move_changes_of_earlier_ones(seed: int) -> None:
+    levels = (100, 120, 90, 100)
+    values = [value for step, level in enumerate(levels) for value in noisy(level, 60, f"{seed}-{step}")]
+    changes = [replace(change, end=None) for change in analysis_of(values).changes]
+    assert len(changes) == len(levels) - 1
+    for change in changes:
+        for nights in range(change.confirmed - 1, change.confirmed + 3):
+            known = [replace(earlier, end=None) for earlier in analysis_of(values[:nights]).changes]
+            assert known == [later for later in changes if later.confirmed < nights]

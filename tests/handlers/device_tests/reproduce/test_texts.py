@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bot.commands.grammar import Command, CommandRegistry, parse
 from bot.github.text.markdown import visible_lines
 from bot.results.few_tests import FailureKind, FewTestsOutcome, TestAttempts
 from handlers.device_tests.model import DeviceJob, DeviceJobState, FewTests, JobEnd
 from handlers.device_tests.reproduce.command import REPRODUCE
-from handlers.device_tests.reproduce.texts import MOST_ANSWER, EarlierRuns, reproduce_command, reproduced
+from handlers.device_tests.reproduce.texts import (
+    MOST_ANSWER,
+    MOST_MESSAGE,
+    EarlierRuns,
+    repeat_offer,
+    reproduce_command,
+    reproduced,
+)
+from handlers.device_tests.texts import ENDS
 from tests.handlers.device_tests.cases import OTHER_SHA, new_job
 
 TEST = "a.py::test_a"
@@ -49,6 +59,28 @@ def test_the_answer_says_what_the_runs_show() -> None:
     ):
         assert expected in text
         assert f"After a push, comment `{COMMAND}` again" in text
+
+
+def test_an_answer_without_results_says_why_and_what_the_lab_says() -> None:
+    failed = ENDS[JobEnd.LAB_FAILED]
+    for job, reason in (
+        (ended(end=JobEnd.NO_DEVICE), ENDS[JobEnd.NO_DEVICE]),
+        (ended(end=JobEnd.LAB_FAILED, note="no board"), f"{failed} The lab says: `no board`"),
+        (
+            ended(end=JobEnd.LAB_FAILED, note="x" * 2 * MOST_MESSAGE),
+            f"{failed} The lab says: `{'x' * (MOST_MESSAGE - 1)}…`",
+        ),
+    ):
+        assert reproduced(job, None, "", COMMAND).split("\n\n") == [
+            f"I could not reproduce `{TEST}` at `aaaaaaa` on `example-lab/hexagon-v73`: {reason}",
+            f"After a push, comment `{COMMAND}` again: the answer then says whether it is fixed.",
+        ]
+    assert reproduced(replace(ended(end=JobEnd.NO_DEVICE), pull_request=0), None, "", COMMAND).endswith(
+        f"\n\nTo repeat this, comment `{COMMAND}` again."
+    )
+    assert repeat_offer("c" * 40, COMMAND) == (
+        f"The head is now `ccccccc`. To see whether this is fixed, comment `{COMMAND}`."
+    )
 
 
 def test_failures_are_counted_and_their_texts_are_folded_quoted_and_bounded() -> None:

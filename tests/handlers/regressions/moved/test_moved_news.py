@@ -14,6 +14,7 @@ from handlers.regressions.config import Subscription
 from handlers.regressions.moved.groups import GroupUpdate
 from handlers.regressions.moved.news import MovedPosts
 from handlers.regressions.moved.text import MovedText
+from handlers.regressions.target_text import MOST_ITEMS
 from tests.handlers.regressions.moved.test_moved_groups import change, updated
 
 SUBSCRIBED = Audience(("slack",), (Subscription(to=("slack",), paths=("conv",)),))
@@ -59,3 +60,19 @@ def test_a_new_group_is_searched_once_for_its_clearest_series() -> None:
     ]
     (joined,) = updated([update.group], [conv, change("mali", "conv"), relu, change("mali", "relu")])
     assert "search" not in posted(joined, posts)
+
+
+def test_the_end_of_a_group_says_how_each_change_ended() -> None:
+    ended, left_out = change("adreno", "conv", ended_in="e" * 40), change("mali", "relu")
+    text = MovedText([ended, left_out], [], "https://github.example/octocat/compiler")
+    news = text.end_news()
+    assert [(item.name, item.text) for item in news.items] == [
+        ("conv", "ended at eeeeeee"),
+        ("relu", texts.MOVED_LEFT_OUT),
+    ]
+    assert (news.more, news.good) == (0, True)
+    many = MovedText([change("adreno", f"conv{number}") for number in range(MOST_ITEMS + 2)], []).end_news()
+    assert (len(many.items), many.more) == (MOST_ITEMS, 2)
+    assert news.title == (
+        "latency of 2 tests no longer worse on example-lab/adreno, example-lab/mali than before " + ended.since[:7]
+    )

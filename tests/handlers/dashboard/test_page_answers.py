@@ -1,0 +1,177 @@
+"""The first sentences of the pages of a lab, of a test and of a comparison, and their next steps, as a whole.
+
+The pages have only the fields that these sentences read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from bot.results.state import RunState
+from bot.web.answers import AnswerPart
+from handlers.dashboard.compare.answer import compare_answer, compare_steps
+from handlers.dashboard.compare.numbers import ComparedNumber
+from handlers.dashboard.compare.rows import ComparedSuiteCounts, ComparePage, ComparisonCommit
+from handlers.dashboard.grid.page import ListedNightly
+from handlers.dashboard.history.answer import history_answer, history_steps
+from handlers.dashboard.history.model import HistoryFailing, HistoryFlakiness, HistoryOnTarget, HistoryPage
+from handlers.dashboard.labs.answer import lab_answer, lab_steps
+from handlers.dashboard.labs.model import LabPage, LabRun, LabTarget, MissingNightlyRun, PausedState
+
+MOMENT = datetime(2026, 11, 20, 5, 30, tzinfo=UTC)
+NOW = MOMENT.timestamp() + 3 * 86400
+GITHUB = "https://github.com/octocat/compiler"
+REPOSITORY = "octocat/compiler"
+PAGE = "/r/octocat/compiler"
+BASE, HEAD = "a" * 40, "b" * 40
+
+
+def markdown(parts: Sequence[AnswerPart]) -> str:
+    return "".join(f"[{part.text}]({part.href})" if part.href else part.text for part in parts)
+
+
+def steps(listed: Sequence[Sequence[AnswerPart]]) -> list[str]:
+    return [markdown(step) for step in listed]
+
+
+RUN = LabRun(target="adreno", sha=HEAD, run_id="n1", received_at=MOMENT, state=RunState.STORED, reason="")
+
+
+def lab_target(name: str = "adreno", **fields: Any) -> LabTarget:
+    absent: dict[str, Any] = {"paused": None, "stale": False, "unusable_since": None, "newest": RUN}
+    return LabTarget.model_construct(**{**absent, "target": name, "missing_commits": [], **fields})
+
+
+def lab_page(*targets: LabTarget, contacts: Sequence[str] = ("@hubot",), unusable: Sequence[LabRun] = ()) -> LabPage:
+    return LabPage.model_construct(
+        lab="edge-lab", contacts=list(contacts), github=GITHUB, targets=list(targets), unusable=list(unusable)
+    )
+
+
+def lab_words(*targets: LabTarget, contacts: Sequence[str] = ("@hubot",)) -> str:
+    return markdown(lab_answer(lab_page(*targets, contacts=contacts), REPOSITORY, NOW))
+
+
+def grid_link(name: str) -> str:
+    return f"[{name}]({PAGE}?target=edge-lab%2F{name})"
+
+
+def test_which_targets_of_a_lab_are_late_unusable_or_paused() -> None:
+    pause = PausedState(until=MOMENT, by="octocat", reason="")
+    since = ListedNightly.model_construct(sha=HEAD, committed_at=MOMENT)
+    late, never = lab_target("late", stale=True), lab_target("never", stale=True, newest=None)
+    unusable, paused = lab_target("unusable", unusable_since=since), lab_target("paused", paused=pause, stale=True)
+    assert lab_words(lab_target(), lab_target("mali")) == "2 targets reported within the last 36 hours."
+    reported = f"[ has not reported for 3 days]({PAGE}/runs/edge-lab/late/{HEAD}/n1)"
+    no_results = f" has had no usable results since [2026-11-20 (bbbbbbb)]({PAGE}/commits/{HEAD})"
+    assert lab_words(lab_target(), paused, unusable, late) == (
+        f"{grid_link('late')}{reported}; {grid_link('unusable')}{no_results}; "
+        f"{grid_link('paused')} is paused until 2026-11-20, by octocat; ask @hubot."
+    )
+    assert lab_words(never, contacts=()) == f"{grid_link('never')} has never reported."
+    both = lab_target("late", stale=True, unusable_since=since)
+    contacts = [f"@hubot{number}" for number in range(4)]
+    assert lab_words(both, never, unusable, paused, contacts=contacts) == (
+        f"{grid_link('late')}{reported}; {grid_link('never')} has never reported; "
+        f"{grid_link('unusable')}{no_results} and 1 more target; ask @hubot0, @hubot1, @hubot2."
+    )
+
+
+def test_what_a_lab_and_its_maintainers_can_do() -> None:
+    missing = [MissingNightlyRun(sha=sha, at=MOMENT) for sha in (HEAD, BASE)]
+    late = lab_target(stale=True, missing_commits=missing)
+    send = f"Lab: [send the results of adreno for bbbbbbb]({GITHUB}/commit/{HEAD})"
+    assert steps(lab_steps(lab_page(lab_target(missing_commits=missing), late, unusable=[RUN], contacts=()))) == [
+        "Lab: [read why uploads have no result](#uploads)",
+        send,
+        "Maintainer: add contacts to the lab in app.yaml, so that people know whom to ask",
+    ]
+    assert steps(lab_steps(lab_page(lab_target(missing_commits=missing), lab_target(stale=True)))) == []
+
+
+def history(target: str, since: str = "", **fields: Any) -> HistoryOnTarget:
+    failing = HistoryFailing.model_construct(since=since, last_passed_at=BASE) if since else None
+    absent: dict[str, Any] = {"flakiness": None, "issue_url": "", "reproduce": ""}
+    return HistoryOnTarget.model_construct(
+        **{**absent, "lab": "edge-lab", "target": target, "failing": failing, **fields}
+    )
+
+
+def history_words(*targets: HistoryOnTarget) -> str:
+    return markdown(history_answer(targets, REPOSITORY, "conv"))
+
+
+def history_link(target: str) -> str:
+    return f"[edge-lab/{target}]({PAGE}/tests?id=conv&target=edge-lab%2F{target})"
+
+
+FLAKINESS = HistoryFlakiness(runs=20, failed=3, words="", proofs=[])
+
+
+def test_where_a_test_fails_and_where_it_is_flaky() -> None:
+    assert history_words() == ""
+    assert history_words(history("adreno")) == "Fails on none of 1 target."
+    since = f"[bbbbbbb]({PAGE}/commits/{HEAD})"
+    flaky, both = history("mali", flakiness=FLAKINESS), history("adreno", HEAD, flakiness=FLAKINESS)
+    assert history_words(flaky, both) == (
+        f"Fails on 1 of 2 targets: {history_link('adreno')} since {since}; flaky on {history_link('mali')}."
+    )
+    assert history_words(history("adreno", HEAD), history("mali", BASE)) == (
+        f"Fails on 2 of 2 targets: {history_link('adreno')}, {history_link('mali')}."
+    )
+
+
+def test_what_can_be_done_about_a_failing_test() -> None:
+    def history_page(*targets: HistoryOnTarget) -> HistoryPage:
+        return HistoryPage.model_construct(targets=list(targets))
+
+    failing = history("adreno", HEAD, issue_url=f"{GITHUB}/issues/new", reproduce="pytest conv")
+    read = f"Maintainer: [read the commits with which it began to fail]({GITHUB}/compare/{BASE}...{HEAD})"
+    issue = f"Maintainer: [open an issue with what is known]({GITHUB}/issues/new)"
+    assert steps(history_steps(history_page(history("mali", reproduce="x"), failing), GITHUB)) == [
+        read,
+        issue,
+        "Contributor: to reproduce it, run pytest conv",
+    ]
+    never_passed = HistoryFailing.model_construct(since=HEAD, last_passed_at="")
+    assert steps(history_steps(history_page(history("adreno", failing=never_passed)), GITHUB)) == []
+    flaky = history("mali", flakiness=FLAKINESS, issue_url=f"{GITHUB}/issues/new")
+    assert steps(history_steps(history_page(flaky), GITHUB)) == [issue]
+
+
+def comparison(**fields: Any) -> ComparePage:
+    base, head = (ComparisonCommit.model_construct(sha=sha) for sha in (BASE, HEAD))
+    known: dict[str, Any] = {"target": "edge-lab/adreno", "base": base, "head": head, "counts": {}, "suites": []}
+    return ComparePage.model_construct(**{**known, "numbers": [], **fields})
+
+
+def test_what_changed_between_two_commits() -> None:
+    def words(**fields: Any) -> str:
+        return markdown(compare_answer(comparison(**fields), REPOSITORY))
+
+    def link(text: str, kind: str) -> str:
+        address = f"{PAGE}/compare?target=edge-lab%2Fadreno&base={BASE}&head={HEAD}&status={kind}"
+        return f"[{text}]({address})"
+
+    ends = " on edge-lab/adreno, from aaaaaaa to bbbbbbb"
+    for absent in ("target", "base", "head"):
+        assert words(**{absent: None}) == ""
+    numbers = [ComparedNumber.model_construct(outside=outside) for outside in (True, False, None)]
+    assert words(counts={"still-failing": 1200, "fixed": 1, "flaky": 0}, numbers=numbers) == (
+        f"{link('1 fixed test', 'fixed')}, {link('1,200 still failing', 'still-failing')}{ends}; "
+        "noise does not explain how 1 measurement changed."
+    )
+    suites = [ComparedSuiteCounts.model_construct(note=note) for note in ("no results", None)]
+    assert words(suites=suites) == f"No test changed, and none fails,{ends}."
+    assert words(suites=suites[:1]) == f"No suite could be compared{ends}."
+
+
+def test_what_can_be_done_about_new_failures() -> None:
+    new = {"new-failure": 1}
+    assert steps(compare_steps(comparison(counts=new), GITHUB)) == [
+        f"Maintainer: [read the commits between the two]({GITHUB}/compare/{BASE}...{HEAD})"
+    ]
+    for page in (comparison(), comparison(counts=new, base=None), comparison(counts=new, head=None)):
+        assert compare_steps(page, GITHUB) == []
