@@ -29,7 +29,7 @@ from itertools import pairwise
 from nightjar_formats.items import first_of
 
 from bot.commands import texts
-from bot.commands.spec import Arguments, CommandRegistry, CommandSpec, folded, likeness
+from bot.commands.spec import Arguments, CommandRegistry, CommandSpec, folded, likeness_of_words
 from bot.core.patterns import SPACE, Pattern, escape_pattern
 from bot.github.text.earlier_mail import typed_lines
 from bot.github.text.markdown import HOLE, Line, lines_alone, visible_lines
@@ -339,7 +339,7 @@ def _typo_of(word: _Word, arguments: Arguments) -> str | None:
     if len(word.key) < _SHORTEST_TYPO:
         return None
     likely = (choice for choice in arguments.choices if len(choice) >= _SHORTEST_TYPO)
-    return next((choice for choice in likely if likeness(word.key, choice) >= _TYPO), None)
+    return next((choice for choice in likely if likeness_of_words(word.key, choice) >= _TYPO), None)
 
 
 def _in_quotes(name: str) -> str:
