@@ -29,7 +29,7 @@ from itertools import pairwise
 from nightjar_formats.items import first_of
 
 from bot.commands import texts
-from bot.commands.spec import Arguments, CommandRegistry, CommandSpec, folded, likeness
+from bot.commands.spec import Arguments, CommandRegistry, CommandSpec, folded, likeness_of_words
 from bot.core.patterns import SPACE, Pattern, escape_pattern
 from bot.github.text.earlier_mail import typed_lines
 from bot.github.text.markdown import HOLE, Line, lines_alone, visible_lines
@@ -76,8 +76,8 @@ _WORD = Pattern(rf"[{SPACE}]*(?:(?:{_QUOTED}|(?P<hole>{HOLE}))[{_AFTER_WORD}]*(?
 class Command:
     """A command that somebody wrote, with `choice` (`failed`), with `names`, or with neither.
 
-    `mention` is the name by which the comment addresses the bot, and `line` its line, counted from 1. Two commands that
-    differ only in these are equal.
+    `mention` is the name by which the comment addresses the bot, and `line` its line, counted from 1; `bare` has the
+    words without quotes. Two commands that differ only in these are equal.
     """
 
     spec: CommandSpec
@@ -85,11 +85,13 @@ class Command:
     names: tuple[str, ...] = ()
     mention: str = field(default="", compare=False)
     line: int = field(default=0, compare=False)
+    bare: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
     def text(self) -> str:
-        """The command in its one canonical form, without the mention. Its names are text from outside."""
-        return " ".join(part for part in (self.spec.name, self.choice, *map(_in_quotes, self.names)) if part)
+        """The command without the mention, with quotes where the person wrote some. Its names are text from outside."""
+        names = (name if name in self.bare else _in_quotes(name) for name in self.names)
+        return " ".join(part for part in (self.spec.name, self.choice, *names) if part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +264,8 @@ def _read_command(
     if rest and not words:
         return None
     spec, choice, names = _resolve(words, registry, {folded(name) for name in mentions})
-    return Command(spec, choice, names, mention, line.number)
+    bare = frozenset(word.text for word in words if not word.quoted and not _is_courtesy(word))
+    return Command(spec, choice, names, mention, line.number, bare)
 
 
 def _words(rest: str, holes: Sequence[str | None]) -> Iterator[_Word]:
@@ -339,7 +342,7 @@ def _typo_of(word: _Word, arguments: Arguments) -> str | None:
     if len(word.key) < _SHORTEST_TYPO:
         return None
     likely = (choice for choice in arguments.choices if len(choice) >= _SHORTEST_TYPO)
-    return next((choice for choice in likely if likeness(word.key, choice) >= _TYPO), None)
+    return next((choice for choice in likely if likeness_of_words(word.key, choice) >= _TYPO), None)
 
 
 def _in_quotes(name: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from bot.commands import texts
 from bot.core.errors import DeclarationError
+from bot.core.nearest import likeness
 from bot.core.patterns import normalized
 
 if TYPE_CHECKING:
@@ -146,9 +147,9 @@ class CommandRegistry:
     def nearest(self, text: str) -> str | None:
         """Return the command most similar to the text, as people should write it; None if none is similar."""
         words = folded(text[:_COMPARED]).split()
-        scored = [(likeness(" ".join(words), phrasing), meant) for phrasing, meant in self._phrasings()]
+        scored = [(likeness_of_words(" ".join(words), phrasing), meant) for phrasing, meant in self._phrasings()]
         for key, spec in self._commands.items():
-            start = likeness(" ".join(words[: len(key)]), " ".join(key))
+            start = likeness_of_words(" ".join(words[: len(key)]), " ".join(key))
             scored.append((_START_ONLY * start, spec.name))
         score, meant = max(scored, key=lambda pair: pair[0], default=(0.0, ""))
         return meant if score >= _LIKE_ENOUGH else None
@@ -166,12 +167,9 @@ def folded(text: str) -> str:
     return normalized("NFKC", text).casefold()
 
 
-def likeness(first: str, second: str) -> float:
+def likeness_of_words(first: str, second: str) -> float:
     """Return the similarity of two texts, from 0 to 1; spaces and hyphens do not count."""
-    # Loaded for the first typo, because it takes 2 MiB of memory.
-    from rapidfuzz import fuzz
-
-    return fuzz.ratio(_squeezed(first), _squeezed(second)) / 100
+    return likeness(_squeezed(first), _squeezed(second))
 
 
 def _squeezed(text: str) -> str:

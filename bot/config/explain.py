@@ -41,6 +41,7 @@ from bot.config.texts import (
     WRONG_VALUE,
 )
 from bot.config.types import LACKING, Says, Section
+from bot.core.nearest import most_similar
 
 LIKE_ENOUGH = 60
 """Percent of similarity from which an error proposes a known word for an unknown one."""
@@ -194,11 +195,8 @@ def _choices(annotation: Any) -> list[str]:
 
 
 def _guess(written: str, choices: Sequence[str]) -> str:
-    # Loaded for the first typo, because it takes 2 MiB of memory.
-    from rapidfuzz import fuzz, process
-
-    close = process.extractOne(shown(written).lower(), choices, scorer=fuzz.ratio, score_cutoff=LIKE_ENOUGH)
-    return DID_YOU_MEAN.format(guess=close[0]) if close else ""
+    similar = most_similar(shown(written).lower(), choices, least=LIKE_ENOUGH)
+    return DID_YOU_MEAN.format(guess=choices[similar[0]]) if similar else ""
 
 
 def _kind(written: Scalar | tuple[Any, ...] | dict[str, Any]) -> str:

@@ -134,6 +134,23 @@ def test_names_may_be_bare_in_quotes_or_in_code(line: str, names: tuple[str, ...
     assert read(line) == [Command(RERUN, names=names)]
 
 
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("@ci rerun cpu/pr-head  please", "rerun cpu/pr-head"),
+        ("@ci rerun “Linux / build” cpu", 'rerun "Linux / build" cpu'),
+        ('@ci rerun "all" "please" `a b` cpu?.', 'rerun "all" "please" "a b" cpu?'),
+        ('@ci rerun "ci"', 'rerun "ci"'),
+        ("@ci rerun thanks cpu thanks cpu", 'rerun "thanks" cpu'),
+    ],
+)
+def test_an_answer_quotes_names_as_the_person_did(line: str, text: str) -> None:
+    (command,) = read(line)
+    assert isinstance(command, Command)
+    assert command.text == text
+    assert read(f"@ci {text}") == [command]
+
+
 def test_a_name_is_quoted_with_marks_of_which_none_ends_it() -> None:
     command = Command(RERUN, names=("Linux '\"\u2019\u201d",))
     assert read(f"@ci {command.text}") == [command]
@@ -242,7 +259,7 @@ def test_a_comment_may_contain_several_commands_among_other_text() -> None:
     text = "Thanks!\n\n@ci run slow tests\n@tvm-bot rerun cpu\nnot @ci help\n\n```\n@ci help\n```\n- @ci nonsense"
     assert [(command.mention, command.text, command.line) for command in read(text)] == [
         ("@ci", "run slow tests", 3),
-        ("@tvm-bot", 'rerun "cpu"', 4),
+        ("@tvm-bot", "rerun cpu", 4),
         ("@ci", "nonsense", 10),
     ]
 
@@ -254,7 +271,7 @@ def test_a_repeated_command_runs_once_in_its_last_place() -> None:
 
 def test_of_too_many_commands_the_first_run_and_the_rest_are_reported_as_left_out() -> None:
     commands = read("\n".join(f"@ci rerun n{i}" for i in range(3_000)))
-    assert [command.text for command in commands] == [f'rerun "n{i}"' for i in range(MOST_COMMANDS)] + ["rerun n20"]
+    assert [command.text for command in commands] == [f"rerun n{i}" for i in range(MOST_COMMANDS)] + ["rerun n20"]
     assert commands[-1] == BadCommand("rerun n20", texts.TOO_MANY_COMMANDS)
 
 

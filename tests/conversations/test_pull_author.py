@@ -66,7 +66,7 @@ async def test_a_device_test_from_its_request_to_ignored_failures(devices: Devic
     page, answer, html = await told(town, pull)
     assert answer == f"{ON_HEXAGON}: queued, next in line. "
     assert (page["pending"], 'data-wait="15"' in html, '<meta http-equiv="refresh"' in html) == (True, True, True)
-    assert command_stories(page) == [("hubot", f'`@ci test on "{HEXAGON}"`', "done", "requested 1 device test")]
+    assert command_stories(page) == [("hubot", f"`@ci test on {HEXAGON}`", "done", "requested 1 device test")]
     (test,) = page["device_tests"]
     assert (test["state"], test["jobs_before"], test["requested_by"]) == ("queued", 0, "hubot")
     check_run = devices.check(pull.head_sha)

@@ -133,7 +133,7 @@ async def test_the_answer_about_a_named_job_that_still_runs_mentions_no_other(to
     town.repo.add_workflow_run(pull.head_sha, "CI", "failure")
     town.repo.add_workflow_run(pull.head_sha, "Lint")
     _, answer = await says(town, pull, "@ci rerun lint")
-    assert answer.endswith('- `@ci rerun "lint"`: Still running, so left alone: `Lint`.')
+    assert answer.endswith("- `@ci rerun lint`: Still running, so left alone: `Lint`.")
 
 
 async def test_two_commands_about_one_workflow_share_one_new_attempt(town: Town) -> None:

@@ -145,6 +145,20 @@ async def test_a_caller_cancelled_while_it_gets_a_connection_ends(opened: Databa
             await connector.pool.putconn(connection)
 
 
+async def test_a_listener_cancelled_while_a_notification_arrives_ends(opened: Database, postgres_url: str) -> None:
+    """It is cancelled at each step of the event loop between the notification and the call back."""
+    async with await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as connection:
+        for steps in range(STEPS):
+            listener = Listener(opened)
+            await listener.ready(connection)
+            await connection.execute("SELECT pg_notify('procrastinate_any_queue_v1', 'last')")
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            listener.task.cancel()
+            await asyncio.wait({listener.task}, timeout=PATIENCE)
+            assert listener.task.cancelled(), steps
+
+
 @pytest.mark.parametrize(("options", "limit"), [("", LONGEST_STATEMENT), ("?options=-cstatement_timeout%3D7s", "7s")])
 async def test_the_server_ends_a_statement_that_takes_too_long(postgres_url: str, options: str, limit: str) -> None:
     database = Database(postgres_url + options)

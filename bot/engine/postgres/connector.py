@@ -302,11 +302,25 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         finally:
             self._listeners.remove(on_notification)
 
-    async def _loop_notify(self, *arguments: Any, **options: Any) -> None:
-        """Wait for notifications, and fetch at first: the ones before this connection listened went to nobody."""
+    async def _loop_notify(
+        self,
+        on_notification: connector.Notify,
+        connection: psycopg.AsyncConnection,
+        timeout: float = connector.LISTEN_TIMEOUT,  # noqa: ASYNC109  # as the base class has it
+    ) -> None:
+        """Wait for notifications until the connection breaks, and check it where none comes for `timeout` seconds.
+
+        It fetches at first: the notifications before this connection listened went to nobody. The base class waits with
+        `asyncio.wait_for`, which may ignore a cancellation (see `_Pool`).
+        """
         self._notification_count += 1
         self._wake_soon()
-        await super()._loop_notify(*arguments, **options)
+        with contextlib.suppress(psycopg.OperationalError):
+            while True:
+                async with contextlib.aclosing(connection.notifies(timeout=timeout)) as notifications:
+                    async for notification in notifications:
+                        await on_notification(channel=notification.channel, payload=notification.payload)
+                await connection.execute("SELECT 1")
 
     def _wrap_value(self, value: object) -> object:
         return _storable(value) if isinstance(value, str) else super()._wrap_value(value)

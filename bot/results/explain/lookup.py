@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from nightjar_formats.model import TargetKey
 
 from bot.core.errors import UserError
+from bot.core.nearest import most_similar
 from bot.results.explain import texts
 from bot.results.store.history.timelines import all_targets, commits_starting_with
 
@@ -81,12 +82,9 @@ def unknown_test(target_key: TargetKey, test: str, names: Iterable[str]) -> User
 
 
 def _similar(test: str, names: Sequence[str]) -> list[str]:
-    # Loaded for the first unknown name, because it takes 2 MiB of memory.
-    from rapidfuzz import fuzz, process
-
     cut = [name[:MOST_COMPARED] for name in names]
-    matches = process.extract(test[:MOST_COMPARED], cut, scorer=fuzz.WRatio, limit=MOST_SIMILAR, score_cutoff=SIMILAR)
-    return [names[index] for _, _, index in matches]
+    similar = most_similar(test[:MOST_COMPARED], cut, least=SIMILAR, most=MOST_SIMILAR, in_parts=True)
+    return [names[index] for index in similar]
 
 
 def _listed(names: Iterable[str]) -> str:

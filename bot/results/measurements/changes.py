@@ -152,12 +152,12 @@ def may_confirm(values: Sequence[float], least: float) -> bool:
 
 
 def _new_part(values: Sequence[float], least: float) -> _NewPart | None:
-    """Split the newest nights; None if the new part is older than NEW_NIGHTS, or not at a level of its own."""
+    """Split the newest nights; None if the new part began earlier, or is not at a level of its own."""
     window = values[-WINDOW:]
     if len(window) < 2 * CONFIRMING_NIGHTS:
         return None
-    nights = newest_part(window, NEW_NIGHTS + 1)
-    if nights > NEW_NIGHTS:
+    nights = newest_part(window, NEW_NIGHTS)
+    if nights == NEW_NIGHTS and window[-nights - 1] == window[-nights]:
         return None
     before, part = sorted(values[-LEVEL_NIGHTS - nights : -nights]), window[-nights:]
     level = trimmed_mean(before)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -65,6 +65,11 @@ class ChangeLimits:
         if unit in SIZE_UNITS:
             return LEAST_SIZE_CHANGE
         return 0.0 if unit in EXACT_UNITS else LEAST_CHANGE
+
+    def unmeasured(self, names: Collection[str]) -> list[str]:
+        """Return the names and patterns that match none of the measured `names`, each once."""
+        patterns = dict.fromkeys(pattern for mapping in self.settings for pattern in mapping if pattern not in names)
+        return [pattern for pattern in patterns if not any(map(glob(pattern).fullmatch, names))]
 
 
 DEFAULT_LIMITS = ChangeLimits()

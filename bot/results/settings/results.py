@@ -264,6 +264,12 @@ class Results(Keys):
         settings = self.labs[lab].targets.get(target) if lab in self.labs else None
         return ChangeLimits((*([settings.measurements] if settings else []), self.measurements))
 
+    @property
+    def all_change_limits(self) -> ChangeLimits:
+        """Return the least changes of all targets."""
+        targets = (target for lab in self.labs.values() for target in lab.targets.values())
+        return ChangeLimits((self.measurements, *(target.measurements for target in targets)))
+
     @cached_property
     def store(self) -> str:
         """Return the name of the store with the runs: the bucket, or `STORE_FOLDER`."""

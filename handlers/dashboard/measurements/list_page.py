@@ -11,14 +11,17 @@ from markupsafe import Markup
 from pydantic import BaseModel, Field, StringConstraints
 
 from bot.core.listing import counted
+from bot.core.nearest import nearest_names
 from bot.core.page_paths import commit_path, measurement_path, view_path
 from bot.results.measurements.texts import number_text
+from bot.results.settings.measurements import DEFAULT_LIMITS
 from bot.results.state import CommitSummary
 from bot.results.store.measurements.lists import (
     MeasurementFilter,
     listed_metrics,
     measuring_suites,
     metric_names,
+    names_of_suites,
 )
 from bot.results.store.measurements.read import series_on_target
 from bot.results.store.tables.commits import summaries_of
@@ -32,7 +35,7 @@ from handlers.dashboard.measurements import texts
 from handlers.dashboard.measurements.moved_rows import CURSOR, MovedRow, read_moved, value_line
 from handlers.dashboard.measurements.series_model import ChangeKind, MeasurementName
 from handlers.dashboard.shared import answer_texts
-from handlers.dashboard.shared.answers import Sentence, phrase, sentence
+from handlers.dashboard.shared.answers import MOST_STEPS, Sentence, phrase, sentence
 from handlers.dashboard.shared.content import content_of_results
 from handlers.dashboard.shared.settings import configured_targets, settings_and_target
 from handlers.dashboard.shared.wiring import DashboardParts
@@ -91,6 +94,13 @@ class MeasurementRow(BaseModel, extra="forbid"):
         return value_line(self.measurement, self.recent)
 
 
+class UnmeasuredName(BaseModel, extra="forbid"):
+    """A name or a pattern under `measurements` in app.yaml that nothing matches."""
+
+    name: str
+    nearest: str = Field(description="The most similar name that a test measures; empty if none is similar.")
+
+
 class MeasurementsPage(BaseModel, extra="forbid"):
     """What the tests of a suite measure on a target, in the order in which the tests arrived."""
 
@@ -107,6 +117,9 @@ class MeasurementsPage(BaseModel, extra="forbid"):
     suite: str | None
     table: CsvTableName = Field(default="values", description="What a CSV has: `rows` or `moved`.")
     names: list[str] = Field(description="The names of what the tests of the suite ever measured.")
+    unmeasured: list[UnmeasuredName] = Field(
+        default=[], description="What `measurements` in app.yaml names, and no test of the repository ever measured."
+    )
     moved: list[MovedRow] = Field(default=[], description="The changes of series on the target, newest first.")
     older: str = Field(
         default="", description="The parameter `older_than` of the next older changes; empty if none is."
@@ -171,6 +184,7 @@ def read_measurements(
         suite=suite.name if suite else query.suite,
         table=query.table,
         names=[],
+        unmeasured=_unmeasured(connection, suites, settings),
         total=0,
         pages=1,
         rows=[],
@@ -197,6 +211,20 @@ def read_measurements(
             "known_commits": summaries_of(connection, repository, shas),
         }
     )
+
+
+def _unmeasured(
+    connection: sa.Connection, suites: Sequence[SuiteOnTarget], settings: RepositoryConfig
+) -> list[UnmeasuredName]:
+    results = settings.of(LAB_RESULTS)
+    limits = results.all_change_limits if results else DEFAULT_LIMITS
+    if not suites or not any(limits.settings):
+        return []
+    names = names_of_suites(connection, [suite.row for suite in suites])
+    return [
+        UnmeasuredName(name=name, nearest="".join(nearest_names(name, sorted(names))[:1]))
+        for name in limits.unmeasured(names)[:MOST_STEPS]
+    ]
 
 
 def _rows(
@@ -244,9 +272,13 @@ def measurements_answer(page: MeasurementsPage, repository: str) -> Sentence:
 
 
 def measurements_steps(page: MeasurementsPage, repository: str) -> list[Sentence]:
-    """Say where to look further."""
+    """Say which names of app.yaml to correct, and where to look further."""
+    corrections = [
+        [phrase(answer_texts.MAINTAINER), phrase(texts.unmeasured(unmeasured.name, unmeasured.nearest))]
+        for unmeasured in page.unmeasured
+    ]
     if not page.rows:
-        return []
+        return corrections
     href = view_path(
         repository,
         "measurements/map",
@@ -254,4 +286,4 @@ def measurements_steps(page: MeasurementsPage, repository: str) -> list[Sentence
         suite=page.suite,
         measurement=page.rows[0].measurement,
     )
-    return [[phrase(answer_texts.MAINTAINER), phrase(texts.SEE_MAP, href)]]
+    return [*corrections, [phrase(answer_texts.MAINTAINER), phrase(texts.SEE_MAP, href)]]

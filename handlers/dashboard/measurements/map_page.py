@@ -1,7 +1,4 @@
-"""`/r/{owner}/{repo}/measurements/map`: one measurement of all operators and flows of a suite, at two commits.
-
-A test ID such as `test_conv2d[xnnpack-float32]` names an operator, and in brackets the flow with its parameters.
-"""
+"""`/r/{owner}/{repo}/measurements/map`: one measurement of all operators and flows of a suite, at two commits."""
 
 from __future__ import annotations
 
@@ -17,14 +14,15 @@ from bot.core.page_paths import measurement_path
 from bot.results.measurements.texts import number_text
 from bot.results.state import CommitSummary
 from bot.results.store.measurements.lists import (
-    MeasurementFilter,
-    listed_metrics,
     measuring_suites,
     metric_names,
+    metrics_of_tests,
+    operator_order,
     values_at_runs,
 )
 from bot.results.store.tables.commits import summaries_of
 from bot.results.store.tables.names import all_names
+from bot.results.store.tables.operators import operator_and_flow
 from bot.results.store.tables.points import LinkedPoint, newest_points, numbers_of, stored_runs
 from bot.web.answers import AnswerPart
 from bot.web.csv_tables import CsvTable
@@ -49,7 +47,10 @@ if TYPE_CHECKING:
 NIGHTS = 60
 """The newest nightly commits that can be compared."""
 MOST_CELLS = 600
-"""The most cells on a page: a person reads no more, and a thousand take as long to make as all other pages."""
+"""The most cells on a page: a person reads no more, and a thousand take as long to make as all other pages.
+
+A page ends before an operator that it has no room for; the cells of an operator with more are cut.
+"""
 MOST_CSV_TESTS = 1_000
 MOST_FLOWS = 24
 MOST_TARGETS = 8
@@ -220,16 +221,18 @@ def read_map(
     measurement = query.measurement or next((name for name in PREFERRED if name in metrics), metrics[0])
     nights = newest_points(connection, [suite.series], NIGHTS).get(suite.series, [])
     base, head = _chosen_nights(nights, query)
-    chosen = MeasurementFilter((query.q or "").lower(), measurement)
     beside = [other for other in suites if other.row == suite.row and other != suite] if query.all_targets else []
     shown = [suite, *beside][:MOST_TARGETS]
     of_page = MOST_CELLS // len(shown)
-    offset = 0 if most_tests else (query.page - 1) * of_page
-    listed = listed_metrics(connection, suite.row, chosen, offset, most_tests or of_page)
     sides = [night for night in (base, head) if night]
     tests = all_names(connection, suite.row)
-    values_of = _values_by_target(connection, shown, tests, listed.metrics, sides)
-    rows = _rows(tests, listed.metrics, values_of, base, head)
+    order = operator_order(connection, suite.row, measurement).with_text(tests, (query.q or "").lower())
+    pages = order.pages(of_page)
+    start, end = (0, most_tests) if most_tests else pages[query.page - 1] if query.page <= len(pages) else (0, 0)
+    most = most_tests or of_page
+    metrics_of_page = metrics_of_tests(connection, suite.row, measurement, order.tests[start : min(end, start + most)])
+    values_of = _values_by_target(connection, shown, tests, metrics_of_page, sides)
+    rows = _rows(tests, metrics_of_page, values_of, base, head)
     present = {column for row in rows for column in row.by_column}
     flows = list(dict.fromkeys(cell.flow for row in rows for cell in row.cells))
     columns = [MapColumn(target, flow) for target in values_of for flow in flows if (target, flow) in present]
@@ -255,9 +258,12 @@ def read_map(
             "shown_targets": list(values_of),
             "flows": list(dict.fromkeys(column.flow for column in columns[:MOST_FLOWS])),
             "columns": columns[:MOST_FLOWS],
-            "pages": max(1, -(-listed.total // of_page)),
+            "pages": max(1, len(pages)),
             "rows": rows,
-            "is_cut": len(columns) > MOST_FLOWS or len(values_of) < len(shown) or len(beside) >= MOST_TARGETS,
+            "is_cut": end - start > most
+            or len(columns) > MOST_FLOWS
+            or len(values_of) < len(shown)
+            or len(beside) >= MOST_TARGETS,
             "known_commits": summaries_of(connection, repository, {night.sha for night in nights}),
         }
     )
@@ -346,16 +352,6 @@ def _kind(metric: TestMetric, base_value: float | None, head_value: float | None
     if base_value is None or head_value is None:
         return ChangeKind.NEITHER
     return kind_of(metric.metric.better, is_rise=head_value > base_value)
-
-
-def operator_and_flow(test: str) -> tuple[str, str]:
-    """Return what a test ID says of the operator and of the flow, which is in brackets at its end.
-
-    >>> operator_and_flow("tests/test_ops.py::test_conv2d[xnnpack-float32]")
-    ('tests/test_ops.py::test_conv2d', 'xnnpack-float32')
-    """
-    operator, bracket, flow = test.partition("[")
-    return (operator, flow.removesuffix("]")) if bracket else (test, "")
 
 
 def map_answer(page: MapPage, repository: str) -> Sentence:

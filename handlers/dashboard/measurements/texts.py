@@ -26,6 +26,8 @@ NO_MEASUREMENTS = "No test has measured anything yet"
 READ_COMMITS = "read the commits with which it changed"
 SEE_TARGET = "see what else {target} measures"
 SEE_MAP = "compare the operators of this suite at two commits"
+UNMEASURED = "correct {name} under measurements in app.yaml: no test measures it"
+DID_YOU_MEAN = " (did you mean {name}?)"
 
 MAPPED = "{name} of {operators} on {target}"
 ON_THIS_PAGE = ", on this page"
@@ -39,3 +41,8 @@ NOTHING_MAPPED = "No test with this measurement at these commits"
 
 BADGE_NO_VALUE = "no value"
 BADGE_MOVED = "{value} ({share})"
+
+
+def unmeasured(name: str, nearest: str) -> str:
+    """Say that no test measures what app.yaml names, and which name is similar, if one is."""
+    return UNMEASURED.format(name=name) + (DID_YOU_MEAN.format(name=nearest) if nearest else "")

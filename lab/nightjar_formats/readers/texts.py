@@ -97,7 +97,10 @@ JSON_FOUND = {
 }
 JSON_CUT_OFF = "{what}: the file ends too early"
 JSON_CUT_OFF_AFTER = "{what}: the file ends too early, after {count} bytes"
-JSON_LONG_ENTRY = f"{{what}}: one entry has more than {MAX_RETAINED_CHARACTERS} characters {{where}}"
+JSON_LONG_ENTRY = (
+    f"{{what}}: one entry has more than {{values:,}} values or {MAX_RETAINED_CHARACTERS:,} characters {{where}}: "
+    "record fewer runs or samples of it, or less output"
+)
 JSON_LONG_STRING = f"{{what}}: a string is longer than {MAX_STRING_BYTES >> 20} MiB {{where}}"
 JSON_DEEP = f"{{what}}: objects and arrays are nested deeper than {MAX_JSON_DEPTH} {{where}}"
 JSON_INVALID = "{what}: this is not JSON {where}: {error}"

@@ -202,7 +202,7 @@ async def test_the_map_compares_operators_and_flows_at_two_commits(measured: Das
 
 async def test_a_map_has_pages_and_those_targets_whose_columns_fit(tmp_path: Path) -> None:
     size, flows = (Measurement("size", 1.0),), MOST_FLOWS // 2
-    measured = {f"test_op_{number}[{flow}]": size for number in range(60) for flow in range(flows)}
+    measured = {f"test_op_{number}[{flow}]": size for flow in range(flows) for number in range(60)}
 
     def fill(store: ResultsStore) -> None:
         for target in ("first", "second", "third"):
@@ -215,7 +215,7 @@ async def test_a_map_has_pages_and_those_targets_whose_columns_fit(tmp_path: Pat
         assert page["shown_targets"] == [f"{LAB}/first", f"{LAB}/second"]
         assert (len(page["columns"]), page["is_cut"]) == (MOST_FLOWS, True)
         assert page["pages"] == -(-len(measured) // (MOST_CELLS // 3))
-        assert sentence_of(page) == "size of 17 operators on 2 targets, on this page."
+        assert sentence_of(page) == "size of 16 operators on 2 targets, on this page."
         _, _, text = await site.get(f"{HERE}/map{query}&page=2")
         following = unescape(re.findall(r'rel="next" href="([^"]*)"', text)[-1])
         assert "Page 3 of 4" in (await site.get(following))[2]
@@ -224,12 +224,14 @@ async def test_a_map_has_pages_and_those_targets_whose_columns_fit(tmp_path: Pat
             [],
             "No test with this measurement at these commits, on this page.",
         )
-        tests = list[str]()
+        tests, operators = list[str](), list[str]()
         for number in (1, 2):
             _, page = await site.json(f"{API}/map?target={LAB}/first&page={number}")
             assert page["pages"] == 2
             tests += [cell["test"] for row in page["rows"] for cell in row["cells"]]
+            operators += [row["operator"] for row in page["rows"]]
         assert sorted(tests) == sorted(measured)
+        assert operators == sorted(set(operators)), "the pages are in the order of the operators, and none is on two"
         _, _, csv = await site.get(f"{API}/map?target={LAB}/first&format=csv")
         assert len(csv.splitlines()) == 1 + len(measured)
 
@@ -257,6 +259,37 @@ async def test_extreme_numbers_and_several_units_are_shown(tmp_path: Path) -> No
         _, _, text = await site.get(f"{HERE}/map?base={sha(2)}&head={sha(3)}")
         assert "◆ 1.8e+308 -&gt; -1.8e+308 ms" in text
         assert "◆ 9.88e-324 -&gt; 1.48e-323 µs" in text
+
+
+async def test_a_threshold_that_no_test_measures_is_named_with_the_nearest_name(tmp_path: Path) -> None:
+    results = "    results:\n      bucket: device-results\n"
+    limits = (
+        "{latncy: {least: 5%}, latency: {least: 5%}, snr: {least: 5%}, 'cycles.*': {least: 1%}, '*size': {least: 1%}}"
+    )
+    target = f"{{{TARGETS[0]}: {{measurements: {{Latency: {{least: 5%}}, 'lat*': {{least: 5%}}}}}}}}"
+    config = f"""
+repositories:
+  {REPOSITORY}:
+{results}      measurements: {limits}
+      labs: {{{LAB}: {{targets: {target}}}}}
+"""
+
+    def fill(store: ResultsStore) -> None:
+        for target, name in zip(TARGETS, ("latency", "file_size"), strict=True):
+            measured = {"test_one": (Measurement(name, 1.5),)}
+            upload = Upload(1, {"test_one": "passed"}, suite=name, target=target, measured=measured)
+            store.put(upload.run, upload.columns)
+
+    async with dashboard_site(tmp_path, config=config, filled=fill) as site:
+        _, page = await site.json(API)
+        assert page["unmeasured"] == [
+            {"name": "latncy", "nearest": "latency"},
+            {"name": "snr", "nearest": ""},
+            {"name": "cycles.*", "nearest": ""},
+        ]
+        _, _, text = await site.get(HERE)
+        assert "correct latncy under measurements in app.yaml: no test measures it (did you mean latency?)" in text
+        assert "correct snr under measurements in app.yaml: no test measures it<" in text.replace(".<", "<")
 
 
 async def test_other_pages_have_the_numbers_and_lead_to_their_series(measured: DashboardSite) -> None:

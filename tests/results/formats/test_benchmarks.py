@@ -59,6 +59,20 @@ def test_a_fast_test_of_pytest_benchmark_has_more_rounds_than_are_read() -> None
     assert [case.name for case in cases] == ["b", "c"]
 
 
+def test_a_benchmark_with_too_many_values_is_refused_with_the_remedy() -> None:
+    samples = ", ".join(["1e-6"] * 70_000)
+    row = f'"results": {{"time_dot": [[1e-6], [], [[{samples}]]]}}'
+    asv = f'{{"version": 2, "result_columns": ["result", "params", "samples"], {row}}}'
+    assert refusal(asv, "asv-json") == (
+        "report: asv-json: one entry has more than 65,536 values or 4,194,304 characters in the 64 KiB after byte "
+        "393213: record fewer runs or samples of it, or less output"
+    )
+    result = f'{{"command": "true", "median": 2e-6, "times": [{samples}]}}'
+    (latency,) = one(f'{{"results": [{result}]}}', "hyperfine-json").measurements
+    assert (latency.value, set(latency.samples)) == (2e-6, {1e-6}), "the median of all runs, as hyperfine says"
+    assert MAX_SAMPLES / 2 <= len(latency.samples) <= MAX_SAMPLES
+
+
 LATENCIES = {64: 3.874800313496962e-06, 256: 1.4589700003853068e-05}
 
 
@@ -283,7 +297,7 @@ def test_the_measurements_of_a_file_and_of_a_test_are_limited() -> None:
     properties = "".join(f'<property name="measurement.m{n}" value="1"/>' for n in range(MAX_MEASUREMENTS + 2))
     text = refusal(REPORTS["junit"].replace("<properties>", f"<properties>{properties}"), "junit", TooMuch)
     assert text == "report: line 1: a test has more than 64 measurements"
-    rows = ",".join(f'{{"command": "c{number}", "times": [{"1," * 60_000}1]}}' for number in range(9))
+    rows = ",".join(f'{{"command": "c{number}", "memory_usage_byte": [{"1," * 60_000}1]}}' for number in range(9))
     text = refusal(f'{{"results": [{rows}]}}', "hyperfine-json", TooMuch)
     assert "more than 500,000 measurements and samples" in text
 

@@ -15,13 +15,15 @@ from nightjar_formats.model import TargetKey
 from bot.results.store.measurements.number_blocks import BLOCK, Decimal, number_in, numbers_in, read_block
 from bot.results.store.measurements.write import SuiteMetric, count_of, metrics_of
 from bot.results.store.tables import schema
-from bot.results.store.tables.names import SuiteRow, all_names, find_ordinal
+from bot.results.store.tables.names import MAX_ORDERED_TESTS, SuiteRow, all_names, cache_of, find_ordinal
+from bot.results.store.tables.operators import OperatorOrder, order_of
 from bot.results.store.tables.points import SuiteOnTarget, select_suites_on_targets
 
 MOST_MATCHES = 2_000
 """The tests that a search for a part of their name finds."""
 
-_MEASUREMENTS, _NUMBERS = schema.measurements, schema.numbers
+_METRICS, _MEASUREMENTS, _NUMBERS = schema.metrics, schema.measurements, schema.numbers
+_ROWS = sa.select(*(_MEASUREMENTS.c[name] for name in ("ordinal", "metric_id", "position", "digits", "exponent")))
 _HAS_NUMBERS = sa.exists().where(_NUMBERS.c.series_id == schema.series.c.id)
 
 
@@ -71,6 +73,17 @@ def metric_names(connection: sa.Connection, suite: SuiteRow) -> list[str]:
     return sorted({metric.name for metric in metrics_of(connection, suite).values()})
 
 
+def names_of_suites(connection: sa.Connection, suites: Iterable[SuiteRow]) -> set[str]:
+    """Return the names of what the tests of several suites ever measured."""
+    return {
+        name
+        for chunk in schema.in_chunks(sorted({suite.id for suite in suites}))
+        for name in connection.execute(
+            sa.select(_METRICS.c.name).distinct().where(_METRICS.c.suite_id.in_(chunk))
+        ).scalars()
+    }
+
+
 def listed_metrics(
     connection: sa.Connection, suite: SuiteRow, chosen: MeasurementFilter, offset: int, limit: int
 ) -> ListedMetrics:
@@ -78,10 +91,8 @@ def listed_metrics(
     metrics = metrics_of(connection, suite)
     conditions = [_MEASUREMENTS.c.suite_id == suite.id]
     if chosen.name:
-        numbers = [number for number, metric in metrics.items() if metric.name == chosen.name]
-        conditions.append(_MEASUREMENTS.c.metric_id.in_(numbers))
-    columns = (_MEASUREMENTS.c[name] for name in ("ordinal", "metric_id", "position", "digits", "exponent"))
-    ordered = sa.select(*columns).where(*conditions).order_by(_MEASUREMENTS.c.ordinal, _MEASUREMENTS.c.metric_id)
+        conditions.append(_MEASUREMENTS.c.metric_id.in_(_numbers_of(metrics, chosen.name)))
+    ordered = _ROWS.where(*conditions).order_by(_MEASUREMENTS.c.ordinal, _MEASUREMENTS.c.metric_id)
     if not chosen.text:
         total = count_of(connection, suite)
         if chosen.name:
@@ -96,10 +107,57 @@ def listed_metrics(
             for row in connection.execute(ordered.where(_MEASUREMENTS.c.ordinal.in_(chunk)))
         ]
         total, rows = len(matching_rows), matching_rows[offset : offset + limit]
-    return ListedMetrics(
-        [TestMetric(ordinal, metrics[metric], position, Decimal(*base)) for ordinal, metric, position, *base in rows],
-        total,
+    return ListedMetrics([_test_metric(metrics, row) for row in rows], total)
+
+
+def operator_order(connection: sa.Connection, suite: SuiteRow, measurement: str) -> OperatorOrder:
+    """Return the tests of a suite that ever had a measurement with this name.
+
+    The order is cached until a test of the suite measures something new: only then are its rows read.
+    """
+    cache, key, count = cache_of(connection), (suite.id, measurement), count_of(connection, suite)
+    with cache.lock:
+        cached = cache.orders.get(key)
+    if cached is not None and cached.measurements == count:
+        return cached
+    numbers = _numbers_of(metrics_of(connection, suite), measurement)
+    statement = sa.select(_MEASUREMENTS.c.ordinal).where(
+        _MEASUREMENTS.c.suite_id == suite.id, _MEASUREMENTS.c.metric_id.in_(numbers)
     )
+    # Somebody else may have added names since the row of the suite was read.
+    tests = sorted({test for test in connection.execute(statement).scalars() if test < suite.names})
+    order = order_of(tests, all_names(connection, suite))._replace(measurements=count)
+    with cache.lock:
+        # The cache raises ValueError for a value that is larger than itself.
+        if len(order.tests) <= MAX_ORDERED_TESTS:
+            cache.orders[key] = order
+    return order
+
+
+def metrics_of_tests(
+    connection: sa.Connection, suite: SuiteRow, measurement: str, tests: Sequence[int]
+) -> list[TestMetric]:
+    """Return the measurements with a name of some tests, which are given by their ordinals, in this order."""
+    metrics = metrics_of(connection, suite)
+    numbers = _numbers_of(metrics, measurement)
+    of_test: dict[int, list[TestMetric]] = {test: [] for test in tests}
+    for chunk in schema.in_chunks(tests):
+        of_chunk = (_MEASUREMENTS.c.ordinal.in_(chunk), _MEASUREMENTS.c.metric_id.in_(numbers))
+        for row in connection.execute(_ROWS.where(_MEASUREMENTS.c.suite_id == suite.id, *of_chunk)):
+            of_test[row.ordinal].append(_test_metric(metrics, row))
+    return [
+        metric
+        for test_metrics in of_test.values()
+        for metric in sorted(test_metrics, key=lambda metric: metric.position)
+    ]
+
+
+def _numbers_of(metrics: Mapping[int, SuiteMetric], name: str) -> list[int]:
+    return [number for number, metric in metrics.items() if metric.name == name]
+
+
+def _test_metric(metrics: Mapping[int, SuiteMetric], row: sa.Row[tuple[int, ...]]) -> TestMetric:
+    return TestMetric(row.ordinal, metrics[row.metric_id], row.position, Decimal(row.digits, row.exponent))
 
 
 def _tests_with_text(connection: sa.Connection, suite: SuiteRow, text: str) -> list[int]:

@@ -21,11 +21,14 @@ from nightjar_formats.refused import TooMuch
 from bot.results.store import texts
 from bot.results.store.tables import schema
 from bot.results.store.tables.blobs import Placement
+from bot.results.store.tables.operators import OperatorOrder
 
 MAX_CACHED_NAMES = 200_000
 """Names that a process caches; with their ordinals, they take about 50 MB."""
 MAX_CACHED_PLACES = 1_000_000
 """Tests of runs whose ordinals a process caches: 4 MB, or up to 12 MB if few follow each other in the suite."""
+MAX_ORDERED_TESTS = 1_000_000
+"""Tests whose order by operator a process caches, once for each measurement: 8 MB at the most."""
 
 
 class SuiteRow(NamedTuple):
@@ -123,10 +126,14 @@ class NameCache:
             MAX_CACHED_NAMES, getsizeof=lambda names: len(names.ordered)
         )
         self.placed: LRUCache[tuple[int, bytes], Placement] = LRUCache(MAX_CACHED_PLACES, getsizeof=len)
+        self.orders: LRUCache[tuple[int, str], OperatorOrder] = LRUCache(
+            MAX_ORDERED_TESTS, getsizeof=lambda order: len(order.tests)
+        )
         self.lock = threading.Lock()
 
 
-def _cache_of(connection: sa.Connection) -> NameCache:
+def cache_of(connection: sa.Connection) -> NameCache:
+    """Return the cache of the database of a connection."""
     cache: NameCache = connection.get_execution_options()[NameCache.OPTION]
     return cache
 
@@ -162,7 +169,7 @@ def place_names(connection: sa.Connection, suite: SuiteRow, blobs: Collection[by
 
     Most runs of a target have the names of the run before, in the same order. Their digest finds the ordinals.
     """
-    cache, key = _cache_of(connection), (suite.id, hashlib.sha256(b"".join(blobs)).digest())
+    cache, key = cache_of(connection), (suite.id, hashlib.sha256(b"".join(blobs)).digest())
     with cache.lock:
         cached = cache.placed.get(key)
     if cached is not None:
@@ -180,7 +187,7 @@ def place_names(connection: sa.Connection, suite: SuiteRow, blobs: Collection[by
 
 def _committed(connection: sa.Connection, suite: SuiteRow) -> NamesAtMoment:
     """Return the names of a suite, and cache them. The transaction must not have added any."""
-    cache, names = _cache_of(connection), _read(connection, suite)
+    cache, names = cache_of(connection), _read(connection, suite)
     with cache.lock:
         cached = cache.suites.get(suite.id)
         # The cache raises ValueError for a value that is larger than itself.
@@ -192,7 +199,7 @@ def _committed(connection: sa.Connection, suite: SuiteRow) -> NamesAtMoment:
 
 
 def _read(connection: sa.Connection, suite: SuiteRow) -> NamesAtMoment:
-    cache = _cache_of(connection)
+    cache = cache_of(connection)
     with cache.lock:
         cached = cache.suites.get(suite.id)
     if cached is None:

@@ -11,7 +11,7 @@ from typing import BinaryIO
 from nightjar_formats.model import Case
 from nightjar_formats.readers import texts, values
 from nightjar_formats.readers.benchmarks.rows import CPU_TIME, LATENCY, PEAK_MEMORY, Benchmarks, Metric, items_of
-from nightjar_formats.readers.json.stream import ITEMS, SCALAR, Shape
+from nightjar_formats.readers.json.stream import ITEMS, NUMBERS, SCALAR, Shape
 
 FORMAT = "hyperfine-json"
 SYSTEM_TIME = Metric("system_time", "s", CPU_TIME.better)
@@ -20,7 +20,7 @@ RESULT: Shape = {
     "median": SCALAR,
     "user": SCALAR,
     "system": SCALAR,
-    "times": {ITEMS: SCALAR},
+    "times": NUMBERS,
     "memory_usage_byte": {ITEMS: SCALAR},
     "exit_codes": {ITEMS: SCALAR},
 }
@@ -33,7 +33,7 @@ def read(stream: BinaryIO) -> Iterator[Case]:
         name = values.name(result.get("command"))
         if not name:
             continue
-        benchmarks.add(name, LATENCY, *(values.sequence(result.get("times")) or [result.get("median")]))
+        benchmarks.add(name, LATENCY, *values.sequence(result.get("times")), median=result.get("median"))
         benchmarks.add(name, CPU_TIME, result.get("user"))
         benchmarks.add(name, SYSTEM_TIME, result.get("system"))
         benchmarks.add(name, PEAK_MEMORY, *values.sequence(result.get("memory_usage_byte")))

@@ -137,7 +137,7 @@ class JsonReader:
             value = cut(value)
             self._retained += len(value)
         if self._retained > MAX_RETAINED_CHARACTERS:
-            raise TooMuch(self._here(texts.JSON_LONG_ENTRY))
+            raise TooMuch(self._here(texts.JSON_LONG_ENTRY, values=MAX_RETAINED_CHARACTERS // _VALUE_COST))
         if event == "start_map":
             return self._object(shape)
         if event == "start_array":
