@@ -9,7 +9,7 @@ import pytest
 
 from bot.engine.database import Database
 from bot.engine.sql.errors import DatabaseFailure, DuplicateKey
-from bot.engine.sql.portable import translate
+from bot.engine.sql.portable import stored, translate
 from bot.engine.sql.queueing_lock import DuplicateJob
 from bot.engine.sql.transactions import Steps
 
@@ -31,6 +31,14 @@ from bot.engine.sql.transactions import Steps
 )
 def test_translation(written: str, sqlite: str) -> None:
     assert translate(written) == sqlite
+
+
+def test_a_parameter_is_converted_for_sqlite_or_refused() -> None:
+    moment = datetime.datetime.fromtimestamp(90, datetime.UTC)
+    values: list[object] = [moment, {"a": [1]}, ("a",), None, 7, 0.5, b"x", "text"]
+    assert [stored(value) for value in values] == [90.0, '{"a":[1]}', '["a"]', None, 7, 0.5, b"x", "text"]
+    with pytest.raises(TypeError, match="a parameter of SQL cannot be a set"):
+        stored({1})
 
 
 @pytest.mark.parametrize("wrong", ["SELECT 7 % 4", "SELECT %s", "SELECT '%(a)s'"])

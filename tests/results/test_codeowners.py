@@ -30,6 +30,7 @@ src/*/generated/ @octo-org/robots
 kernel_?.cu @octocat
 bench*/ @octo-org/speed
 /anch?red.md @octocat
+**/vendor/lib @hubot
 """
 
 
@@ -69,6 +70,9 @@ bench*/ @octo-org/speed
         ("a/anchored.md", ("@global-owner1", "@global-owner2")),
         ("lib/src/x/generated/y", ("@global-owner1", "@global-owner2")),
         ("lone/x/y", ("@global-owner1", "@global-owner2")),
+        ("vendor/lib/x", ("@hubot",)),
+        ("src/a/vendor/lib", ("@hubot",)),
+        ("src/vendor/x/lib", ("@global-owner1", "@global-owner2")),
     ],
 )
 def test_the_last_line_that_matches_counts(path: str, owners: tuple[str, ...]) -> None:

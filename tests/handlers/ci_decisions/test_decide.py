@@ -106,18 +106,18 @@ def test_running_everything_says_what_runs() -> None:
 
 
 def test_a_checkout_has_the_slow_tests_of_its_branch_or_those_that_are_requested() -> None:
-    def slow_tests(branch: str, requested: bool = False, **keys: object) -> CiVerdict:
-        config = repository_config(**keys)
+    def slow_tests(branch: str, settings: object, *, requested: bool = False) -> CiVerdict:
+        config = repository_config(slow_tests=settings)
         decision = decide_for_checkout(config, "0d1a26e", branch, files("a.md"), requests_slow_tests=requested)
         assert decision.sha == "0d1a26e"
         return decision.run_slow_tests
 
-    on = {"slow_tests": {"branches": ("main", "release/*")}}
-    assert slow_tests("main", slow_tests=False) == CiVerdict(True, texts.SLOW_TESTS_NOT_ON)
-    assert slow_tests("release/1", **on) == CiVerdict(True, "On: the branch release/1 always runs slow tests.")
+    on = {"branches": ("main", "release/*")}
+    assert slow_tests("main", False) == CiVerdict(True, texts.SLOW_TESTS_NOT_ON)
+    assert slow_tests("release/1", on) == CiVerdict(True, "On: the branch release/1 always runs slow tests.")
     for branch in ("fix", ""):
-        assert slow_tests(branch, **on) == CiVerdict(False, texts.SLOW_TESTS_NOT_REQUESTED)
-        assert slow_tests(branch, True, **on) == CiVerdict(True, texts.SLOW_TESTS_REQUESTED)
+        assert slow_tests(branch, on) == CiVerdict(False, texts.SLOW_TESTS_NOT_REQUESTED)
+        assert slow_tests(branch, on, requested=True) == CiVerdict(True, texts.SLOW_TESTS_REQUESTED)
 
 
 def test_a_checkout_is_decided_like_a_commit_from_its_files() -> None:

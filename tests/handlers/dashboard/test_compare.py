@@ -56,7 +56,8 @@ async def test_two_commits_of_a_target_are_compared_class_by_class(site: Dashboa
 
 async def test_a_flaky_test_is_not_a_new_failure(site: DashboardSite) -> None:
     _, answered = await site.json(f"{API}?{ON_HEXAGON}&base={sha(8)}&head={sha(9)}")
-    assert [(test["status"], test["test"]) for test in answered["tests"]] == [("flaky", FLAKY)]
+    [flaky] = answered["tests"]
+    assert [flaky[name] for name in ("status", "test", "before", "now")] == ["flaky", FLAKY, "flaky", "failed"]
 
 
 async def test_a_run_without_usable_results_is_not_compared(site: DashboardSite) -> None:

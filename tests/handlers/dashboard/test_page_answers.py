@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
 
 from bot.results.state import RunState
 from bot.web.answers import AnswerPart
@@ -25,7 +27,13 @@ NOW = MOMENT.timestamp() + 3 * 86400
 GITHUB = "https://github.com/octocat/compiler"
 REPOSITORY = "octocat/compiler"
 PAGE = "/r/octocat/compiler"
+Fields = TypeVar("Fields", bound=BaseModel)
 BASE, HEAD = "a" * 40, "b" * 40
+
+
+def with_fields(kind: type[Fields], **fields: Any) -> Fields:
+    """Return an object with these fields alone."""
+    return kind.model_construct(**fields)
 
 
 def markdown(parts: Sequence[AnswerPart]) -> str:
@@ -41,12 +49,12 @@ RUN = LabRun(target="adreno", sha=HEAD, run_id="n1", received_at=MOMENT, state=R
 
 def lab_target(name: str = "adreno", **fields: Any) -> LabTarget:
     absent: dict[str, Any] = {"paused": None, "stale": False, "unusable_since": None, "newest": RUN}
-    return LabTarget.model_construct(**{**absent, "target": name, "missing_commits": [], **fields})
+    return with_fields(LabTarget, **{**absent, "target": name, "missing_commits": [], **fields})
 
 
 def lab_page(*targets: LabTarget, contacts: Sequence[str] = ("@hubot",), unusable: Sequence[LabRun] = ()) -> LabPage:
-    return LabPage.model_construct(
-        lab="edge-lab", contacts=list(contacts), github=GITHUB, targets=list(targets), unusable=list(unusable)
+    return with_fields(
+        LabPage, lab="edge-lab", contacts=list(contacts), github=GITHUB, targets=list(targets), unusable=list(unusable)
     )
 
 
@@ -60,7 +68,7 @@ def grid_link(name: str) -> str:
 
 def test_which_targets_of_a_lab_are_late_unusable_or_paused() -> None:
     pause = PausedState(until=MOMENT, by="octocat", reason="")
-    since = ListedNightly.model_construct(sha=HEAD, committed_at=MOMENT)
+    since = with_fields(ListedNightly, sha=HEAD, committed_at=MOMENT)
     late, never = lab_target("late", stale=True), lab_target("never", stale=True, newest=None)
     unusable, paused = lab_target("unusable", unusable_since=since), lab_target("paused", paused=pause, stale=True)
     assert lab_words(lab_target(), lab_target("mali")) == "2 targets reported within the last 36 hours."
@@ -92,11 +100,9 @@ def test_what_a_lab_and_its_maintainers_can_do() -> None:
 
 
 def history(target: str, since: str = "", **fields: Any) -> HistoryOnTarget:
-    failing = HistoryFailing.model_construct(since=since, last_passed_at=BASE) if since else None
+    failing = with_fields(HistoryFailing, since=since, last_passed_at=BASE) if since else None
     absent: dict[str, Any] = {"flakiness": None, "issue_url": "", "reproduce": ""}
-    return HistoryOnTarget.model_construct(
-        **{**absent, "lab": "edge-lab", "target": target, "failing": failing, **fields}
-    )
+    return with_fields(HistoryOnTarget, **{**absent, "lab": "edge-lab", "target": target, "failing": failing, **fields})
 
 
 def history_words(*targets: HistoryOnTarget) -> str:
@@ -125,7 +131,7 @@ def test_where_a_test_fails_and_where_it_is_flaky() -> None:
 
 def test_what_can_be_done_about_a_failing_test() -> None:
     def history_page(*targets: HistoryOnTarget) -> HistoryPage:
-        return HistoryPage.model_construct(targets=list(targets))
+        return with_fields(HistoryPage, targets=list(targets))
 
     failing = history("adreno", HEAD, issue_url=f"{GITHUB}/issues/new", reproduce="pytest conv")
     read = f"Maintainer: [read the commits with which it began to fail]({GITHUB}/compare/{BASE}...{HEAD})"
@@ -135,16 +141,16 @@ def test_what_can_be_done_about_a_failing_test() -> None:
         issue,
         "Contributor: to reproduce it, run pytest conv",
     ]
-    never_passed = HistoryFailing.model_construct(since=HEAD, last_passed_at="")
+    never_passed = with_fields(HistoryFailing, since=HEAD, last_passed_at="")
     assert steps(history_steps(history_page(history("adreno", failing=never_passed)), GITHUB)) == []
     flaky = history("mali", flakiness=FLAKINESS, issue_url=f"{GITHUB}/issues/new")
     assert steps(history_steps(history_page(flaky), GITHUB)) == [issue]
 
 
 def comparison(**fields: Any) -> ComparePage:
-    base, head = (ComparisonCommit.model_construct(sha=sha) for sha in (BASE, HEAD))
+    base, head = (with_fields(ComparisonCommit, sha=sha) for sha in (BASE, HEAD))
     known: dict[str, Any] = {"target": "edge-lab/adreno", "base": base, "head": head, "counts": {}, "suites": []}
-    return ComparePage.model_construct(**{**known, "numbers": [], **fields})
+    return with_fields(ComparePage, **{**known, "numbers": [], **fields})
 
 
 def test_what_changed_between_two_commits() -> None:
@@ -158,12 +164,12 @@ def test_what_changed_between_two_commits() -> None:
     ends = " on edge-lab/adreno, from aaaaaaa to bbbbbbb"
     for absent in ("target", "base", "head"):
         assert words(**{absent: None}) == ""
-    numbers = [ComparedNumber.model_construct(outside=outside) for outside in (True, False, None)]
+    numbers = [with_fields(ComparedNumber, outside=outside) for outside in (True, False, None)]
     assert words(counts={"still-failing": 1200, "fixed": 1, "flaky": 0}, numbers=numbers) == (
         f"{link('1 fixed test', 'fixed')}, {link('1,200 still failing', 'still-failing')}{ends}; "
         "noise does not explain how 1 measurement changed."
     )
-    suites = [ComparedSuiteCounts.model_construct(note=note) for note in ("no results", None)]
+    suites = [with_fields(ComparedSuiteCounts, note=note) for note in ("no results", None)]
     assert words(suites=suites) == f"No test changed, and none fails,{ends}."
     assert words(suites=suites[:1]) == f"No suite could be compared{ends}."
 
