@@ -14,7 +14,7 @@ from typing import Any
 from sandbox.processes import Launch, Program, inherited, launch
 
 READY = "serving"  # the log line that has the port
-STARTS_WITHIN = 90.0
+STARTS_WITHIN = 600.0
 STOPS_WITHIN = 40.0
 
 

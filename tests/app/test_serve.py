@@ -17,7 +17,7 @@ import pytest
 from sandbox import App, GitHubSandbox, PullRequest, Repository
 from sandbox.bot_process import BotProcess
 from tests.fork_server import launch
-from tests.waiting import until
+from tests.waiting import DEADLINE, until
 
 SECRET = "only-the-tests-know-this-secret"
 COMMENTS = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
@@ -162,7 +162,7 @@ async def test_a_stop_lets_the_job_in_progress_end_and_starts_no_others(world: W
     pull = world.open()
     held = world.github.faults.pause("POST", COMMENTS, when="before")
     pull.comment("octocat", "@ci help")
-    await asyncio.wait_for(held.reached.wait(), 20)
+    await asyncio.wait_for(held.reached.wait(), DEADLINE)
     world.bot.send(signal.SIGTERM)
 
     async def closed() -> bool:
@@ -186,7 +186,7 @@ async def test_a_second_signal_ends_it_at_once_and_the_next_process_does_the_wor
     pull = world.open()
     held = world.github.faults.pause("POST", COMMENTS, when="before")
     pull.comment("octocat", "@ci help")
-    await asyncio.wait_for(held.reached.wait(), 20)
+    await asyncio.wait_for(held.reached.wait(), DEADLINE)
     asked = world.github.webhooks.find("issue_comment")[-1].guid
     world.bot.send(signal.SIGINT)
     await until(lambda: world.bot.logs[-1]["event"] == "stopping")

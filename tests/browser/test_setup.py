@@ -20,11 +20,11 @@ from tests.app.setup.conftest import place_in
 from tests.browser.conftest import Walk, walking
 from tests.handlers.dashboard.hostile import ATTACK
 from tests.running import start
-from tests.waiting import until
+from tests.waiting import DEADLINE, until
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("browser")]
 PRINTED = re.compile(r"http://127\.0\.0\.1:\d+/setup\?token=\S+")
-PATIENCE = 30_000
+PATIENCE = DEADLINE * 1000
 
 
 @dataclass

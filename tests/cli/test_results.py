@@ -18,6 +18,7 @@ from bot.cli.results.group import results
 from tests.bucket import Script, World
 from tests.cli.uploads import APP_YAML, JUNIT, RUN, SHA, arguments, content, folder, nightjar, upload
 from tests.running import run, start
+from tests.waiting import DEADLINE
 
 __all__ = ["folder"]
 
@@ -254,7 +255,7 @@ async def test_an_upload_killed_before_its_manifest_leaves_none_and_a_repetition
     words = arguments("ops.xml", bucket=aws_world.name)
     env = {**aws_world.server.environment, "AWS_ENDPOINT_URL": script.url}
     process = await start("results", *words, env=env, cwd=folder)
-    await asyncio.wait_for(at_the_manifest.wait(), 60)
+    await asyncio.wait_for(at_the_manifest.wait(), DEADLINE)
     process.kill()
     await process.communicate()
     ended.set()

@@ -22,7 +22,7 @@ from handlers.labs.routes import MOST_WAITING
 from tests.bucket import World
 from tests.conversations.device_lab import CONFIG, LAB, PUBLIC_URL, TARGET, DeviceLab, device_lab
 from tests.handlers.device_tests.cases import OCTOCAT
-from tests.waiting import until
+from tests.waiting import DEADLINE, until
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ async def test_the_check_run_of_a_test_links_the_labs_log_or_the_dashboard(
 async def test_a_claim_waits_until_there_is_a_job(lab: DeviceLab) -> None:
     waiting = asyncio.create_task(lab.claim(wait=60))
     await until(lambda: lab.store.bell.waiting(LAB) == 1)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(DEADLINE):
         await lab.asked_for()
         assert (await waiting)["job"] == "job"
 
@@ -113,7 +113,7 @@ async def test_a_claim_waits_until_a_device_is_free_and_sees_jobs_from_other_rep
         waiting = asyncio.create_task(lab.claim(wait=60))
         await until(lambda: lab.store.bell.waiting(LAB) == 1)
         other_store = type(lab.store)(lab.town.bot.engine.database.connector, lab.time)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(DEADLINE):
             await other_store.cancel(await other_store.find(LAB, first["job"]), JobEnd.BY_PERSON, also_running=True)
             assert (await waiting)["job"] == "second"
 
@@ -131,7 +131,7 @@ async def test_a_client_that_disconnected_gets_no_job(lab: DeviceLab) -> None:
 
 
 async def test_a_server_that_stops_answers_waiting_claims(tmp_path: Path, aws_world: World) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE):
         async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world) as lab:
             waiting = asyncio.create_task(lab.claim(wait=60))
             await until(lambda: lab.store.bell.waiting(LAB) == 1)

@@ -12,6 +12,7 @@ from aiohttp import web
 from tests.bucket import World
 from tests.conversations.device_lab import PUBLIC_URL, device_lab
 from tests.serving import served
+from tests.waiting import DEADLINE
 
 GUIDE = Path(__file__).parents[2] / "docs/labs-on-request.md"
 REQUEST_TOKEN = "what GitHub gives to a job with id-token: write"
@@ -41,7 +42,7 @@ async def test_the_documented_script_gets_a_token_that_may_act_for_the_lab(tmp_p
                 "ACTIONS_ID_TOKEN_REQUEST_URL": f"{url}/token?api-version=2.0",
             }
             process = await asyncio.create_subprocess_exec(script, env=environment, stdout=asyncio.subprocess.PIPE)
-            printed, _ = await asyncio.wait_for(process.communicate(), 60)
+            printed, _ = await asyncio.wait_for(process.communicate(), DEADLINE)
         assert process.returncode == 0
         assert f"audience={PUBLIC_URL}" in match[1]
         await lab.asked_for()

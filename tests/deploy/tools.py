@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from tests.running import ROOT
+from tests.waiting import DEADLINE
 
 CHART = ROOT / "deploy/chart"
 ALERTS = CHART / "files/alerts.yaml"
 DASHBOARD = CHART / "files/dashboard.json"
 UNIT = ROOT / "deploy/systemd/nightjar.service"
 COMPOSE = ROOT / "compose.yaml"
-LONGEST = 600
 
 
 def run(name: str, *arguments: str | os.PathLike[str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -28,7 +28,7 @@ def run(name: str, *arguments: str | os.PathLike[str], cwd: Path | None = None) 
         pytest.skip("this machine has no systemd")
     if path is None:
         pytest.fail(f"these tests need {name}: run scripts/deploy-tools-for-tests", pytrace=False)
-    return subprocess.run([path, *arguments], cwd=cwd, capture_output=True, text=True, timeout=LONGEST)
+    return subprocess.run([path, *arguments], cwd=cwd, capture_output=True, text=True, timeout=DEADLINE)
 
 
 def promtool(*arguments: str | os.PathLike[str], cwd: Path | None = None) -> str:

@@ -19,7 +19,7 @@ from tests.engine.running import running
 from tests.engine.test_postgres import Listener
 from tests.engine.toy import World
 from tests.postgres import PostgresServer, running_server
-from tests.waiting import until
+from tests.waiting import DEADLINE, until
 
 WAITS_FOR_STANDBY = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND wait_event = 'SyncRep'"
 END_LISTENERS = """
@@ -207,7 +207,7 @@ async def test_no_write_waits_for_the_notification_of_another(standby_server: Po
 
         await until(holds)
         working = asyncio.create_task(work(database))
-        await asyncio.wait({working}, timeout=10.0)
+        await asyncio.wait({working}, timeout=DEADLINE)
         waiting = await (await observer.execute(WAITING.replace("%%", "%"))).fetchall()
         assert waiting == []
         assert await working == 3

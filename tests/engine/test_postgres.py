@@ -16,11 +16,10 @@ from bot.engine.sql.errors import DatabaseFailure
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.manager import EngineJobManager
 from tests.postgres import PostgresServer
-from tests.waiting import until
+from tests.waiting import DEADLINE, until
 
 STEPS = 20
 """More than the event loop takes from a connection that is free to the query that it is wanted for."""
-PATIENCE = 10.0
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 
 
@@ -139,7 +138,7 @@ async def test_a_caller_cancelled_while_it_gets_a_connection_ends(opened: Databa
         for _ in range(steps):
             await asyncio.sleep(0)
         working.cancel()
-        await asyncio.wait({working}, timeout=PATIENCE)
+        await asyncio.wait({working}, timeout=DEADLINE)
         assert working.cancelled(), steps
         for connection in held:
             await connector.pool.putconn(connection)
@@ -155,7 +154,7 @@ async def test_a_listener_cancelled_while_a_notification_arrives_ends(opened: Da
             for _ in range(steps):
                 await asyncio.sleep(0)
             listener.task.cancel()
-            await asyncio.wait({listener.task}, timeout=PATIENCE)
+            await asyncio.wait({listener.task}, timeout=DEADLINE)
             assert listener.task.cancelled(), steps
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from bot.engine.sql.errors import DatabaseFailure
 from bot.engine.sqlite.writer import Notices, Writer
+from tests.waiting import DEADLINE
 
 
 def connect(notices: Notices) -> sqlite3.Connection:
@@ -39,7 +40,7 @@ async def test_a_thread_that_dies_answers_waiting_callers_and_later_ones() -> No
     waiting = [asyncio.ensure_future(writer.run(one)) for _ in range(5)]
     await asyncio.sleep(0)
     gate.set()
-    answers = await asyncio.wait_for(asyncio.gather(dying, *waiting, return_exceptions=True), 20)
+    answers = await asyncio.wait_for(asyncio.gather(dying, *waiting, return_exceptions=True), DEADLINE)
     assert {type(answer) for answer in answers} == {DatabaseFailure}
     with pytest.raises(DatabaseFailure, match="no longer be written"):
         await writer.run(one)
@@ -67,7 +68,7 @@ async def test_a_thread_that_dies_answers_operations_that_a_loop_has_not_handed_
     pending = asyncio.ensure_future(writer.run_batched(lambda _, numbers: numbers, 1))
     # In the same turn of the loop, after the request and before it is handed over.
     asyncio.get_running_loop().call_soon(end_of_the_thread)
-    answers = await asyncio.wait_for(asyncio.gather(dying, pending, return_exceptions=True), 20)
+    answers = await asyncio.wait_for(asyncio.gather(dying, pending, return_exceptions=True), DEADLINE)
     assert {type(answer) for answer in answers} == {DatabaseFailure}
     await writer.stop()
 

@@ -17,7 +17,7 @@ from sandbox.processes import Program
 from tests.bucket import World
 from tests.conversations.device_lab import CONFIG, LAB, TARGET, DeviceLab, device_lab
 from tests.fork_server import launch as forked
-from tests.waiting import until
+from tests.waiting import DEADLINE, until
 
 ROOT = Path(__file__).parents[2]
 
@@ -104,7 +104,7 @@ def is_alive(number: int) -> bool:
 
 
 async def ended(agent: Program) -> tuple[int | None, str]:
-    _, output = await asyncio.wait_for(agent.communicate(), 60)
+    _, output = await asyncio.wait_for(agent.communicate(), DEADLINE)
     return agent.returncode, output.decode()
 
 

@@ -25,7 +25,7 @@ from tests.conversations.uploads import stored_names
 from tests.lab.agent_rack import ROOT, Rack, ended, lab_rack
 from tests.lab.kit.running import MOUNTS, NAMESPACES
 from tests.serving import served
-from tests.waiting import until
+from tests.waiting import DEADLINE, until
 
 PASSES = 'cat answer.txt > "$NIGHTJAR_RESULTS/te.xml"; echo "$NIGHTJAR_SUITE" >> "$NIGHTJAR_RESULTS/suite.txt"; exit 3'
 HANGS = "echo $$ > {here}/pid; (echo $BASHPID > {here}/child; touch {here}/started; sleep 600) & sleep 600"
@@ -121,8 +121,8 @@ async def test_with_a_full_disk_the_agent_claims_nothing_or_gives_the_job_back(r
     await rack.job()
     agent = await rack.agent(PASSES, "--least-free", str(1 << 40))
     assert agent.stderr is not None
-    await asyncio.wait_for(agent.stderr.readline(), 30)
-    assert b"no job is claimed" in await asyncio.wait_for(agent.stderr.readline(), 30)
+    await asyncio.wait_for(agent.stderr.readline(), DEADLINE)
+    assert b"no job is claimed" in await asyncio.wait_for(agent.stderr.readline(), DEADLINE)
     assert await rack.state() is DeviceJobState.QUEUED
     agent.terminate()
     await ended(agent)

@@ -22,6 +22,7 @@ from tests.bucket import World
 from tests.conversations.device_lab import LAB, TARGET
 from tests.lab.agent_rack import Rack, ended, git, lab_rack
 from tests.serving import served
+from tests.waiting import DEADLINE
 
 PASSES = 'cp answer.txt "$NIGHTJAR_RESULTS/te.xml"'
 Answer = Callable[[str, dict[str, Any]], "web.Response | None"]
@@ -155,8 +156,8 @@ async def test_the_output_of_the_upload_command_is_not_shown(rack: Rack) -> None
 
 async def line_after_the_first(agent: Program) -> str:
     assert agent.stderr is not None
-    await asyncio.wait_for(agent.stderr.readline(), 30)
-    return (await asyncio.wait_for(agent.stderr.readline(), 30)).decode()
+    await asyncio.wait_for(agent.stderr.readline(), DEADLINE)
+    return (await asyncio.wait_for(agent.stderr.readline(), DEADLINE)).decode()
 
 
 async def test_a_cache_linked_to_another_disk_is_emptied_too(rack: Rack) -> None:
@@ -205,7 +206,7 @@ async def test_a_disk_that_fails_between_two_jobs_does_not_end_the_agent(rack: R
         agent = await rack.agent("true", url=url)
         assert "503" in await line_after_the_first(agent)
         assert agent.stderr is not None
-        line = (await asyncio.wait_for(agent.stderr.readline(), 30)).decode()
+        line = (await asyncio.wait_for(agent.stderr.readline(), DEADLINE)).decode()
         assert "the lab's disk failed: No such file or directory; trying again in 60 s" in line
         agent.terminate()
         assert await ended(agent) == (0, "")
@@ -255,7 +256,7 @@ async def test_a_job_that_the_agent_cannot_read_counts_as_a_failed_job(rack: Rac
         assert agent.stderr is not None
         lines: list[str] = []
         while "the agent claims the next job in 2 s" not in "".join(lines):
-            lines.append((await asyncio.wait_for(agent.stderr.readline(), 30)).decode())
+            lines.append((await asyncio.wait_for(agent.stderr.readline(), DEADLINE)).decode())
         assert len(lines) == 3, lines
         agent.terminate()
         assert (await ended(agent))[0] == 0

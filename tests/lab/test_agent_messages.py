@@ -17,7 +17,7 @@ from tests.conversations.device_lab import LAB, TARGET
 from tests.fork_server import launch as forked
 from tests.lab.agent_rack import ROOT, Rack, ended, lab_rack
 from tests.serving import served
-from tests.waiting import until
+from tests.waiting import DEADLINE, until
 
 NOWHERE = "http://127.0.0.1:1"
 FAILS = "printf 'one\\ntwo\\033[2J\\n'; exit 4"
@@ -59,8 +59,8 @@ async def first_line(rack: Rack, *options: str, url: str = "", token: str | None
     """Return the first line of an agent that keeps asking."""
     agent = await rack.agent("true", *options, url=url, token=token)
     assert agent.stderr is not None
-    await asyncio.wait_for(agent.stderr.readline(), 30)
-    line = (await asyncio.wait_for(agent.stderr.readline(), 30)).decode()
+    await asyncio.wait_for(agent.stderr.readline(), DEADLINE)
+    line = (await asyncio.wait_for(agent.stderr.readline(), DEADLINE)).decode()
     agent.terminate()
     assert (await ended(agent))[0] == 0
     return line
@@ -69,7 +69,7 @@ async def first_line(rack: Rack, *options: str, url: str = "", token: str | None
 async def test_the_agent_says_where_it_asks_and_why_it_gets_no_answer(rack: Rack) -> None:
     agent = await rack.agent("true")
     assert agent.stderr is not None
-    line = (await asyncio.wait_for(agent.stderr.readline(), 30)).decode()
+    line = (await asyncio.wait_for(agent.stderr.readline(), DEADLINE)).decode()
     assert f"waiting for jobs for {TARGET}, asking the bot at {rack.lab.town.url}" in line
     agent.terminate()
     assert await ended(agent) == (0, "")
@@ -124,7 +124,7 @@ async def test_a_failed_job_shows_the_end_of_its_output_and_delays_the_next_one(
     lines: list[str] = []
     assert agent.stderr is not None
     while not any("the agent claims the next job in" in line for line in lines):
-        lines.append((await asyncio.wait_for(agent.stderr.readline(), 30)).decode())
+        lines.append((await asyncio.wait_for(agent.stderr.readline(), DEADLINE)).decode())
     output = "".join(lines)
     assert "the last lines of the command's output:\n| one\n| two\\x1b[2J\n" in output
     assert "the command left no result files (exit status 4)" in output

@@ -13,6 +13,7 @@ from nightjar_lab.worktree import FetchFailed, check_out, remove
 
 from tests.lab.agent_rack import git
 from tests.serving import served
+from tests.waiting import DEADLINE
 
 LONG = "n" * 240
 SECRET = "the-token-of-the-lab"
@@ -239,10 +240,10 @@ async def test_git_ends_when_the_job_does(cache: Path, home: Path, tmp_path: Pat
         fetch = asyncio.create_task(
             asyncio.to_thread(check_out, f"{url}/x", "0" * 40, cache, tmp_path / "source", stopped=stopped)
         )
-        await asyncio.wait_for(fetch_started.wait(), 60)
+        await asyncio.wait_for(fetch_started.wait(), DEADLINE)
         stopped.set()
         with pytest.raises(FetchFailed, match="the agent was stopped"):
-            await asyncio.wait_for(fetch, 60)
+            await asyncio.wait_for(fetch, DEADLINE)
 
 
 def test_git_ends_at_the_deadline_of_the_job(mirror: Path, cache: Path, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from bot.results.store.tables import schema
 from bot.results.store.tables.database import VERSION_TABLE, VERSIONS, ResultsDatabase, run_migrations
 from tests.results.snapshot import snapshot_of
 from tests.results.uploads import REPOSITORY, Upload
+from tests.waiting import DEADLINE
 
 ONE = Upload(1, {"te/a.py::test_add": "passed", "te/a.py::test_mul": "failed"})
 OUTER_COMMA = re.compile(r", (?![^()]*\))")
@@ -191,7 +192,7 @@ store.put(ONE.run, ONE.columns)
 def test_a_process_killed_while_writing_leaves_nothing_half_done(database_url: str, table: str) -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     died = subprocess.run(
-        [sys.executable, "-c", DYING, database_url, table], env=environment, stdout=subprocess.PIPE, timeout=60
+        [sys.executable, "-c", DYING, database_url, table], env=environment, stdout=subprocess.PIPE, timeout=DEADLINE
     )
     assert (died.returncode, died.stdout) == (-signal.SIGKILL, b"ready\n")
     store = ResultsStore(database_url)

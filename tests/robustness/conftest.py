@@ -17,8 +17,6 @@ from tests.robustness.nightly_runs import NightlyRuns
 
 AT_ONCE = 3
 """How many of these tests run at once, with any number of workers: they mostly wait, but not always."""
-TEST_TIMEOUT = 600
-"""Seconds for one test: some hold many conversations, on a machine that may be busy."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -26,7 +24,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     robustness_tests = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
     for number, item in enumerate(robustness_tests):
         item.add_marker(pytest.mark.xdist_group(f"robustness {number % AT_ONCE}"))
-        item.add_marker(pytest.mark.timeout(TEST_TIMEOUT))
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,8 @@ from sandbox import PullRequest, Repository
 from sandbox.jenkins import JenkinsJob
 from sandbox.model.issues import Comment, Issue
 from sandbox.model.workflows import WorkflowRun
-from tests.robustness.place import BOT, PATIENCE, Place, plain
+from tests.robustness.place import BOT, Place, plain
+from tests.waiting import DEADLINE
 
 SLOW_TESTS = "ci/slow-tests"
 BRANCH = "nightly"
@@ -53,7 +54,7 @@ class Conversation:
 
     async def until(self, condition: Callable[[], object]) -> None:
         """Wait until a condition holds."""
-        await self.place.github.until(condition, timeout=PATIENCE, what=self.repository.full_name)
+        await self.place.github.until(condition, timeout=DEADLINE, what=self.repository.full_name)
 
     def add_failures(self) -> WorkflowRun:
         """Let a workflow and a Jenkins job fail on the head."""

@@ -16,8 +16,9 @@ from sandbox.faults import Faults, When
 from tests.bucket import World
 from tests.of_features import constants
 from tests.robustness.conversation import CONVERSATIONS, Conversation, NightlyMoves
-from tests.robustness.place import PATIENCE, Place, open_place
+from tests.robustness.place import Place, open_place
 from tests.robustness.side_by_side import SideBySide
+from tests.waiting import DEADLINE
 
 BY_THE_CLOCK = ("/contents/{path}", "/installation", "/repos/{owner}/{repo}")
 """Routes that the bot also requests for all repositories at its start, so they belong to no conversation."""
@@ -280,7 +281,7 @@ class Crash:
         next_points = [ahead.pop(0) for ahead in self._ahead if ahead]
         self._held = [pause for _, pause in next_points]
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(DEADLINE):
                 await asyncio.gather(*(pause.reached.wait() for pause in self._held))
         except TimeoutError:
             missed_points = [str(point) for point, pause in next_points if not pause.reached.is_set()]

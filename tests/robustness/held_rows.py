@@ -14,8 +14,8 @@ import psycopg
 from sandbox import Repository
 from sandbox.faults import When
 from tests.robustness.conversation import Conversation
-from tests.robustness.place import PATIENCE, POLL_INTERVAL, Place
-from tests.waiting import until
+from tests.robustness.place import POLL_INTERVAL, Place
+from tests.waiting import DEADLINE, until
 
 RowWrite = Literal["INSERT", "UPDATE", "DELETE"]
 SET_UP = """
@@ -69,7 +69,7 @@ class HeldRows:
 
 def without_time_limit(url: str) -> str:
     """Return a database's URL with which the server ends no statement, however long a slow machine holds it."""
-    return f"{url}?options=-c%20statement_timeout%3D{PATIENCE:.0f}s"
+    return f"{url}?options=-c%20statement_timeout%3D{DEADLINE:.0f}s"
 
 
 @contextmanager
@@ -88,7 +88,7 @@ class HeldRow:
         self._watch = asyncio.create_task(self._watched())
 
     async def _watched(self) -> None:
-        await until(lambda: self._rows.waiting(self._number), deadline=PATIENCE, pause=POLL_INTERVAL)
+        await until(lambda: self._rows.waiting(self._number), pause=POLL_INTERVAL)
         self.reached.set()
 
     def resume(self) -> None:

@@ -28,7 +28,7 @@ from tests.bucket import World
 from tests.fork_server import launch as forked
 from tests.robustness.gate import Gate, gate
 from tests.tables import with_tables
-from tests.waiting import until
+from tests.waiting import DEADLINE, until
 
 SECRET = "only-the-tests-know-this-secret"
 BOT = "nightjar[bot]"
@@ -44,8 +44,6 @@ HURRIED = "tests.robustness.hurried"
 """The bot with two waits shortened: after a write with an unknown outcome, and for the App's points."""
 POLL_INTERVAL = 0.05
 """Seconds between two reads of all deliveries."""
-PATIENCE = 240.0
-"""The most seconds of a conversation: far more than it takes among a hundred others on a busy machine."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +114,7 @@ class Place:
         """Return a second engine on the bot's database that only reads."""
         return Engine(self.bot.environment["DATABASE_URL"])
 
-    async def quiet(self, *, deadline: float = PATIENCE) -> list[dict[str, Any]]:
+    async def quiet(self, *, deadline: float = DEADLINE) -> list[dict[str, Any]]:
         """Wait until every webhook was answered and processed, then return the deliveries."""
         async with self.beside() as engine:
 

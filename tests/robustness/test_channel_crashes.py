@@ -13,8 +13,9 @@ from tests.bucket import World
 from tests.conversations.channels import channels
 from tests.conversations.lab import junit, measured_junit
 from tests.robustness.nightly_runs import BREAKS, NightlyRuns
-from tests.robustness.place import BOT, PATIENCE, Place, failures, open_place, tracebacks
+from tests.robustness.place import BOT, Place, failures, open_place, tracebacks
 from tests.robustness.test_secrets import stored
+from tests.waiting import DEADLINE
 
 MEASURED = measured_junit({"test_conv2d": "delegated_nodes 12 nodes higher"})
 
@@ -41,7 +42,7 @@ class Regression(NightlyRuns):
 
 async def kill_at(place: Place, held: Sequence[Fault]) -> None:
     """Kill the bot while all these requests are held, then restart it."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(DEADLINE):
         await asyncio.gather(*(fault.reached.wait() for fault in held))
     await place.bot.kill()
     for fault in held:

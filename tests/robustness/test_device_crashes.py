@@ -23,10 +23,10 @@ from tests.bucket import World
 from tests.conversations.lab import junit
 from tests.robustness.conversation import Conversation
 from tests.robustness.crashes import Crash, Point, packed, points_of
-from tests.robustness.place import BOT, PATIENCE, POLL_INTERVAL, Place, open_place
+from tests.robustness.place import BOT, POLL_INTERVAL, Place, open_place
 from tests.robustness.side_by_side import SideBySide
 from tests.serving import served
-from tests.waiting import until
+from tests.waiting import DEADLINE, until
 
 TARGET, OTHER_TARGET = "hexagon-v73", "adreno"
 KINDS = {"SubmitDeviceJob", "CancelDeviceJobs", "ApproveDeviceJobs", "NoteShownStep"}
@@ -111,7 +111,7 @@ class DeviceRequest(Conversation):
 
         Raises ClientError where the answer is lost.
         """
-        await until(self._is_there, deadline=PATIENCE, pause=POLL_INTERVAL)
+        await until(self._is_there, pause=POLL_INTERVAL)
         headers = {"Authorization": f"Bearer {TOKENS[self.lab]}"}
         address = f"{url or self.place.bot.url}/api/v1/labs/{self.lab}/{path}"
         async with aiohttp.ClientSession() as client, client.post(address, json=body, headers=headers) as answer:
@@ -290,7 +290,7 @@ async def test_a_lab_is_notified_of_its_job_even_if_the_bot_is_killed_while_send
     async def receive(request: web.Request) -> web.Response:
         delivery_ids.append(request.headers["X-Nightjar-Delivery"])
         # The first message of each job gets no answer: the bot is killed while it waits for one.
-        await asyncio.wait_for(answers_allowed.wait(), PATIENCE) if delivery_ids.count(delivery_ids[-1]) == 1 else None
+        await asyncio.wait_for(answers_allowed.wait(), DEADLINE) if delivery_ids.count(delivery_ids[-1]) == 1 else None
         return web.Response(status=204)
 
     app = web.Application()
@@ -305,12 +305,10 @@ async def test_a_lab_is_notified_of_its_job_even_if_the_bot_is_killed_while_send
         assert isinstance(conversation, DeviceRequest)
         await conversation.ask()
         for jobs in (1, 2):
-            await until(lambda jobs=jobs: len({*delivery_ids}) == jobs, deadline=PATIENCE, pause=POLL_INTERVAL)  # type: ignore[misc]
+            await until(lambda jobs=jobs: len({*delivery_ids}) == jobs, pause=POLL_INTERVAL)  # type: ignore[misc]
             await place.bot.kill()
             await place.start()
-        await until(
-            lambda: sorted(delivery_ids) == sorted([*{*delivery_ids}] * 2), deadline=PATIENCE, pause=POLL_INTERVAL
-        )
+        await until(lambda: sorted(delivery_ids) == sorted([*{*delivery_ids}] * 2), pause=POLL_INTERVAL)
         answers_allowed.set()
         claimed = await conversation.claim()
         assert (claimed["attempt"], f"{claimed['job']}-1" in delivery_ids) == (1, True)

@@ -15,7 +15,7 @@ from tests.conversations.lab import FILES, junit
 from tests.robustness.crashes import Boundary, Crash, Point, alone, points_of
 from tests.robustness.held_rows import HeldRows, RowWrite, StoredPoint, held_rows, without_time_limit
 from tests.robustness.nightly_runs import BREAKS, NightlyRuns
-from tests.robustness.place import BOT, LAB, PATIENCE, POLL_INTERVAL, TARGET, Place, open_place
+from tests.robustness.place import BOT, LAB, POLL_INTERVAL, TARGET, Place, open_place
 from tests.tables import make_tables
 from tests.waiting import until
 
@@ -59,7 +59,7 @@ class BothFail(NightlyRuns):
                 records = [await engine.records.get(key) for key in keys]
                 return all(record is not None and record.nightly_sha == self.commits[name] for record in records)
 
-            await until(evaluated, deadline=PATIENCE, pause=POLL_INTERVAL)
+            await until(evaluated, pause=POLL_INTERVAL)
 
     @property
     def issues(self) -> list[Issue]:

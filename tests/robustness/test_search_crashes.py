@@ -30,7 +30,7 @@ from tests.bucket import World
 from tests.robustness.conversation import Conversation
 from tests.robustness.crashes import Boundary, Crash, Point
 from tests.robustness.held_rows import HeldRows, StoredPoint, held_rows, without_time_limit
-from tests.robustness.place import BOT, PATIENCE, POLL_INTERVAL, Place, open_place
+from tests.robustness.place import BOT, POLL_INTERVAL, Place, open_place
 from tests.tables import make_tables
 from tests.waiting import until
 
@@ -96,7 +96,7 @@ class Searching(Conversation):
                 self.lease = claimed.lease
             return claimed is not None
 
-        await until(is_next, deadline=PATIENCE, pause=POLL_INTERVAL)
+        await until(is_next, pause=POLL_INTERVAL)
         return jobs[0] if jobs else None
 
     async def end(self, engine: Engine, job: DeviceJob) -> None:

@@ -9,6 +9,7 @@ import pytest
 from bot.core.errors import TryAgain
 from bot.core.untrusted.limits import MOST_WAITING_OF_OWNER
 from bot.core.untrusted.queue import Owner, Turns
+from tests.waiting import DEADLINE
 
 ME, OTHER = Owner("octocat/compiler", "1"), Owner("octocat/compiler", "2")
 
@@ -59,4 +60,4 @@ async def test_a_call_that_gets_a_place_while_it_is_cancelled_returns_it() -> No
     turns.give_back(ME)
     late.cancel()
     await asyncio.gather(late, return_exceptions=True)
-    await asyncio.wait_for(turns.take(ME), 20)
+    await asyncio.wait_for(turns.take(ME), DEADLINE)
