@@ -54,7 +54,12 @@ def lab_target(name: str = "adreno", **fields: Any) -> LabTarget:
 
 def lab_page(*targets: LabTarget, contacts: Sequence[str] = ("@hubot",), unusable: Sequence[LabRun] = ()) -> LabPage:
     return with_fields(
-        LabPage, lab="edge-lab", contacts=list(contacts), github=GITHUB, targets=list(targets), unusable=list(unusable)
+        LabPage,
+        lab="example-lab",
+        contacts=list(contacts),
+        github=GITHUB,
+        targets=list(targets),
+        unusable=list(unusable),
     )
 
 
@@ -63,7 +68,7 @@ def lab_words(*targets: LabTarget, contacts: Sequence[str] = ("@hubot",)) -> str
 
 
 def grid_link(name: str) -> str:
-    return f"[{name}]({PAGE}?target=edge-lab%2F{name})"
+    return f"[{name}]({PAGE}?target=example-lab%2F{name})"
 
 
 def test_which_targets_of_a_lab_are_late_unusable_or_paused() -> None:
@@ -72,7 +77,7 @@ def test_which_targets_of_a_lab_are_late_unusable_or_paused() -> None:
     late, never = lab_target("late", stale=True), lab_target("never", stale=True, newest=None)
     unusable, paused = lab_target("unusable", unusable_since=since), lab_target("paused", paused=pause, stale=True)
     assert lab_words(lab_target(), lab_target("mali")) == "2 targets reported within the last 36 hours."
-    reported = f"[ has not reported for 3 days]({PAGE}/runs/edge-lab/late/{HEAD}/n1)"
+    reported = f"[ has not reported for 3 days]({PAGE}/runs/example-lab/late/{HEAD}/n1)"
     no_results = f" has had no usable results since [2026-11-20 (bbbbbbb)]({PAGE}/commits/{HEAD})"
     assert lab_words(lab_target(), paused, unusable, late) == (
         f"{grid_link('late')}{reported}; {grid_link('unusable')}{no_results}; "
@@ -102,7 +107,9 @@ def test_what_a_lab_and_its_maintainers_can_do() -> None:
 def history(target: str, since: str = "", **fields: Any) -> HistoryOnTarget:
     failing = with_fields(HistoryFailing, since=since, last_passed_at=BASE) if since else None
     absent: dict[str, Any] = {"flakiness": None, "issue_url": "", "reproduce": ""}
-    return with_fields(HistoryOnTarget, **{**absent, "lab": "edge-lab", "target": target, "failing": failing, **fields})
+    return with_fields(
+        HistoryOnTarget, **{**absent, "lab": "example-lab", "target": target, "failing": failing, **fields}
+    )
 
 
 def history_words(*targets: HistoryOnTarget) -> str:
@@ -110,7 +117,7 @@ def history_words(*targets: HistoryOnTarget) -> str:
 
 
 def history_link(target: str) -> str:
-    return f"[edge-lab/{target}]({PAGE}/tests?id=conv&target=edge-lab%2F{target})"
+    return f"[example-lab/{target}]({PAGE}/tests?id=conv&target=example-lab%2F{target})"
 
 
 FLAKINESS = HistoryFlakiness(runs=20, failed=3, words="", proofs=[])
@@ -149,7 +156,7 @@ def test_what_can_be_done_about_a_failing_test() -> None:
 
 def comparison(**fields: Any) -> ComparePage:
     base, head = (with_fields(ComparisonCommit, sha=sha) for sha in (BASE, HEAD))
-    known: dict[str, Any] = {"target": "edge-lab/adreno", "base": base, "head": head, "counts": {}, "suites": []}
+    known: dict[str, Any] = {"target": "example-lab/adreno", "base": base, "head": head, "counts": {}, "suites": []}
     return with_fields(ComparePage, **{**known, "numbers": [], **fields})
 
 
@@ -158,10 +165,10 @@ def test_what_changed_between_two_commits() -> None:
         return markdown(compare_answer(comparison(**fields), REPOSITORY))
 
     def link(text: str, kind: str) -> str:
-        address = f"{PAGE}/compare?target=edge-lab%2Fadreno&base={BASE}&head={HEAD}&status={kind}"
+        address = f"{PAGE}/compare?target=example-lab%2Fadreno&base={BASE}&head={HEAD}&status={kind}"
         return f"[{text}]({address})"
 
-    ends = " on edge-lab/adreno, from aaaaaaa to bbbbbbb"
+    ends = " on example-lab/adreno, from aaaaaaa to bbbbbbb"
     for absent in ("target", "base", "head"):
         assert words(**{absent: None}) == ""
     numbers = [with_fields(ComparedNumber, outside=outside) for outside in (True, False, None)]

@@ -82,7 +82,7 @@ def test_what_became_of_a_pull_request() -> None:
         "Merged. Nothing is pending. ",
         "Closed without a merge. Nothing is pending. ",
     ]
-    unsent = [results("edge-lab/adreno", complete=False)]
+    unsent = [results("example-lab/adreno", complete=False)]
     assert sentences(replace(OPEN, head=closed, results=unsent)).startswith("Closed without a merge. Nothing is pend")
 
 
@@ -103,27 +103,28 @@ def test_why_a_merge_waits() -> None:
 
 
 def test_device_tests_results_and_events_that_are_pending() -> None:
-    ended = device_test("edge-lab/mali", "done")
-    approval = device_test("edge-lab/adreno", "waiting")
-    queued = device_test("edge-lab/hexagon", words="`2` before it.")
-    third, fourth = device_test("edge-lab/third"), device_test("edge-lab/fourth")
+    ended = device_test("example-lab/mali", "done")
+    approval = device_test("example-lab/adreno", "waiting")
+    queued = device_test("example-lab/hexagon", words="`2` before it.")
+    third, fourth = device_test("example-lab/third"), device_test("example-lab/fourth")
     assert sentences(replace(OPEN, tests=[ended, approval, queued])) == (
-        "[edge-lab/adreno](#device-tests): waiting for an approval. [edge-lab/hexagon](#device-tests): 2 before it. "
+        "[example-lab/adreno](#device-tests): waiting for an approval. "
+        "[example-lab/hexagon](#device-tests): 2 before it. "
     )
     assert sentences(replace(OPEN, tests=[approval, queued, third, fourth])).endswith(
         "before it. 2 more device tests are pending. "
     )
-    partial = [results(f"edge-lab/{name}", complete=False) for name in ("adreno", "mali", "third")]
-    assert sentences(replace(OPEN, results=[results("edge-lab/fast"), *partial], working=1)) == (
-        f"[edge-lab/adreno]({REPOSITORY}/runs/edge-lab/adreno/{SHA}/n1) is still sending results. "
-        f"[edge-lab/mali]({REPOSITORY}/runs/edge-lab/mali/{SHA}/n1) is still sending results. "
+    partial = [results(f"example-lab/{name}", complete=False) for name in ("adreno", "mali", "third")]
+    assert sentences(replace(OPEN, results=[results("example-lab/fast"), *partial], working=1)) == (
+        f"[example-lab/adreno]({REPOSITORY}/runs/example-lab/adreno/{SHA}/n1) is still sending results. "
+        f"[example-lab/mali]({REPOSITORY}/runs/example-lab/mali/{SHA}/n1) is still sending results. "
         "The bot is still working on 1 event. No new failures on 4 targets."
     )
 
 
 def test_new_failures_lead_to_their_run_or_to_all_results() -> None:
-    good, bad, worse = results("edge-lab/mali"), results("edge-lab/adreno", 1), results("edge-lab/hexagon", 2)
-    page = f"{REPOSITORY}/runs/edge-lab/adreno/{SHA}/n1"
+    good, bad, worse = results("example-lab/mali"), results("example-lab/adreno", 1), results("example-lab/hexagon", 2)
+    page = f"{REPOSITORY}/runs/example-lab/adreno/{SHA}/n1"
     assert [sentences(replace(OPEN, results=found)) for found in ([good], [good, bad], [good, bad, worse])] == [
         "Nothing is pending. No new failures on 1 target.",
         f"Nothing is pending. [1 new failure]({page}) on 1 of 2 targets.",
@@ -136,11 +137,11 @@ def test_what_the_author_may_do_next() -> None:
         command="`@ci merge`.", login="hubot", received_at=MOMENT, url=URL, state=REFUSED, result="No."
     )
     check_run = HeadCheckRun(
-        name="hardware/edge-lab/adreno", title="", conclusion="neutral", url=f"{URL}1", computed_at=MOMENT
+        name="hardware/example-lab/adreno", title="", conclusion="neutral", url=f"{URL}1", computed_at=MOMENT
     )
-    facts = replace(OPEN, results=[results("edge-lab/adreno", 1)], test_command="@ci test", commands=[command])
+    facts = replace(OPEN, results=[results("example-lab/adreno", 1)], test_command="@ci test", commands=[command])
     refused = f"[@ci merge was not carried out: the answer says why]({URL})."
-    failures = f"[Look at the new failures of edge-lab/adreno]({REPOSITORY}/runs/edge-lab/adreno/{SHA}/n1)"
+    failures = f"[Look at the new failures of example-lab/adreno]({REPOSITORY}/runs/example-lab/adreno/{SHA}/n1)"
     assert steps(facts) == [refused, f"{failures}.", "To test the head on a device, comment @ci test"]
     approve = replace(facts, approve_command="@ci approve", check_runs=[check_run])
     assert steps(approve)[1:] == [

@@ -17,7 +17,7 @@ from handlers.dashboard.searches.model import CulpritCommit, CulpritDraft, Culpr
 MOMENT = datetime(2026, 11, 20, 5, 30, tzinfo=UTC)
 GITHUB = "https://github.com/octocat/compiler"
 FIRST, SECOND, GOOD = "a" * 40, "b" * 40, "9" * 40
-TARGET = "edge-lab/adreno"
+TARGET = "example-lab/adreno"
 
 
 def run(number: int, position: int, failed: int = 0, passed: int = 0, target: str = TARGET) -> CulpritRun:
@@ -88,7 +88,7 @@ def markdown(parts: Sequence[AnswerPart]) -> str:
             f"Began with [bbbbbbbbbb (#7)]({GITHUB}/commit/{SECOND}) (70.0 %); this rests on one target.",
         ),
         (
-            page("culprit", runs=[run(1, 0, passed=1), run(2, 2, failed=1, target="edge-lab/mali"), run(3, 1)]),
+            page("culprit", runs=[run(1, 0, passed=1), run(2, 2, failed=1, target="example-lab/mali"), run(3, 1)]),
             f"Began with [bbbbbbbbbb (#7)]({GITHUB}/commit/{SECOND}) (70.0 %); this rests on 2 targets.",
         ),
         (
@@ -134,7 +134,7 @@ def steps(searched: CulpritPage) -> list[str]:
 
 def test_the_next_steps() -> None:
     read = f"Maintainer: [read the change]({GITHUB}/pull/7)"
-    repeat = 'Contributor: to {} on the device, comment @ci {} "test_softmax" on edge-lab/adreno on a pull request'
+    repeat = 'Contributor: to {} on the device, comment @ci {} "test_softmax" on example-lab/adreno on a pull request'
     assert steps(page("culprit")) == [read, repeat.format("run the test", "reproduce")]
     assert steps(page("culprit", measurement="latency", first=1, issue=3)) == [
         f"Maintainer: [read the change]({GITHUB}/commit/{FIRST})",
@@ -146,7 +146,9 @@ def test_the_next_steps() -> None:
     assert steps(page("culprit", revert=draft)) == [read, review, repeat.format("run the test", "reproduce")]
     for other in (draft.model_copy(update={"stage": "exists"}), draft.model_copy(update={"pull_request": None})):
         assert review not in steps(page("culprit", revert=other))
-    assert steps(page("environment")) == ["Lab: [what changed on edge-lab/adreno?](/r/octocat/compiler/labs/edge-lab)"]
+    assert steps(page("environment")) == [
+        "Lab: [what changed on example-lab/adreno?](/r/octocat/compiler/labs/example-lab)"
+    ]
     assert steps(page("range", first=1)) == [
         f"Maintainer: [read the commits that are left]({GITHUB}/compare/{GOOD}...{SECOND})"
     ]
@@ -160,9 +162,9 @@ def test_a_chart_has_its_bars_runs_and_words_where_they_belong() -> None:
     bars = [RangeBar(0.25, "one", "#1"), RangeBar(0.5, "two", "#2", is_named=True)]
     marks = [RunMark(0, TARGET, "passed", "run 1", "#run1")]
     marks += [RunMark(2, TARGET, kind, f"run {kind}", "#run") for kind in ("failed", "mixed", "no results", "lost")]
-    marks += [RunMark(1, "edge-lab/mali", "waiting", "run 3", "#run3")]
+    marks += [RunMark(1, "example-lab/mali", "waiting", "run 3", "#run3")]
     chart = RangeChart(bars, [RangeBar(0.0, "lab", "#causes"), RangeBar(0.25, "luck", "#causes")],
-                       [TARGET, "edge-lab/mali", "edge-lab/idle"], marks).svg()  # fmt: skip
+                       [TARGET, "example-lab/mali", "example-lab/idle"], marks).svg()  # fmt: skip
     assert re.findall(r'<rect class="(bar.*?)" x="(.*?)" y="(.*?)" width="(.*?)" height="(.*?)"', chart) == [
         ("bar", "259.0", "124.0", "36", "30.0"),
         ("bar named", "421.0", "94.0", "36", "60.0"),
@@ -174,9 +176,9 @@ def test_a_chart_has_its_bars_runs_and_words_where_they_belong() -> None:
         ("30", "98.0", "end", "50%"),
         ("30", "38.0", "end", "100%"),
         ("550", "166", "start", "not a commit"),
-        ("34", "178", "start", "edge-lab/adreno"),
-        ("34", "242", "start", "edge-lab/mali"),
-        ("34", "273", "start", "edge-lab/idle"),
+        ("34", "178", "start", "example-lab/adreno"),
+        ("34", "242", "start", "example-lab/mali"),
+        ("34", "273", "start", "example-lab/idle"),
     ]
     assert re.findall(r'<line .*?x1="(.*?)" x2="(.*?)" y1="(.*?)" y2="(.*?)"', chart) == [
         ("34", "640", height, height) for height in ("154.0", "94.0", "34.0")

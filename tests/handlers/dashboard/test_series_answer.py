@@ -37,7 +37,7 @@ def move(kind: ChangeKind = ChangeKind.WORSE, ended_in: str = "") -> SeriesMove:
 def series(target: str, *moves: SeriesMove, **changes: Any) -> SeriesOnTarget:
     nights = [SeriesNight(sha=sha, committed_at=MOMENT, value=value) for sha, value in ((SINCE, 2.0), (GOOD, 1.0))]
     fields: dict[str, Any] = {
-        "lab": "edge-lab",
+        "lab": "example-lab",
         "target": target,
         "suite": "operators",
         "unit": "ms",
@@ -68,7 +68,9 @@ def answer(*targets: SeriesOnTarget) -> str:
 
 
 def link(target: str) -> str:
-    return f"[edge-lab/{target}]({PAGE}/measurements/series?id=conv&measurement=latency&target=edge-lab%2F{target})"
+    return (
+        f"[example-lab/{target}]({PAGE}/measurements/series?id=conv&measurement=latency&target=example-lab%2F{target})"
+    )
 
 
 def test_the_first_sentence() -> None:
@@ -95,7 +97,8 @@ def test_the_next_steps() -> None:
         return [markdown(step) for step in series_steps(page(*targets), REPOSITORY, GITHUB)]
 
     def see(target: str) -> str:
-        return f"Maintainer: [see what else edge-lab/{target} measures]({PAGE}/measurements?target=edge-lab%2F{target})"
+        href = f"{PAGE}/measurements?target=example-lab%2F{target}"
+        return f"Maintainer: [see what else example-lab/{target} measures]({href})"
 
     read = f"Maintainer: [read the commits with which it changed]({GITHUB}/compare/{GOOD}...{SINCE})"
     assert steps() == []
