@@ -102,7 +102,7 @@ def _outcome(function: object, arguments: Sequence[object]) -> tuple[bytes, byte
     """Call a function; return how it ended, as a tag of `wire`, and what the server gets of that, pickled."""
     try:
         result = function(*arguments)  # type: ignore[operator]  # the server sends functions
-        return wire.RESULT, pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
+        return wire.RESULT, wire.answer_of(result)
     except Exception as error:  # the server decides how to handle it
         if _is_out_of_memory(error):
             return wire.OUT_OF_MEMORY, b""

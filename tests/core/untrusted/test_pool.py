@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+from nightjar_formats.model import SeenTest, Status, Trouble
 from nightjar_formats.refused import Refused
 
 from bot.core.errors import TryAgain
@@ -23,7 +24,7 @@ from bot.core.untrusted.limits import COME_BACK, MOST_WAITING_OF_OWNER, AllLimit
 from bot.core.untrusted.pool import STUCK_AFTER, Pool
 from bot.core.untrusted.queue import Owner
 from bot.core.untrusted.slot import ChildFault
-from bot.core.untrusted.wire import read_answer
+from bot.core.untrusted.wire import answer_of, read_answer
 from tests.core.untrusted import hostile
 from tests.waiting import until
 
@@ -115,6 +116,12 @@ async def test_of_the_builtins_an_answer_may_name_collections_and_numbers_alone(
     assert read_answer(pickle.dumps(harmless)) == harmless
     with pytest.raises(pickle.UnpicklingError, match="must not refer to"):
         read_answer(pickle.dumps([builtin]))
+
+
+async def test_an_answer_may_have_members_of_our_enumerations_on_each_python() -> None:
+    outcome = SeenTest(Status.FAILED, trouble=Trouble.COLLECTION)
+    assert read_answer(answer_of([outcome, Status.SKIPPED])) == [outcome, Status.SKIPPED]
+    assert b"getattr" not in answer_of(outcome)
 
 
 async def test_secrets_of_the_server_are_not_in_the_environment(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:

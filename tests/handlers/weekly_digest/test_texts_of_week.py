@@ -71,7 +71,7 @@ def test_a_week_says_what_broke_recovered_came_late_and_expires() -> None:
                 "flaky on example-lab/mali: 3 of 20 runs failed",
                 f"{page}flaky&target=example-lab%2Fmali",
             ),
-            NewsItem("a.py::slow", f"slow on {NAME}: 100 s", f"{page}slow{here}"),
+            NewsItem("a.py::slow", f"slow on {NAME}: 1 min 40 s", f"{page}slow{here}"),
         ),
         url=f"{URL}/r/octocat/compiler/labs/example-lab",
         notes=("2 tests quarantined here.",),
