@@ -142,7 +142,7 @@ class Viewers:
         Asks GitHub as `readable` does. Without GitHub, a page must still open: somebody who is signed in is a READER.
         It is the same for the whole request, because pages are cached for the readers of a role.
         """
-        roles = request.setdefault(ROLES, {})
+        roles: dict[str, ReaderRole] = request.setdefault(ROLES, {})
         if repository not in roles:
             roles[repository] = await self._role(request, repository)
         return roles[repository]

@@ -305,8 +305,8 @@ async def visible_repositories(request: PageRequest, names: Sequence[str]) -> tu
     They may be missing if GitHub did not say which of them the reader may read. Both are the same for the whole
     request: a cached page must not show more repositories than its key names.
     """
-    if (visible := request.request.get(VISIBLE)) is not None:
-        return visible
+    if VISIBLE in request.request:
+        return request.request[VISIBLE]
     public = set(await request.pages.list_public())
     unknown = False
     private: Collection[str] = ()
