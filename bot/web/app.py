@@ -87,6 +87,8 @@ class Parts:
     """Says which deliveries get no job."""
     log_ignored: bool = False
     """Whether each ignored delivery gets a line in the log."""
+    name_of: Callable[[str], str | None] = str
+    """Returns the name of a repository as app.yaml has it, whatever letter case a reader uses; None if it has none."""
     viewers: Viewers = field(default_factory=Viewers)
     """Who is signed in; by default nobody can."""
     begun: BegunSignIns | None = None
@@ -121,7 +123,7 @@ def create_app(parts: Parts) -> web.Application:
         parts.templates,
         parts.viewers,
         parts.public_url,
-        parts.repositories,
+        parts.name_of,
     )
 
     @functools.cache

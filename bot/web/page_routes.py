@@ -199,7 +199,9 @@ class Page:
                 return None
             role = (await pages.viewers.role(request, page_request.repository)).name
         content = await loaded(self.content, page_request)
-        return None if content is None else answer_key(page_request.address(path), kind, (role, content))
+        if content is None or (role is not None and not await pages.is_signed_in(request)):
+            return None  # GitHub may have ended the session meanwhile
+        return answer_key(page_request.address(path), kind, (role, content))
 
     def _page_request(self, request: web.Request, *, formats: bool = False) -> PageRequest:
         pages = request.app[PAGES]

@@ -10,7 +10,7 @@ import asyncio
 import gzip
 import hashlib
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from pathlib import Path
@@ -77,7 +77,7 @@ class Pages:
     `public_url` returns the address of these pages for links from elsewhere, empty if app.yaml has none.
     `is_public` says whether strangers may see a repository, and `list_public` which ones they may see, in the order of
     app.yaml; both raise DatabaseFailure while the database is unavailable. `viewers` says who is signed in.
-    `repositories` are the names of the repositories as app.yaml has them.
+    `name_of` returns the name of a repository as app.yaml has it, None for one that it does not list.
     """
 
     def __init__(
@@ -89,14 +89,14 @@ class Pages:
         folders: Sequence[Path] = (),
         viewers: Viewers | None = None,
         public_url: Callable[[], str] = str,
-        repositories: Collection[str] = (),
+        name_of: Callable[[str], str | None] = str,
     ) -> None:
         self.is_public = is_public
         self.list_public = list_public
         self.viewers = viewers or Viewers()
         self.assets = Assets()
         self._limit = limit
-        self._name_of = {name.lower(): name for name in repositories}
+        self._name_of = name_of
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="pages")
         # Quick look-ups, which every request needs, must not wait for pages that are being rendered.
         self._look_ups = ThreadPoolExecutor(1, thread_name_prefix="page-look-ups")
@@ -140,7 +140,7 @@ class Pages:
 
     def canonical_name(self, repository: str) -> str:
         """Return a repository's name as app.yaml has it, whatever letter case a reader uses."""
-        return self._name_of.get(repository.lower(), repository)
+        return self._name_of(repository) or repository
 
     async def is_anonymous(self, request: web.Request) -> bool:
         """Return whether nobody is signed in and no token counts, so that all such requests get the same answer.

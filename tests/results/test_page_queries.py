@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import sqlalchemy as sa
+from cachetools import LRUCache
 
 from bot.results.store.lists.commits_with_results import (
     CommitWithResults,
@@ -13,11 +14,13 @@ from bot.results.store.lists.commits_with_results import (
 )
 from bot.results.store.lists.flaky_tests import flaky_tests
 from bot.results.store.lists.listed_tests import ListedTests
-from bot.results.store.lists.skipped_tests import skipped_tests
+from bot.results.store.lists.skipped_tests import SkippedList, skipped_tests
 from bot.results.store.lists.slow_tests import durations_of
 from bot.results.store.store import ResultsStore
 from bot.results.store.tables import schema
 from bot.results.store.tables.database import ResultsDatabase
+from bot.results.store.tables.names import NameCache
+from tests.result_statements import statements
 from tests.results.plans import whole_tables_read
 from tests.results.uploads import ABOUT, REPOSITORY, Upload, sha
 
@@ -85,6 +88,24 @@ def test_lists_of_tests_are_read_by_indices(store: ResultsStore) -> None:
     statements, scans = whole_tables_read(work)
     assert scans == []
     assert statements <= MOST_STATEMENTS
+
+
+def skipped_with_uncached_names(connection: sa.Connection, query: ListedTests) -> SkippedList:
+    cache = NameCache()
+    cache.suites = LRUCache(0)
+    return skipped_tests(connection.execution_options(**{NameCache.OPTION: cache}), query, 0.0)
+
+
+def test_names_that_are_too_many_to_cache_are_read_as_often_for_many_tests_as_for_one(store: ResultsStore) -> None:
+    upload = Upload(1, {**{f"test_{number}": "skipped" for number in range(50)}, "test_ok": "passed"})
+    store.put(upload.run, upload.columns)
+    counts = []
+    for limit in (1, 50):
+        with statements() as seen:
+            skipped = store.read(skipped_with_uncached_names, ListedTests(REPOSITORY, limit=limit))
+        assert len(skipped.tests) == limit
+        counts.append(len(seen))
+    assert counts[0] == counts[1]
 
 
 def test_a_renamed_test_is_flaky_under_its_present_name(database_url: str) -> None:

@@ -52,6 +52,9 @@ class ReaderRole(Enum):
     OPERATOR = auto()
 
 
+ROLES: web.RequestKey[dict[str, ReaderRole]] = web.RequestKey("roles", dict)
+
+
 @dataclass(frozen=True, slots=True)
 class Viewer:
     """Somebody who is signed in."""
@@ -137,7 +140,14 @@ class Viewers:
         """Return for whom a page suggests what to do next; `repository` is empty on a page of no repository.
 
         Asks GitHub as `readable` does. Without GitHub, a page must still open: somebody who is signed in is a READER.
+        It is the same for the whole request, because pages are cached for the readers of a role.
         """
+        roles: dict[str, ReaderRole] = request.setdefault(ROLES, {})
+        if repository not in roles:
+            roles[repository] = await self._role(request, repository)
+        return roles[repository]
+
+    async def _role(self, request: web.Request, repository: str) -> ReaderRole:
         viewer = await self.of(request)
         if viewer is None:
             return ReaderRole.UNKNOWN
@@ -152,6 +162,8 @@ class Viewers:
                 access = (await self._access(request, [repository]))[repository]
             except TryAgain:
                 access = None
+            if await self.of(request) is None:  # GitHub has just ended the session
+                return ReaderRole.UNKNOWN
             # Also without GitHub: the next page must not wait for it again.
             role = self._roles[key] = ReaderRole.MAINTAINER if access and access.may_write else ReaderRole.READER
         return role

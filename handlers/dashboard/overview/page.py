@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import sqlalchemy as sa
+from aiohttp import web
 from markupsafe import Markup
 from nightjar_formats.model import TargetKey
 from pydantic import BaseModel, Field, StringConstraints
@@ -60,6 +61,7 @@ MOST_TARGETS = 40
 """The most targets of a repository that the page lists; its grid has them all."""
 MOST_FAILING, MOST_FAILURES = 5, 50
 """The most failing tests that the page names: of a target, and of a repository."""
+VISIBLE: web.RequestKey[tuple[list[str], bool]] = web.RequestKey("visible_repositories", tuple)
 
 
 class FailingNow(BaseModel, extra="forbid"):
@@ -300,8 +302,11 @@ def _targets(repository: str, settings: RepositoryConfig) -> list[TargetKey]:
 async def visible_repositories(request: PageRequest, names: Sequence[str]) -> tuple[list[str], bool]:
     """Return the repositories that the reader may see, and whether private ones may be missing.
 
-    They may be missing if GitHub did not say which of them the reader may read.
+    They may be missing if GitHub did not say which of them the reader may read. Both are the same for the whole
+    request: a cached page must not show more repositories than its key names.
     """
+    if VISIBLE in request.request:
+        return request.request[VISIBLE]
     public = set(await request.pages.list_public())
     unknown = False
     private: Collection[str] = ()
@@ -309,7 +314,8 @@ async def visible_repositories(request: PageRequest, names: Sequence[str]) -> tu
         private = await request.pages.viewers.readable(request.request, [name for name in names if name not in public])
     except TryAgain:
         unknown = True
-    return [name for name in names if name in public or name in private], unknown
+    visible = request.request[VISIBLE] = [name for name in names if name in public or name in private], unknown
+    return visible
 
 
 def targets_and_commits(

@@ -149,6 +149,7 @@ async def dashboard_site(
                 connections=connections,
                 access=ApiAccess(nothing, is_public),
                 repositories=list(settings.repositories),
+                name_of=settings.configured.name_of,
                 is_public=is_public,
                 list_public=list_public,
                 secrets=[b"a secret that nobody uses here"],

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from bot.app.load import parse_config
 from bot.results.state import RunState
+from bot.web.pages import Pages
+from bot.web.rate_limit import RateLimit
 from bot.web.sign_in.cookies import SESSION_COOKIE
 from tests.handlers.dashboard.nightly_runs import ADRENO, HEXAGON, NIGHTLY_RUNS, NOW, REPOSITORY, Sent, sha
 from tests.handlers.dashboard.site import DashboardSite, dashboard_site
@@ -101,3 +104,19 @@ async def test_late_results_are_shown_as_late_although_nothing_has_arrived(tmp_p
         _, late_page = await site.json("/api/v1/repos")
     stale = [[target["stale"] for target in page["repositories"][0]["targets"]] for page in (early_page, late_page)]
     assert stale == [[False, False, True], [True, True, True]]
+
+
+async def test_a_repository_that_becomes_known_by_a_pattern_has_one_spelling_too() -> None:
+    """Otherwise each letter case of its address would have a page of its own."""
+    settings = parse_config(b"repositories:\n  'octocat/*':\n", "app.yaml")
+
+    async def is_public(_: str) -> bool:
+        return True
+
+    async def list_public() -> list[str]:
+        return list(settings.repositories)
+
+    pages = Pages({}, RateLimit(300, 0), is_public, list_public, name_of=settings.configured.name_of)
+    settings.configured.know(7, "octocat/Runtime")
+    assert pages.canonical_name("OCTOCAT/runtime") == "octocat/Runtime"
+    assert pages.canonical_name("octocat/Other") == "octocat/Other"

@@ -12,7 +12,7 @@ from nightjar_formats.measurements import Measurement
 
 from bot.results.store.measurements.lists import measuring_suites, metrics_of_tests, operator_order
 from bot.results.store.store import ResultsStore
-from bot.results.store.tables.names import all_names
+from bot.results.store.tables.names import all_names, cache_of
 from bot.results.store.tables.operators import OperatorOrder, operator_and_flow
 from tests.results.uploads import REPOSITORY, Upload
 from tests.tables import with_tables
@@ -59,6 +59,22 @@ def test_what_is_measured_first_in_a_later_run_is_in_the_order_too(tmp_path: Pat
     measure(3, "test_add", unit="us")
     assert mapped("add") == ["test_add ms", "test_add us"]
     assert mapped("[a]") == ["test_conv[a] ms"]
+    store.close()
+
+
+def cached_orders(connection: sa.Connection, *names: str) -> int:
+    (suite,) = measuring_suites(connection, REPOSITORY)
+    for name in names:
+        operator_order(connection, suite.row, name)
+    return len(cache_of(connection).orders)
+
+
+def test_what_nobody_measures_takes_no_memory_whoever_requests_it(tmp_path: Path) -> None:
+    store = ResultsStore(with_tables(f"sqlite:///{tmp_path}/results.db"))
+    store.open()
+    upload = Upload(1, {"test_add": "passed"}, measured={"test_add": (Measurement("latency", 1.0, "ms"),)})
+    store.put(upload.run, upload.columns)
+    assert store.read(cached_orders, "latency", "made-up", "made-up-too") == 1
     store.close()
 
 

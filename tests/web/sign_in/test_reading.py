@@ -213,3 +213,30 @@ async def test_a_shared_page_of_all_repositories_shows_those_that_the_reader_may
     with statements() as seen:
         assert "@hubot" in (await visitor.get("/")).text
     assert all("nightjar_revisions" in statement for statement in seen if statement != "BEGIN")
+
+
+async def test_private_repositories_that_one_request_found_are_not_shared_with_readers_who_found_none(
+    sign_in_town: Town, visitor: Visitor, second_visitor: Visitor
+) -> None:
+    """GitHub answers while the page of hubot is made, but not before."""
+    await visitor.sign_in("hubot")
+    await second_visitor.sign_in("reader")
+    for reader in (visitor, second_visitor):
+        sign_in_town.github.faults.add("POST", "/graphql", status=502, times=1)
+        shown = await reader.get("/?page=1&q=octocat")
+        sign_in_town.github.faults.clear()
+        assert "octocat/secret" not in shown.text
+        assert "We could not ask GitHub which private repositories you may see" in shown.text
+
+
+async def test_a_session_that_ends_while_a_page_is_made_neither_stores_the_page_nor_gets_one_of_others(
+    sign_in_town: Town, visitor: Visitor, second_visitor: Visitor
+) -> None:
+    await second_visitor.sign_in("reader")
+    for path in ("/r/octocat/compiler/slow", "/labs") * 2:
+        await visitor.sign_in("hubot")
+        sign_in_town.github.sign_ins.revoke(sign_in_town.github.sign_ins.issued[-1])
+        shown = await visitor.get(path)
+        assert shown.status == 200
+        assert "Sign out" not in shown.text
+        assert "@reader" in (await second_visitor.get(path)).text

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress, islice
+from itertools import compress, groupby, islice
+from operator import itemgetter
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -127,10 +128,12 @@ def skipped_tests(connection: sa.Connection, query: ListedTests, since: float) -
     def page(tests: Sequence[tuple[SuiteRow, list[int]]], start: int) -> list[_NamedTest]:
         """Name the tests of a page only: there may be 100,000."""
         all_tests = ((row, ordinal) for row, ordinals in tests for ordinal in ordinals)
-        return [
-            _NamedTest(suite_of[row], names_of(connection, row).ordered[ordinal], row, ordinal)
-            for row, ordinal in islice(all_tests, start, start + query.limit)
-        ]
+        named = list[_NamedTest]()
+        for row, of_suite in groupby(islice(all_tests, start, start + query.limit), key=itemgetter(0)):
+            # Once for each suite: the names of a large one are not cached.
+            ordered = names_of(connection, row).ordered
+            named += [_NamedTest(suite_of[row], ordered[ordinal], row, ordinal) for _, ordinal in of_suite]
+        return named
 
     return SkippedList(
         _with_history(connection, query, page(skipped, query.start), by_suite, stored),

@@ -121,6 +121,8 @@ def operator_order(connection: sa.Connection, suite: SuiteRow, measurement: str)
     if cached is not None and cached.measurements == count:
         return cached
     numbers = _numbers_of(metrics_of(connection, suite), measurement)
+    if not numbers:  # not cached: anybody can request the map of any name
+        return order_of((), ())
     statement = sa.select(_MEASUREMENTS.c.ordinal).where(
         _MEASUREMENTS.c.suite_id == suite.id, _MEASUREMENTS.c.metric_id.in_(numbers)
     )

@@ -191,7 +191,7 @@ def _committed(connection: sa.Connection, suite: SuiteRow) -> NamesAtMoment:
     with cache.lock:
         cached = cache.suites.get(suite.id)
         # The cache raises ValueError for a value that is larger than itself.
-        if suite.names <= MAX_CACHED_NAMES and (cached is None or len(cached.ordered) < suite.names):
+        if suite.names <= cache.suites.maxsize and (cached is None or len(cached.ordered) < suite.names):
             if cached is not None:
                 names.copy_ordinals(cached)
             cache.suites[suite.id] = names
