@@ -273,6 +273,13 @@ def test_an_anonymous_question_of_several_points_takes_all_of_them_from_its_shar
     assert ledger.earliest(5.0, replace(ask, points=51))[0] == 3605
 
 
+def test_what_nothing_tries_again_takes_no_turn() -> None:
+    ledger = Ledger(Allowance())
+    for rank, later in ((Rank.ANONYMOUS, False), (Rank.SWEEP, True)):
+        turns = [ledger.turn(60.0, Demand(rank=rank), PACED) for _ in range(100)]
+        assert (max(turns) > 60) is later
+
+
 def test_of_reasons_that_end_together_the_first_is_given() -> None:
     ledger = Ledger(Allowance())
     ledger.book(0.0, Demand(points=900))

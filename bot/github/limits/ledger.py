@@ -266,9 +266,9 @@ class Ledger:
 
         A read goes behind those of its rank that were refused before it, at the pace at which points come back.
         Otherwise all of them would try again for each of the few that may be sent. Writes have an order of their own:
-        docs/decisions/newest-heads-first.md
+        docs/decisions/newest-heads-first.md. Nothing tries again for those who asked without a token.
         """
-        if demand.write:
+        if demand.write or demand.rank is Rank.ANONYMOUS:
             return allowed_at
         points_per_minute = share_of(self._points_of(demand).limit, SHARES[demand.rank].points)
         key = (demand.resource, demand.rank, reason)
