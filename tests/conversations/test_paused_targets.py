@@ -64,6 +64,11 @@ async def test_a_paused_target_accepts_no_requests_until_its_day_or_until_it_is_
     await devices.says(pull, "hubot", "@ci test on hexagon-v73 adreno")
     reactions, answer = await devices.says(pull, "hubot", f"@ci lab pause hexagon-v73 until {until}")
     assert (reactions, "You need maintain access" in answer) == (["eyes", "confused"], True)
+    lists = f"/r/{REPOSITORY}/labs", "/labs"
+    async with aiohttp.ClientSession(town.url) as session:
+        for address in lists:
+            async with session.get(address) as response:  # which the server then has in memory
+                assert "1 paused" not in await response.text()
     command = f"@ci lab pause hexagon-v73 until {until} because the board moves to the other room of the house"
     reactions, answer = await devices.says(pull, "keeper", command)
     reason = "because `the board moves to the other room of the house`"
@@ -80,8 +85,9 @@ async def test_a_paused_target_accepts_no_requests_until_its_day_or_until_it_is_
         (row,) = [row for row in page["targets"] if row["target"] == HEXAGON]
         assert row["paused"]["until"].startswith(until)
         assert (row["paused"]["by"], row["tier"]) == ("keeper", 3)
-        async with session.get(f"/r/{REPOSITORY}/labs") as response:
-            assert "1 paused" in await response.text()
+        for address in lists:
+            async with session.get(address) as response:
+                assert "1 paused" in await response.text()
         for address in (f"/r/{REPOSITORY}/labs/{LAB}", "/"):
             async with session.get(address) as response:
                 assert f"paused until {until}" in await response.text()

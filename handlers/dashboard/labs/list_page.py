@@ -105,7 +105,8 @@ def labs_page(parts: DashboardParts) -> Page:
 
     async def content(request: PageRequest) -> Content | None:
         results = await results_content(request)
-        return results and (*results, await branches.moves(request.repository))
+        paused = await paused_in_repositories(parts.records, [request.repository], parts.moment())
+        return results and (*results, await branches.moves(request.repository), paused)
 
     async def load(request: PageRequest) -> LabsPage:
         name, settings = settings_of(parts, request.repository)
@@ -151,7 +152,8 @@ def all_labs_page(parts: DashboardParts) -> Page:
         pages = in_pages(visible)
         names = on_page(request, pages)
         revisions = await request.pages.look_up(parts.results.store.read, revisions_of, names)
-        return names, unknown, len(pages), revisions, await branches.moves_of(names), parts.moment()
+        paused = await paused_in_repositories(parts.records, names, parts.moment())
+        return names, unknown, len(pages), revisions, await branches.moves_of(names), paused, parts.moment()
 
     async def load(request: PageRequest) -> AllLabsPage:
         visible, unknown = await visible_repositories(request, list(parts.config.repositories))
