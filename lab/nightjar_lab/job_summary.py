@@ -28,7 +28,7 @@ class SkipKind(Enum):
     DEVICE = ("has no device",)
     TARGET = ("is not among the targets of", "is not compiled in", "is not declared in", "by exclude_targets")
     QUARANTINE = ("quarantine",)
-    OTHER = ()
+    OTHER = ("",)
 
 
 SWITCHES = {

@@ -58,13 +58,13 @@ async def test_a_device_test_from_its_request_to_ignored_failures(devices: Devic
     await town.quiet()
 
     page, answer, html = await told(town, pull)
-    assert (answer, page["pending"], "data-wait" in html) == ("Nothing is pending. ", False, False)
+    assert (answer, page["pending"], "data-wait" in html) == ("Nothing is pending.", False, False)
     assert (page["head"]["title"], page["head"]["author"], page["head"]["state"]) == ("Faster", "hubot", "open")
     assert steps(page) == ["To test the head on a device, comment @ci test on hexagon-v73"]
 
     await devices.says(pull, "hubot", f"@ci test on {HEXAGON}")
     page, answer, html = await told(town, pull)
-    assert answer == f"{ON_HEXAGON}: queued, next in line. "
+    assert answer == f"{ON_HEXAGON}: queued, next in line."
     assert (page["pending"], 'data-wait="15"' in html, '<meta http-equiv="refresh"' in html) == (True, True, True)
     assert command_stories(page) == [("hubot", f"`@ci test on {HEXAGON}`", "done", "requested 1 device test")]
     (test,) = page["device_tests"]
@@ -147,7 +147,7 @@ async def test_what_happened_to_commands_reviewers_and_a_merge(tmp_path: Path) -
         await town.quiet()
         page, answer, html = await told(town, pull)
         assert answer.startswith("Merged by nightjar[bot] on ")
-        assert answer.endswith(" UTC. Nothing is pending. ")
+        assert answer.endswith(" UTC. Nothing is pending.")
         assert (page["head"]["state"], page["next_steps"], "data-wait" in html) == ("merged", [], False)
         _, _, listed = await town.ask("/api/v1/repos/octocat/compiler/pulls?state=merged")
         assert [row["number"] for row in listed["pulls"]] == [pull.number]

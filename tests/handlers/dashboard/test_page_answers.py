@@ -125,7 +125,7 @@ FLAKINESS = HistoryFlakiness(runs=20, failed=3, words="", proofs=[])
 
 def test_where_a_test_fails_and_where_it_is_flaky() -> None:
     assert history_words() == ""
-    assert history_words(history("adreno")) == "Fails on none of 1 target."
+    assert history_words(history("adreno")) == f"Does not fail on {history_link('adreno')}."
     since = f"[bbbbbbb]({PAGE}/commits/{HEAD})"
     flaky, both = history("mali", flakiness=FLAKINESS), history("adreno", HEAD, flakiness=FLAKINESS)
     assert history_words(flaky, both) == (

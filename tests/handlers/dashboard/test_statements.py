@@ -81,6 +81,7 @@ MORE_STATEMENTS = {
     "/r/{owner}/{repo}/badge.svg": 22,
     "/r/{owner}/{repo}/flaky": 13,
     "/r/{owner}/{repo}/measurements": 17,
+    "/r/{owner}/{repo}/measurements/map": 13,
     "/r/{owner}/{repo}/pulls/{n}": 62,
     "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": 61,
     "/r/{owner}/{repo}/skipped": 13,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import pickle
 from contextlib import suppress
 from itertools import pairwise
 
@@ -287,7 +286,7 @@ def test_a_run_has_the_measurements_of_all_its_files() -> None:
         collect(read(io.BytesIO(content.encode()), "report"), resolver.resolve)
         for content in (REPORTS["pytest-reportlog"], other, REPORTS["pytest-json-report"].replace(PROPERTY, "7"))
     ]
-    columns = wire.read_answer(pickle.dumps(merge(files)))
+    columns = wire.read_answer(wire.answer_of(merge(files)))
     assert columns.measurements == {hash("a.py::b"): (EXACT, EXACT._replace(name="size"))}
     retried = [Case("b", Status.PASSED, measurements=(EXACT,)), Case("b", Status.FAILED)]
     assert collect(retried, resolver.resolve).measurements == {hash(resolver.resolve(retried[0])[0]): (EXACT,)}
