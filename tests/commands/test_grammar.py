@@ -71,6 +71,9 @@ def bad(text: str) -> tuple[str, str | None]:
     return command.reason, command.nearest
 
 
+MOST_DIFFERENT = tuple(f"n{number}" for number in range(MOST_NAMES))
+
+
 @pytest.mark.parametrize(
     ("line", "meant"),
     [
@@ -128,6 +131,7 @@ def test_a_command_is_understood_in_every_common_form(line: str, meant: str) -> 
         ("@ci rerun CPU please", ("CPU",)),
         ("@ci rerun prüfung", ("prüfung",)),
         ('@ci rerun "🛠\ufe0f 👩\u200d🔧 build"', ("🛠\ufe0f 👩\u200d🔧 build",)),
+        ("@ci rerun " + " ".join(MOST_DIFFERENT), MOST_DIFFERENT),
     ],
 )
 def test_names_may_be_bare_in_quotes_or_in_code(line: str, names: tuple[str, ...]) -> None:

@@ -12,6 +12,7 @@ from bot.results.compare import name_parts, restructured
 from bot.results.compare.renames import search_renames
 from bot.results.compare.restructured import SMALL_CLASS
 from bot.results.compare.searching import renames
+from bot.results.compare.steps import StepBudget
 from tests.results.renamed_corpus import RULES, Boundary, boundary, suite_in_every_name
 from tests.steps import assert_linear
 
@@ -174,6 +175,14 @@ def many_signs(size: int) -> Callable[[], object]:
 @pytest.mark.parametrize(("make", "size"), [(small_classes, 15), (no_pairs, 15), (many_parts, 28), (many_signs, 200)])
 def test_twice_as_many_names_need_twice_the_work(make: Callable[[int], Callable[[], object]], size: int) -> None:
     assert_linear(make, size, memory=True)
+
+
+def test_a_name_with_a_line_break_is_split_like_any_other() -> None:
+    names = ["a.b\nc.d", "a/b.c"]
+    parts = name_parts.split_names(names, {}, StepBudget(1000))
+    assert list(parts) == names
+    assert all(parts[name] == name_parts.split_names([name], {}, StepBudget(1000))[name] for name in names)
+    assert parts["a/b.c"].parts == ("a", "b", "c")
 
 
 def test_names_with_too_many_words_or_too_many_names_are_not_searched() -> None:

@@ -73,6 +73,7 @@ def test_every_value_is_drawn_inside_of_the_chart(values: list[float], text: str
     phone = ElementTree.fromstring(replace(chart, kind="narrow").svg())
     (dots,) = (path.get("d", "") for path in phone.findall("path"))
     root = ElementTree.fromstring(chart.svg())
+    assert not any((element.tail or "").strip() for element in root.iter())
     places = "".join(f"M{dot.get('cx')} {dot.get('cy')}h0" for dot in root.findall("circle"))
     assert places == dots, "a phone shows the same, in one element"
     assert root.get("aria-label") == text

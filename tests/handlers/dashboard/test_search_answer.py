@@ -194,6 +194,7 @@ def test_a_chart_has_its_bars_runs_and_words_where_they_belong() -> None:
     assert 'width="640" height="298" viewBox="0 0 640 298"' in chart
     assert "Probability of each of 2 commits, and of other causes; below, 6 runs" in chart
     assert '<a href="#2" aria-label="two"><rect class="bar named"' in chart
+    assert '<text class="tip" x="2" y="12">two</text>' in chart
 
 
 def test_many_commits_share_bars() -> None:

@@ -38,6 +38,15 @@ def recovery(name: str, commits: int | None, seconds: float) -> Recovery:
     return Recovery(failure(name), Commit(B if commits != 0 else A, "Fix it", ""), commits, seconds, "https://ci/2")
 
 
+def test_what_is_not_fixed_in_time_is_a_message_of_its_own() -> None:
+    late = failure("cpu", url="https://ci/1")
+    changes = FailureChanges((), (), (), KnownFailures({"cpu": late, "gpu": failure("gpu")}), (late,))
+    news = failure_news(changes, "main", "2 days")
+    assert news.title == "1 check on main: not fixed within 2 days"
+    text = "not fixed within 2 days; first seen failing at abc1234 Break it: 3 tests failed"
+    assert (news.items, news.notes) == ((NewsItem("cpu", text, "https://ci/1"),), ("1 check still failing.",))
+
+
 @pytest.mark.parametrize(
     ("changes", "title", "items", "notes", "good"),
     [
