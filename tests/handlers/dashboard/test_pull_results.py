@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import sqlalchemy as sa
 
 from bot.core.utc import iso_utc
 from bot.github.pull_heads import HEAD, PullHead
@@ -17,6 +12,7 @@ from bot.results.store.tables import ancestry
 from tests.handlers.dashboard.nightly_runs import NOW
 from tests.handlers.dashboard.site import dashboard_site
 from tests.handlers.dashboard.stored_history import REPOSITORY_ID
+from tests.result_statements import statements
 from tests.results.uploads import LAB, REPOSITORY, SUITE, Upload, sha
 
 NUMBER = 77
@@ -60,30 +56,16 @@ def fill(store: ResultsStore, tests: int = 5) -> None:
     store.write(ancestry.learn, REPOSITORY, [Relation(sha(PULL_COMMIT), sha(BASE), is_ancestor=True)])
 
 
-@contextmanager
-def column_reads() -> Iterator[list[str]]:
-    """Return the statements that read the results of single tests."""
-    reads = list[str]()
-
-    def note(connection: Any, cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
-        if "FROM nightjar_columns" in statement:
-            reads.append(statement)
-
-    sa.event.listen(sa.Engine, "before_cursor_execute", note)
-    try:
-        yield reads
-    finally:
-        sa.event.remove(sa.Engine, "before_cursor_execute", note)
-
-
 async def test_only_a_target_whose_check_run_changes_is_compared_again(tmp_path: Path) -> None:
     async with dashboard_site(tmp_path, config=CONFIG, filled=fill) as site:
         head = PullHead(sha(PULL_COMMIT), {sha(PULL_COMMIT): ""}, "", "main", 1, True, iso_utc(NOW))
         await site.records.put(HEAD.of(REPOSITORY_ID, NUMBER), head)
 
         async def new_failures() -> tuple[dict[str, int], int]:
-            with column_reads() as reads:
+            with statements() as executed:
                 _, page = await site.json(PAGE)
+            # Those that read the results of single tests.
+            reads = [statement for statement in executed if "FROM nightjar_columns" in statement]
             return {row["target"].partition("/")[2]: row["new_failures"] for row in page["results"]}, len(reads)
 
         expected = {"board-0": 0, "board-1": 1, "board-2": 0, "board-3": 0}

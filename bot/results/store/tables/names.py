@@ -139,13 +139,24 @@ def cache_of(connection: sa.Connection) -> NameCache:
 
 
 def names_of(connection: sa.Connection, suite: SuiteRow) -> NamesAtMoment:
-    """Return the names of a suite with their ordinals, which are computed at their first use."""
-    return _committed(connection, suite)
+    """Return the names of a suite, and cache them. The transaction must not have added any.
+
+    Their ordinals are computed at their first use.
+    """
+    cache, names = cache_of(connection), _read(connection, suite)
+    with cache.lock:
+        cached = cache.suites.get(suite.id)
+        # The cache raises ValueError for a value that is larger than itself.
+        if suite.names <= cache.suites.maxsize and (cached is None or len(cached.ordered) < suite.names):
+            if cached is not None:
+                names.copy_ordinals(cached)
+            cache.suites[suite.id] = names
+    return names
 
 
 def all_names(connection: sa.Connection, suite: SuiteRow) -> list[str]:
     """Return all names of a suite, by their ordinals. Callers must not change them."""
-    return _committed(connection, suite).ordered
+    return names_of(connection, suite).ordered
 
 
 def uncommitted_names(connection: sa.Connection, suite: SuiteRow) -> NamesAtMoment:
@@ -156,7 +167,7 @@ def uncommitted_names(connection: sa.Connection, suite: SuiteRow) -> NamesAtMome
 
 def ordinals_by_name(connection: sa.Connection, suite: SuiteRow) -> Mapping[str, int]:
     """Return the ordinals of all names of a suite."""
-    return _committed(connection, suite).ordinals
+    return names_of(connection, suite).ordinals
 
 
 def find_ordinal(connection: sa.Connection, suite: SuiteRow, name: str) -> int | None:
@@ -183,19 +194,6 @@ def place_names(connection: sa.Connection, suite: SuiteRow, blobs: Collection[by
         if len(placement) <= MAX_CACHED_PLACES:
             cache.placed[key] = placement
     return placement
-
-
-def _committed(connection: sa.Connection, suite: SuiteRow) -> NamesAtMoment:
-    """Return the names of a suite, and cache them. The transaction must not have added any."""
-    cache, names = cache_of(connection), _read(connection, suite)
-    with cache.lock:
-        cached = cache.suites.get(suite.id)
-        # The cache raises ValueError for a value that is larger than itself.
-        if suite.names <= cache.suites.maxsize and (cached is None or len(cached.ordered) < suite.names):
-            if cached is not None:
-                names.copy_ordinals(cached)
-            cache.suites[suite.id] = names
-    return names
 
 
 def _read(connection: sa.Connection, suite: SuiteRow) -> NamesAtMoment:
