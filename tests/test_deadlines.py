@@ -10,9 +10,9 @@ import pytest
 
 from tests.running import ROOT
 
-PLACES = {"timeout": 0, "wait_for": 1, "communicate": 1, "run": 9, "until": 9, "wait": 0, "join": 0}
-"""Functions that wait (asyncio's, those of processes and threads, `until`), and where their limit is without a name."""
-NAMES = {"timeout", "deadline"}
+PLACES = {"timeout": 0, "wait_for": 1, "communicate": 1, "run": 9, "until": 9, "wait": 0, "join": 0, "Limits": 2}
+"""What waits (asyncio, processes, threads, `until`) or gives the product a limit, and where that is without a name."""
+NAMES = {"timeout", "deadline", "wall"}
 MUST_NOT_COME = 1.0
 """Seconds: a shorter limit is for what must not come."""
 
@@ -64,6 +64,7 @@ def measured(source: str) -> Iterator[int]:
         "until(condition, deadline={})",
         "process.wait({})",
         "thread.join({})",
+        "Limits(name, 60, {}, 1 << 30)",
     ],
 )
 def test_a_limit_of_its_own_is_found(wait: str) -> None:
