@@ -19,7 +19,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-STOPS_WITHIN = 20.0
 REGION = "us-east-1"
 ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "sandbox",
@@ -90,7 +89,7 @@ class BucketServer:
         self._clients = {}
         if process is not None:
             process.kill()
-            process.communicate(timeout=STOPS_WITHIN)
+            process.communicate()
 
     def __enter__(self) -> Self:
         return self.start()

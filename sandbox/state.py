@@ -24,7 +24,7 @@ T = TypeVar("T")
 FIRST_ID = 1_000_001
 ACTIONS_APP_ID = 15368
 
-PATIENCE = 240.0
+PATIENCE = 1200.0
 """Seconds to wait for what always comes: how soon depends on the machine."""
 
 

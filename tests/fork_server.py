@@ -114,22 +114,36 @@ async def _all(stream: asyncio.StreamReader | None) -> bytes:
 async def launch(
     module: str, *arguments: str, env: Mapping[str, str], cwd: Path | None = None, merged: bool = False
 ) -> processes.Program:
-    """Fork a process that runs a module; start a new one if the environment has variables that Python itself reads."""
+    """Fork a process that runs a module; start a new one if the environment has variables that Python itself reads.
+
+    A caller who is cancelled meanwhile leaves no process.
+    """
     special = {name for name in env if name.startswith("PYTHON") and env[name] != os.environ.get(name)}
     if sys.platform != "linux" or not special <= UNDERSTOOD:
         return await processes.launch(module, *arguments, env=env, cwd=cwd, merged=merged)
+    launching = asyncio.create_task(_fork(Request(module, arguments, dict(env), str(cwd or Path.cwd())), merged))
+    try:
+        return await asyncio.shield(launching)
+    except asyncio.CancelledError:
+        process = await launching
+        process.kill()
+        await process.communicate()
+        raise
+
+
+async def _fork(request: Request, merged: bool) -> Forked:
     loop = asyncio.get_running_loop()
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     stdout, out = await _pipe()
     stderr, err = (None, os.dup(out)) if merged else await _pipe()
     try:
-        socket.send_fds(_control(env.get("PYTHONDEVMODE", "")), [b"j"], [theirs.fileno(), out, err])
+        socket.send_fds(_control(request.env.get("PYTHONDEVMODE", "")), [b"j"], [theirs.fileno(), out, err])
     finally:
         theirs.close()
         os.close(out)
         os.close(err)
-    question = json.dumps(Request(module, arguments, dict(env), str(cwd or Path.cwd()))).encode()
+    question = json.dumps(request).encode()
     await loop.sock_sendall(ours, NUMBER.pack(len(question)) + question)
     pid = NUMBER.unpack(await loop.sock_recv(ours, NUMBER.size))[0]
     return Forked(ours, pid, stdout, stderr)

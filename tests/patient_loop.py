@@ -28,6 +28,10 @@ class PatientSelector(selectors.DefaultSelector):
         """Return the time that counts: until the current turn of the loop began, and at most `MOST` of this turn."""
         return self._counted + min(self._clock() - self._turn_began, MOST)
 
+    def advance(self, seconds: float) -> None:
+        """Count time that nobody waited for."""
+        self._counted += seconds
+
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Wait for events as long as the loop wants to."""
         counted, began = self.time(), self._clock()
@@ -48,3 +52,14 @@ class PatientLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """Return the time that counts, in seconds from anywhere."""
         return self._patient.time()
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass at once: a limit that ends within it ends now, and what waited that long goes on."""
+        self._patient.advance(seconds)
+
+
+def advance(seconds: float) -> None:
+    """Let time pass at once on the clock of the running test's loop, which is a `PatientLoop`."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, PatientLoop)
+    loop.advance(seconds)

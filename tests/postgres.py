@@ -25,13 +25,14 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.waiting import DEADLINE
+
 PLACES = "/usr/lib/postgresql"
 NOT_INSTALLED = (
     "these tests need a PostgreSQL server: install one (on Debian and Ubuntu: `apt-get install postgresql`); "
     f"initdb and postgres are searched in {PLACES}/*/bin and on PATH"
 )
 OWNER = "nightjar"
-STARTING = 60.0
 READY = b"database system is ready to accept connections"
 SETTINGS = {
     "fsync": "off",
@@ -140,7 +141,7 @@ class PostgresServer:
         """Stop the server: SIGINT is like `pg_ctl stop -m fast`, SIGQUIT like `-m immediate`, which is a crash."""
         if self._process is not None:
             self._process.send_signal(how)
-            self._process.wait(STARTING)
+            self._process.wait(DEADLINE)
             self._process = None
 
     def end(self) -> None:
@@ -194,7 +195,7 @@ class _Output:
     def wait_for(self, text: bytes) -> str:
         """Wait until the output contains a text; return the whole output."""
         with self._more:
-            self._more.wait_for(lambda: self._ended or text in self._said, STARTING)
+            self._more.wait_for(lambda: self._ended or text in self._said, DEADLINE)
             if text not in self._said:
                 pytest.fail(f"PostgreSQL did not say {text.decode()!r}:\n{self._said.decode()}")
             return self._said.decode()

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from tests.patient_loop import MOST, PatientLoop
+from tests.patient_loop import MOST, PatientLoop, advance
+from tests.waiting import DEADLINE
 
 
 class SlowMachine:
@@ -52,6 +53,14 @@ def test_a_time_limit_ends_what_waits() -> None:
 
     with asyncio.Runner(loop_factory=PatientLoop) as runner, pytest.raises(TimeoutError):
         runner.run(work())
+
+
+async def test_a_test_may_let_a_limit_end_at_once() -> None:
+    waiting = asyncio.create_task(asyncio.wait_for(asyncio.Event().wait(), DEADLINE))
+    await asyncio.sleep(0)
+    advance(DEADLINE)
+    with pytest.raises(TimeoutError):
+        await waiting
 
 
 def test_its_clock_never_goes_back() -> None:

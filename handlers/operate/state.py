@@ -156,7 +156,8 @@ def check_now_operation(parts: OperateParts) -> Operation:
         await pages.viewers.pressed(request)
         # The reader does not wait for a place that does not answer: the page says when the last round ended.
         with suppress(TimeoutError):
-            await asyncio.wait_for(parts.health.check_now(), MOST_SECONDS)
+            async with asyncio.timeout(MOST_SECONDS):
+                await parts.health.check_now()
         return web.Response(status=303, headers={"Location": f"{STATE_PATH}#checks", "Cache-Control": "no-store"})
 
     answers = {

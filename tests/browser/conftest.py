@@ -7,19 +7,23 @@ import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 import pytest_asyncio
 from axe_playwright_python.async_playwright import Axe  # type: ignore[import-untyped]
-from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
 
 from tests.handlers.dashboard.nightly_runs import LOG, LOGGED, bucket_of
 from tests.handlers.dashboard.site import DashboardSite, dashboard_site
+from tests.waiting import DEADLINE
 
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 """The first one that is installed. Debian's headless shell has no windows, which take half of Chromium's CPU time."""
 NO_BROWSER = "The tests need Chromium (Debian: apt install chromium); scripts/chromium-for-tests installs it."
 WIDE, NARROW = 1280, 360
+PATIENCE = DEADLINE * 1000
+"""Milliseconds; Playwright itself waits for 30 seconds."""
 SERIOUS = ("serious", "critical")
 COLORS = {"runOnly": ["color-contrast"]}
 """The only rule of axe whose answer differs between light and dark pages."""
@@ -125,15 +129,23 @@ async def browser() -> AsyncIterator[Browser]:
     # Chromium does not run as root in its own sandbox; the pages are our own.
     rights = ["--no-sandbox"] if os.geteuid() == 0 else []
     async with async_playwright() as playwright:
-        running = await playwright.chromium.launch(executable_path=command, args=rights)
+        running = await playwright.chromium.launch(executable_path=command, args=rights, timeout=PATIENCE)
         yield running
         await running.close()
 
 
 @asynccontextmanager
+async def profile(browser: Browser, **options: Any) -> AsyncIterator[BrowserContext]:
+    """Open a profile without history; `options` are those of Playwright's `new_context`."""
+    async with await browser.new_context(**options) as context:
+        context.set_default_timeout(PATIENCE)
+        yield context
+
+
+@asynccontextmanager
 async def walking(browser: Browser, url: str) -> AsyncIterator[Walk]:
     """Open a new tab, with scripts, for pages at `url`."""
-    async with await browser.new_context(viewport={"width": WIDE, "height": 900}) as context:
+    async with profile(browser, viewport={"width": WIDE, "height": 900}) as context:
         walker = Walk(await context.new_page(), url)
 
         def heard(message: ConsoleMessage) -> None:

@@ -170,6 +170,13 @@ class Clicks:
             await self.walk.page.wait_for_load_state()
         return await self.walk.text()
 
+    async def search(self, text: str) -> None:
+        """Search for a text, and wait for the page with the answer."""
+        field = self.walk.page.get_by_role("searchbox").first
+        await field.fill(text)
+        await field.press("Enter")
+        await self.walk.page.wait_for_load_state()
+
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def clicks(walk: Walk) -> AsyncIterator[Clicks]:
@@ -188,8 +195,7 @@ async def test_which_targets_are_broken_by_todays_commits(clicks: Clicks) -> Non
 
 
 async def test_is_this_failure_mine(clicks: Clicks) -> None:
-    await clicks.walk.page.get_by_role("searchbox").first.fill(f"#{OPEN_PULL}")
-    await clicks.walk.page.keyboard.press("Enter")
+    await clicks.search(f"#{OPEN_PULL}")
     text = await clicks.press(re.compile(f"#{OPEN_PULL}"))
     assert "1 new failure" in text
     assert "test_layer_norm[float16-16x64]" in text
@@ -202,8 +208,7 @@ async def test_who_owns_the_lab_that_is_late(clicks: Clicks) -> None:
 
 
 async def test_what_does_the_bot_wait_for_on_a_pull_request(clicks: Clicks) -> None:
-    await clicks.walk.page.get_by_role("searchbox").first.fill(f"#{OPEN_PULL}")
-    await clicks.walk.page.keyboard.press("Enter")
+    await clicks.search(f"#{OPEN_PULL}")
     text = await clicks.press(re.compile(f"#{OPEN_PULL}"))
     for reason in (GPU_CI, f"{story.OTHER_LAB}/{story.BOARD}"):
         assert reason in text

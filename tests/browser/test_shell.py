@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from playwright.async_api import Browser, ViewportSize
 
-from tests.browser.conftest import Walk
+from tests.browser.conftest import Walk, profile
 from tests.handlers.dashboard.nightly_runs import NOW
 from tests.handlers.dashboard.site import DashboardSite
 
@@ -24,7 +24,7 @@ REGION = """() => [...document.querySelectorAll(".scroll")].filter(one => one.sc
 async def test_times_count_from_now_and_the_exact_one_is_in_the_zone_of_the_reader(
     browser: Browser, site: DashboardSite
 ) -> None:
-    async with await browser.new_context(timezone_id="Asia/Tokyo", viewport=PHONE) as context:
+    async with profile(browser, timezone_id="Asia/Tokyo", viewport=PHONE) as context:
         page = await context.new_page()
         await page.clock.set_fixed_time(datetime.fromtimestamp(NOW, UTC))
         await page.goto(f"{site.url}{HERE}/labs")
@@ -39,7 +39,7 @@ async def test_times_count_from_now_and_the_exact_one_is_in_the_zone_of_the_read
         )
         assert "(Asia/Tokyo)" in await page.inner_text("footer")
         assert await page.evaluate(HEADER) < 50
-    async with await browser.new_context(java_script_enabled=False) as context:
+    async with profile(browser, java_script_enabled=False) as context:
         page = await context.new_page()
         await page.goto(f"{site.url}{HERE}/labs")
         assert "UTC" in await page.locator("main time").first.inner_text()

@@ -47,6 +47,13 @@ async def replicas(postgres_url: str) -> AsyncIterator[tuple[Database, Database]
         await database.close()
 
 
+def only_at_the_end(database: Database) -> JobAnnouncer:
+    """Let a process notify others when it ends, and not sooner, however long its worker takes; return its announcer."""
+    announcer = cast("JobAnnouncer", vars(database.connector)["_others"])
+    announcer.pause = DEADLINE
+    return announcer
+
+
 async def heard_of_all(url: str, listener: Listener) -> None:
     """Notify a listener. Notifications arrive in order, so once it hears this one, it has heard all earlier ones."""
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
@@ -104,6 +111,7 @@ async def test_others_are_notified_if_the_worker_of_the_process_leaves_jobs(
     listener = Listener(other)
     await heard_of_all(postgres_url, listener)
     heard_before = listener.heard
+    only_at_the_end(ours)
     manager = EngineJobManager(ours.connector, Guard(), lambda: None, concurrency=1)
     worker = await manager.register_worker()
     await defer_once(ours.connector, jobs(count))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from bot.engine.postgres.batches import MOST, Batcher
+from tests.patient_loop import advance
 
 PATIENCE = 60.0
 
@@ -34,8 +35,8 @@ class Server:
             raise ValueError(numbers)
         return [str(number) for number in numbers]
 
-    def batcher(self, patience: float = PATIENCE) -> Batcher[int, str]:
-        return Batcher(self.answer, lambda error: isinstance(error, Down), patience)
+    def batcher(self) -> Batcher[int, str]:
+        return Batcher(self.answer, lambda error: isinstance(error, Down), PATIENCE)
 
 
 async def start_calls(batcher: Batcher[int, str], numbers: Sequence[int]) -> list[asyncio.Task[str]]:
@@ -93,8 +94,10 @@ async def test_the_request_of_a_caller_who_gave_up_is_not_sent() -> None:
 
 async def test_a_batch_that_hangs_times_out_and_the_next_one_begins() -> None:
     server = Server()
-    batcher = server.batcher(patience=0.01)
+    batcher = server.batcher()
+    (hanging,) = await start_calls(batcher, [1])
+    advance(PATIENCE)
     with pytest.raises(TimeoutError):
-        await batcher.call(1)
+        await hanging
     server.may_answer.set()
     assert await batcher.call(2) == "2"

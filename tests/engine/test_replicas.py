@@ -66,11 +66,12 @@ async def test_two_replicas_share_the_work_and_keep_each_pull_request_in_order(
 
 
 async def test_a_frozen_replica_that_thaws_repeats_nothing(postgres_url: str, place: Path, world: World) -> None:
-    frozen_in = {"effects": [{"target": "x", "takes": 0.3}, {"target": "y"}], "conclude": {}}
+    frozen_in = {"effects": [{"target": "x", "waits_for": "freeze"}, {"target": "y"}], "conclude": {}}
     async with replica(postgres_url, place, QUICK) as frozen:
         await frozen.send("g1", LOCK, body({"a": frozen_in}))
         await until(lambda: world.passes("effect g1 a x"))
         frozen.freeze()
+        world.passed("freeze")
         async with replica(postgres_url, place, QUICK) as survivor, opened(postgres_url) as outside:
             await outside.accept("g2", EVENT, body({"a": writes("x")}), LOCK)
             await settled(outside, "g1", "g2")

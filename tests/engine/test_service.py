@@ -127,10 +127,12 @@ async def test_jobs_that_were_running_are_resumed_before_anything_else(sqlite_ur
 async def test_a_graceful_stop_lets_running_jobs_end_and_starts_no_others(url_with_tables: str, world: World) -> None:
     async with running(url_with_tables, world) as engine:
         await engine.accept(
-            "g", EVENT, body({"a": {"effects": [{"target": "x", "takes": 0.3}, {"target": "y"}]}}), LOCK
+            "g", EVENT, body({"a": {"effects": [{"target": "x", "waits_for": "stop"}, {"target": "y"}]}}), LOCK
         )
         await until(lambda: world.passes("effect g a x"))
         await engine.stop()
+        world.passed("stop")
+        await until(lambda: world.written)
         await until(lambda: engine.ready() is not None)
         assert world.written == ["g a x"]
     async with running(url_with_tables, world) as engine:

@@ -32,7 +32,7 @@ async def test_a_thread_that_dies_answers_waiting_callers_and_later_ones() -> No
 
     def die(connection: sqlite3.Connection) -> None:
         del connection
-        gate.wait(20)
+        gate.wait(DEADLINE)
         raise SystemExit
 
     dying = asyncio.ensure_future(writer.run(die))
@@ -56,12 +56,12 @@ async def test_a_thread_that_dies_answers_operations_that_a_loop_has_not_handed_
 
     def die(connection: sqlite3.Connection) -> None:
         del connection
-        gate.wait(20)
+        gate.wait(DEADLINE)
         raise SystemExit
 
     def end_of_the_thread() -> None:
         gate.set()
-        thread.join(20)
+        thread.join(DEADLINE)
 
     dying = asyncio.ensure_future(writer.run(die))
     await asyncio.sleep(0)
@@ -104,7 +104,7 @@ async def test_queued_operations_run_together_and_after_a_failure_one_by_one() -
     def hold(connection: sqlite3.Connection) -> None:
         connection.execute("CREATE TABLE numbers (number INTEGER UNIQUE)")
         begun.set()
-        gate.wait(20)
+        gate.wait(DEADLINE)
 
     def add(connection: sqlite3.Connection, numbers: Sequence[int]) -> list[str]:
         batches.append(list(numbers))

@@ -13,17 +13,20 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.patient_loop import advance
 from tests.serving import served
 
 TOKEN_PREFIX = "ghs_secret_"
+SILENCE = 60.0
+"""Seconds: longer than any client waits."""
 
 
 @dataclass(frozen=True)
 class Say:
     """One answer.
 
-    `drop`: the connection breaks after the request arrived; `hang`: no answer ever comes. The answer is sent once
-    `released` is set.
+    `drop`: the connection breaks after the request arrived; `hang`: no answer ever comes, and `SILENCE` passes at once.
+    The answer is sent once `released` is set.
     """
 
     status: int = 200
@@ -88,6 +91,7 @@ class ScriptedGitHub:
             return self._token() if received.path.endswith("/access_tokens") else web.json_response({}, status=418)
         say = answers.popleft() if len(answers) > 1 else answers[0]
         if say.hang:
+            advance(SILENCE)
             await self._over.wait()
         if say.released is not None:
             await say.released.wait()

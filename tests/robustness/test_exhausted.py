@@ -10,15 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from bot.app.doctor.doctor import HealthWatch
 from bot.core.threads import MOST_THREADS, bound_threads
 from bot.core.untrusted.limits import Limits
 from bot.core.untrusted.pool import POOL
 from bot.core.untrusted.queue import Owner
 from tests.conversations.town import Town, town
 from tests.core.untrusted import hostile
-from tests.waiting import until
+from tests.waiting import DEADLINE, until
 
-ENDLESS = Limits("reading one artifact", cpu=600, wall=600, memory=1 << 30)
+STEPS = 8
+"""More than the event loop takes from a request for a round to its beginning."""
+ENDLESS = Limits("reading one artifact", cpu=600, wall=DEADLINE, memory=1 << 30)
 
 
 @pytest.fixture
@@ -46,6 +49,21 @@ async def release(place: Town) -> AsyncIterator[threading.Event]:
     bound_threads()
     yield event
     event.set()
+
+
+async def test_the_checks_end_even_if_a_round_is_requested_at_that_moment(place: Town) -> None:
+    """They are cancelled at each step of the event loop between the request and the round."""
+    for steps in range(STEPS):
+        watch = HealthWatch(place.bot.watch.doctor)
+        running = asyncio.create_task(watch.run())
+        await watch.checked.wait()
+        request = asyncio.create_task(watch.check_now())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        running.cancel()
+        await asyncio.wait({running}, timeout=DEADLINE)
+        assert running.cancelled(), steps
+        request.cancel()
 
 
 async def test_readiness_says_that_no_thread_is_left(place: Town, release: threading.Event) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -11,10 +11,7 @@ from tests.robustness.crashes import Undisturbed
 from tests.robustness.nightly_runs import NightlyRuns
 from tests.robustness.place import open_place
 from tests.robustness.side_by_side import SideBySide
-from tests.waiting import until
 
-LONGEST_STOP = 10.0
-"""Seconds: half of a long poll, and far more than a stop takes."""
 CONVERSATION_COUNT = 3
 
 
@@ -49,14 +46,14 @@ async def test_a_process_that_listens_to_a_queue_stops_at_once(
 ) -> None:
     async with open_place(tmp_path, sqlite_url, bucket=aws_world) as place:
         place.configure([place.add_repository("octocat").full_name])
-        await place.start()
         assert place.gate is not None
-        gate = place.gate
-        # A long poll is open for 20 seconds.
-        await until(lambda: [method for method, _ in gate.requests].count("POST") >= 1)
-        began = time.monotonic()
+        # A long poll is open for 20 seconds; this one gets no answer, after which the bot would poll again.
+        poll = place.gate.faults.pause("POST", re.compile("."), when="before")
+        await place.start()
+        await poll.reached.wait()
         assert await place.bot.stop() == 0
-        assert time.monotonic() - began < LONGEST_STOP
+        poll.abandon()
+        assert [method for method, _ in place.gate.requests].count("POST") == 1
 
 
 async def test_a_queue_without_a_region_is_one_line_of_error(tmp_path: Path, sqlite_url: str, aws_world: World) -> None:

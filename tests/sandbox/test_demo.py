@@ -19,9 +19,8 @@ from sandbox.demo.__main__ import has_browser
 from sandbox.demo.images import IMAGES, NAMES, SUITE_IMAGE, browser
 from sandbox.demo.mirror import AUTHOR, Mirror, push_to_fork
 from tests.running import ROOT
+from tests.waiting import DEADLINE
 
-SECONDS = 30
-"""The most seconds until a process has stopped, on a slow machine too."""
 PICTURE = re.compile(r"images/([\w-]+\.png)")
 
 
@@ -98,10 +97,10 @@ async def test_a_browser_that_a_shell_script_starts_stops_as_well(
     """Debian's chromium-headless-shell is such a script: without it, Chromium would run on and keep the pipe open."""
     program = tmp_path / "chromium"
     listening = "echo DevTools listening on ws://127.0.0.1:1/x >&2"
-    program.write_text(f"#!/bin/sh\n/bin/sh -c '{listening}; /bin/sleep {2 * SECONDS}; :'\n:\n")
+    program.write_text(f"#!/bin/sh\n/bin/sh -c '{listening}; /bin/sleep {2 * DEADLINE:.0f}; :'\n:\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    async with asyncio.timeout(SECONDS), browser():
+    async with asyncio.timeout(DEADLINE), browser():
         pass
 
 

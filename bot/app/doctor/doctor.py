@@ -156,14 +156,16 @@ class HealthWatch:
                 if not ended.done():
                     ended.set_result(None)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._needed(), EVERY)
+                async with asyncio.timeout(EVERY):
+                    await self._needed()
             self.checked.clear()
 
     async def _needed(self) -> None:
         """Wait for a request for a round, or until GitHub refuses the App, or a list of repositories is outdated."""
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._requested.wait(), SOON)
+                async with asyncio.timeout(SOON):
+                    await self._requested.wait()
                 return
             if self.doctor.app.refused is not None or self.doctor.scan.is_outdated:
                 return

@@ -26,12 +26,12 @@ from bot.core.untrusted.queue import Owner
 from bot.core.untrusted.slot import ChildFault
 from bot.core.untrusted.wire import answer_of, read_answer
 from tests.core.untrusted import hostile
-from tests.waiting import until
+from tests.waiting import DEADLINE, until
 
 ME = Owner("octocat/compiler", "1")
-ENOUGH = Limits("reading one artifact", cpu=60, wall=120, memory=1 << 30)
+ENOUGH = Limits("reading one artifact", cpu=60, wall=DEADLINE, memory=1 << 30)
 SHORT = Limits("reading one artifact", cpu=60, wall=0.2, memory=1 << 30)
-LITTLE_CPU = Limits("reading one artifact", cpu=1, wall=120, memory=1 << 30)
+LITTLE_CPU = Limits("reading one artifact", cpu=1, wall=DEADLINE, memory=1 << 30)
 
 
 @pytest.fixture
@@ -259,7 +259,7 @@ async def test_a_pool_in_which_nothing_ends_is_reported_and_a_busy_one_is_not() 
     current_time = ENOUGH.wall + STUCK_AFTER
     assert pool.problem() is None
     current_time += 0.1
-    assert pool.problem() == ("no report has been read for 130 s although some are waiting; see the log")
+    assert pool.problem() == ("no report has been read for 1210 s although some are waiting; see the log")
     tasks[0].cancel()
     await asyncio.gather(tasks[0], return_exceptions=True)
     assert pool.problem() is None, "one call has ended, and the next has begun"
@@ -277,7 +277,7 @@ from tests.core.untrusted import hostile
 
 async def main():
     pool = Pool(1)
-    asyncio.create_task(pool.run(Owner("a", "b"), Limits("a", 60, 120, 1 << 30), hostile.backtrack))
+    asyncio.create_task(pool.run(Owner("a", "b"), Limits("a", 60, 1200, 1 << 30), hostile.backtrack))
     while not pool.pids:
         await asyncio.sleep(0.01)
     print(pool.pids[0], flush=True)
