@@ -8,7 +8,7 @@ import pytest
 from nightjar_formats.refused import Refused
 
 from bot.results.few_tests import FewTestsOutcome, MedianValue, TestAttempts
-from bot.results.ingest.attempts import MOST_ATTEMPTS, MOST_MEDIANS, read_attempts
+from bot.results.ingest.attempts import MOST_ATTEMPTS, MOST_MEDIANS, MOST_TEXT, MOST_TEXTS, read_attempts
 from bot.results.ingest.parse import parse_run
 
 FILE, TEST = "tests/test_ops.py", "tests/test_ops.py::test_add"
@@ -62,6 +62,19 @@ def test_the_medians_of_a_run_are_limited() -> None:
     tests = [f"{FILE}::{name}" for name in names]
     outcome = read_attempts([report], [("head.1.1.t.xml", None)], frozenset({FILE}), tests, 60.0)
     assert sum(len(attempts.medians) for attempts in outcome.head.values()) == MOST_MEDIANS
+
+
+def test_the_texts_of_a_run_are_limited_and_one_without_room_is_left_out() -> None:
+    long, short = f'<failure message="lost">{"x" * 5_000}</failure>', '<failure message="lost">short</failure>'
+    names = [f"test_{number:02}" for number in range(MOST_TEXTS // MOST_TEXT + 1)]
+    # The first text is short, so the room that is left is too small for one more long text, but not for a short one.
+    cases = [case_xml(name, failure=short if name == names[0] else long) for name in names]
+    cases.append(case_xml("test_last", failure=short))
+    report = io.BytesIO(f"<testsuite>{''.join(cases)}</testsuite>".encode())
+    tests = [f"{FILE}::{name}" for name in (*names, "test_last")]
+    outcome = read_attempts([report], [("head.1.1.t.xml", None)], frozenset({FILE}), tests, 60.0)
+    texts = [kind.text for test in tests for kind in outcome.of(test).kinds]
+    assert list(map(len, texts)) == [5, *[MOST_TEXT] * (MOST_TEXTS // MOST_TEXT - 1), 0, 5]
 
 
 def test_an_outcome_that_was_stored_without_medians_is_read() -> None:

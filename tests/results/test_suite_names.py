@@ -9,11 +9,12 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nightjar_formats.columns import LAST, duration
 from nightjar_formats.columns.collect import collect
 from nightjar_formats.model import Case, Status
 
 from bot.results.store.tables import names
-from bot.results.store.tables.blobs import Placement, lay_out, names_blob
+from bot.results.store.tables.blobs import Placement, lay_out, lay_out_in_order, names_blob, raw
 from bot.results.store.tables.database import ResultsDatabase
 from bot.results.store.tables.names import SuiteRow
 
@@ -86,6 +87,13 @@ def test_the_places_of_the_previous_run_give_the_same_layout(run: list[str], dat
     ordinals = [ordinal_of[name] for name in run]
     slowly = lay_out(columns, lambda: zip(ordinals, columns.tests, strict=True), len(all_names))
     assert Placement(ordinals).lay_out(columns) == slowly
+
+
+def test_a_layout_leaves_out_zeros_at_the_end_and_nothing_else() -> None:
+    for code in range(LAST + 1):
+        known, absent = Case("a", Status.PASSED, seconds=duration(code)), [Case("b", Status.PASSED, seconds=None)]
+        laid_out = lay_out_in_order(collect([known, *absent], lambda case: (case.name, "")), is_new=True)
+        assert (raw(laid_out.durations), raw(laid_out.statuses)) == (bytes([code]) if code else b"", b"\1\1")
 
 
 def test_the_places_of_a_run_are_found_by_its_names_alone(database: ResultsDatabase) -> None:
