@@ -8,7 +8,7 @@ import pytest
 from nightjar_formats.refused import Refused
 
 from bot.results.few_tests import FewTestsOutcome, MedianValue, TestAttempts
-from bot.results.ingest.attempts import MOST_ATTEMPTS, MOST_MEDIANS, MOST_TEXT, MOST_TEXTS, read_attempts
+from bot.results.ingest.attempts import MOST_ATTEMPTS, MOST_CAUSES, MOST_MEDIANS, MOST_TEXT, MOST_TEXTS, read_attempts
 from bot.results.ingest.parse import parse_run
 
 FILE, TEST = "tests/test_ops.py", "tests/test_ops.py::test_add"
@@ -62,6 +62,18 @@ def test_the_medians_of_a_run_are_limited() -> None:
     tests = [f"{FILE}::{name}" for name in names]
     outcome = read_attempts([report], [("head.1.1.t.xml", None)], frozenset({FILE}), tests, 60.0)
     assert sum(len(attempts.medians) for attempts in outcome.head.values()) == MOST_MEDIANS
+
+
+def test_the_causes_of_a_test_are_limited_to_the_first_ones() -> None:
+    names = [chr(ord("a") + number // 26) + chr(ord("a") + number % 26) for number in range(MOST_CAUSES + 1)]
+    failures = [f'<failure message="lost the device {name}"/>' for name in (*names, names[0], names[0], names[-1])]
+    report = io.BytesIO(
+        f"<testsuite>{''.join(case_xml('test_add', failure=each) for each in failures)}</testsuite>".encode()
+    )
+    outcome = read_attempts([report], [("head.1.1.t.xml", None)], frozenset({FILE}), [TEST], 60.0)
+    kinds = [(kind.message, kind.count) for kind in outcome.of(TEST).kinds]
+    assert kinds[:2] == [("lost the device aa", 3), ("lost the device ab", 1)]
+    assert outcome.of(TEST).failed == MOST_CAUSES + 4
 
 
 def test_the_texts_of_a_run_are_limited_and_one_without_room_is_left_out() -> None:

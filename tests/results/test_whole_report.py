@@ -8,7 +8,7 @@ from pathlib import Path
 from nightjar_formats.measurements import Better
 from nightjar_formats.model import Counts, Detail, SeenTest, Status, Trouble
 
-from bot.github.check_runs import CheckContent
+from bot.github.check_runs import TEXT_LIMIT, CheckContent
 from bot.results.compare.context import FailureContext
 from bot.results.compare.flaky import Flakiness
 from bot.results.compare.health import RunFlips, SuiteHealth
@@ -124,3 +124,13 @@ def written(content: CheckContent) -> str:
 
 def test_a_report_with_every_part_is_written_as_the_file_beside_says() -> None:
     assert written(results_report(whole_findings())) == WHOLE.read_text()
+
+
+def test_what_a_summary_without_room_leaves_out_is_named() -> None:
+    long = "x" * TEXT_LIMIT
+    summary = results_report(replace(whole_findings(), notice=long, degraded=long)).summary
+    assert summary.startswith("- **Unreliable results** of")
+    assert summary.endswith(
+        "\n\n*Left out, because GitHub limits the text of a check run: the answer to a button, that the target is "
+        "degraded.*"
+    )
