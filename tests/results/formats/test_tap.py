@@ -168,6 +168,9 @@ def test_an_unfinished_block_loses_no_result() -> None:
     [
         ("message: a", "a", ("", None)),
         ("message: 'it''s'", "it's", ("", None)),
+        ("message: '", "'", ("", None)),
+        ("message: ''", "", ("", None)),
+        ("message: 'a\"", "'a\"", ("", None)),
         ('error: "a \\"b\\""', 'a "b"', ("", None)),
         ("error: |-\n  a\n  b\nmessage: c", "c", ("", None)),
         ("error: |-\n  a\n\n  b", "a b", ("", None)),
