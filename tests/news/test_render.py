@@ -286,7 +286,10 @@ DISCORD: dict[str, Any] = {
     "content": "❌ **main: 2 checks fail at 0a1b2c3** ([details](<https://github.example/octocat/compiler/commit/0a1b2c3>))",
     "embeds": [
         {
-            "description": "- **gpu/branch**: failure after 3 minutes ([details](<https://ci.example.org/job/gpu/7?a=1&copy=2>))\n- **\\_\\_init\\_\\_\\[\\*\\]**\n- and 3 more\n\nThe lab's contacts: @\u200bexample-lab-ci",
+            "description": (
+                "- **gpu/branch**: failure after 3 minutes ([details](<https://ci.example.org/job/gpu/7?a=1&copy=2>))\n"
+                "- **\\_\\_init\\_\\_\\[\\*\\]**\n- and 3 more\n\nThe lab's contacts: @\u200bexample-lab-ci"
+            ),
             "color": 13706287,
         }
     ],
