@@ -7,8 +7,16 @@ import io
 import pytest
 from nightjar_formats.refused import Refused
 
-from bot.results.few_tests import FewTestsOutcome, MedianValue, TestAttempts
-from bot.results.ingest.attempts import MOST_ATTEMPTS, MOST_CAUSES, MOST_MEDIANS, MOST_TEXT, MOST_TEXTS, read_attempts
+from bot.results.few_tests import FewTestsOutcome, MedianValue, TestAttempts, job_of_run
+from bot.results.ingest.attempts import (
+    MOST_ATTEMPTS,
+    MOST_CAUSES,
+    MOST_MEDIANS,
+    MOST_TEXT,
+    MOST_TEXTS,
+    read_attempts,
+    read_benchmark,
+)
 from bot.results.ingest.parse import parse_run
 
 FILE, TEST = "tests/test_ops.py", "tests/test_ops.py::test_add"
@@ -107,3 +115,13 @@ def test_a_file_is_read_in_the_format_that_the_manifest_names() -> None:
         assert len(parse_run([io.BytesIO(report)], [("gpu.xml", name)], frozenset({FILE})).columns.names) == 1
     with pytest.raises(Refused, match=r"gpu\.xml"):
         parse_run([io.BytesIO(report)], [("gpu.xml", "trx")], frozenset({FILE}))
+
+
+def test_a_run_of_a_few_tests_belongs_to_the_job_that_its_id_names() -> None:
+    assert [job_of_run(run_id) for run_id in ("tests-1f2e-2", "tests-1f2e", "tests-1f2e-2-3")] == ["tests-1f2e"] * 3
+
+
+def test_a_run_of_a_benchmark_has_its_report() -> None:
+    with pytest.raises(Refused) as refusal:
+        read_benchmark([io.BytesIO(b"{}")], [("te.xml", None)])
+    assert str(refusal.value) == "the run of a benchmark has no file benchmark.json"

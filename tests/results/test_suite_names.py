@@ -14,7 +14,7 @@ from nightjar_formats.columns.collect import collect
 from nightjar_formats.model import Case, Status
 
 from bot.results.store.tables import names
-from bot.results.store.tables.blobs import Placement, lay_out, lay_out_in_order, names_blob, raw
+from bot.results.store.tables.blobs import Placement, lay_out, lay_out_in_order, names_blob, placed_by_walk, raw
 from bot.results.store.tables.database import ResultsDatabase
 from bot.results.store.tables.names import SuiteRow
 
@@ -108,3 +108,8 @@ def test_the_places_of_a_run_are_found_by_its_names_alone(database: ResultsDatab
         assert names.place_names(connection, grown, [names_blob(["c", "a"])]) is placed
         assert isinstance(names.place_names(connection, grown, [names_blob(["c", "d"])]), Placement)
         assert names.place_names(connection, grown, [names_blob(["a", "c"])]) is not placed
+
+
+def test_names_too_many_for_memory_are_walked_in_their_order() -> None:
+    blocks = [names_blob(["c", "d"]), names_blob(["a"])]
+    assert list(placed_by_walk(blocks)) == [(0, hash("c")), (1, hash("d")), (2, hash("a"))]

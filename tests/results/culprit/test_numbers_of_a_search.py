@@ -63,7 +63,7 @@ QUESTIONS: dict[tuple[int, ...], list[tuple[int, str, float]]] = {
 }
 
 
-def near(values: Sequence[float]) -> object:
+def near(values: float | Sequence[float]) -> object:
     return pytest.approx(values, rel=1e-8, abs=1e-12)
 
 
