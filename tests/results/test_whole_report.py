@@ -134,3 +134,17 @@ def test_what_a_summary_without_room_leaves_out_is_named() -> None:
         "\n\n*Left out, because GitHub limits the text of a check run: the answer to a button, that the target is "
         "degraded.*"
     )
+
+
+NAMES_OF_SUMMARY = (
+    "that the target is degraded, unreliable results, a warning, new failures, differences between simulator and "
+    "device, known flaky tests, failing tests, quarantined tests, tests whose quarantine has ended, measurements, how to "
+    "reproduce, why, unusable suites, what is missing, what was ignored, what it is compared with, counts, what was "
+    "repaired, the lab's contacts, what advisory means"
+)
+
+
+def test_every_part_of_a_summary_has_a_name_if_nothing_but_the_first_one_has_room() -> None:
+    room = TEXT_LIMIT - 1_002  # 1,000 bytes are reserved for the names
+    summary = results_report(replace(whole_findings(), notice="x" * room)).summary
+    assert summary == f"{'x' * room}\n\n*Left out, because GitHub limits the text of a check run: {NAMES_OF_SUMMARY}.*"
