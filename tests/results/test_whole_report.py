@@ -138,9 +138,9 @@ def test_what_a_summary_without_room_leaves_out_is_named() -> None:
 
 NAMES_OF_SUMMARY = (
     "that the target is degraded, unreliable results, a warning, new failures, differences between simulator and "
-    "device, known flaky tests, failing tests, quarantined tests, tests whose quarantine has ended, measurements, how to "
-    "reproduce, why, unusable suites, what is missing, what was ignored, what it is compared with, counts, what was "
-    "repaired, the lab's contacts, what advisory means"
+    "device, known flaky tests, failing tests, quarantined tests, tests whose quarantine has ended, measurements,"
+    " how to reproduce, why, unusable suites, what is missing, what was ignored, what it is compared with, "
+    "counts, what was repaired, the lab's contacts, what advisory means"
 )
 
 
