@@ -86,9 +86,13 @@ class Callers(NamedTuple):
 
 
 def load_calls(session: pytest.Session, modules: list[str], file: Path) -> Callers:
-    """Read from a file what tests call; run those that it lacks and add them, quick ones first."""
+    """Read from a file what tests call; run those that it lacks and add them, quick ones first.
+
+    A record that names a function that the modules no longer have is replaced: its test may call another one instead.
+    """
     file.parent.mkdir(exist_ok=True)
     file.touch()
+    _remove_outdated(modules, file)
     tests = sorted(session.items, key=lambda test: test.nodeid.startswith(CONVERSATIONS))
     while missing := _missing(tests, file):
         _record(missing, session, modules, file)
@@ -96,6 +100,16 @@ def load_calls(session: pytest.Session, modules: list[str], file: Path) -> Calle
     conversations = [record for record in records if record.test.startswith(CONVERSATIONS)]
     quick = [record for record in records if not record.test.startswith(CONVERSATIONS)]
     return Callers(callers(quick, MOST_SECONDS), callers(conversations, MOST_SECONDS_OF_CONVERSATIONS))
+
+
+def _remove_outdated(modules: Sequence[str], file: Path) -> None:
+    functions = {
+        f"{module}:{function.name}"
+        for module in modules
+        for _, function in _functions(ast.parse((ROOT / module).read_text()))
+    }
+    records = [record for record in _records(file) if functions.issuperset(record.functions)]
+    file.write_text("".join(f"{json.dumps(record)}\n" for record in records))
 
 
 def _missing(tests: Sequence[pytest.Item], file: Path) -> list[pytest.Item]:

@@ -128,13 +128,19 @@ def test_fast_tests_of_few_functions_run_first_and_not_longer_than_the_limit() -
     assert callers(records, MOST_SECONDS) == {"f": ["narrow", "broad", "slow"], "g": ["broad", "long"]}
 
 
-def test_a_test_that_ends_its_process_counts_as_one_that_calls_nothing_and_others_are_recorded(
+def test_a_test_that_ends_its_process_counts_as_one_that_calls_nothing_and_others_are_recorded_anew(
     pytester: pytest.Pytester, tmp_path: Path
 ) -> None:
+    file = tmp_path / "build" / "calls.jsonl"
+
     class Recorded:
         @pytest.hookimpl(tryfirst=True)
         def pytest_runtestloop(self, session: pytest.Session) -> bool:
-            load_calls(session, ["bot/core/listing.py"], tmp_path / "build" / "calls.jsonl")
+            # Since the first test was recorded, the function that it calls has another name.
+            outdated = CallRecord(session.items[0].nodeid, 0.1, ["bot/core/listing.py:with_number"])
+            file.parent.mkdir()
+            file.write_text(json.dumps(outdated) + "\n")
+            load_calls(session, ["bot/core/listing.py"], file)
             return True
 
     pytester.makepyfile(
@@ -148,7 +154,7 @@ def test_a_test_that_ends_its_process_counts_as_one_that_calls_nothing_and_other
         """
     )
     pytester.inline_run("-p", "no:asyncio", plugins=[Recorded()])
-    lines = map(json.loads, (tmp_path / "build" / "calls.jsonl").read_text().splitlines())
+    lines = map(json.loads, file.read_text().splitlines())
     functions = {test.partition("::")[2]: functions for test, _, functions in lines}
     assert functions == {
         "test_first": ["bot/core/listing.py:counted"],

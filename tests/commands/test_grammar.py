@@ -108,7 +108,9 @@ MOST_DIFFERENT = tuple(f"n{number}" for number in range(MOST_NAMES))
     ],
 )
 def test_a_command_is_understood_in_every_common_form(line: str, meant: str) -> None:
-    assert commands_of(line) == [meant]
+    [command] = read(line)
+    assert isinstance(command, Command)
+    assert (command.text, command.names) == (meant, ())
 
 
 @pytest.mark.parametrize(

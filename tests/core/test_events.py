@@ -18,9 +18,12 @@ from bot.core.events import (
     PullRequest,
     PullRequestEvent,
     Repository,
+    UserComment,
     comment_in,
     intent_key,
+    issue_comment_in,
     lock_key,
+    subject_of,
 )
 
 EXAMPLES = Path(__file__).parents[1] / "data" / "webhook-examples.json.xz"
@@ -92,6 +95,98 @@ def comment_body(**changes: Any) -> dict[str, Any]:
 )
 def test_which_deliveries_share_a_lock(event: str, body: dict[str, Any], expected: str) -> None:
     assert lock_key(event, body) == expected
+
+
+HUBOT = Person(2, "hubot", is_bot=False)
+COMMENT = UserComment(
+    kind="issue_comment",
+    id=7,
+    node_id="IC_7",
+    url="https://github.example/c7",
+    number=42,
+    author=HUBOT,
+    sender=HUBOT,
+    text="@ci rerun",
+    created=True,
+    old_text=None,
+    written_at="2026-11-20T05:10:00Z",
+)
+
+
+def test_a_comment_is_read_whole_on_a_pull_request_and_on_an_issue() -> None:
+    on_pull, on_issue = comment_body(), comment_body() | {"issue": {"number": 42}}
+    of_issue_event = [delivery("issue_comment", body) for body in (on_pull, on_issue)]
+    assert [comment_in(each) for each in of_issue_event] == [COMMENT, None]
+    assert [issue_comment_in(each) for each in of_issue_event] == [None, COMMENT]
+    edited = [delivery("issue_comment", body | {"action": "edited"}) for body in (on_pull, on_issue)]
+    assert [comment_in(each) for each in edited] == [replace(COMMENT, created=False), None]
+    assert [issue_comment_in(each) for each in edited] == [None, None]
+    assert issue_comment_in(delivery("issues", on_issue)) is None
+    by_bot = comment_in(delivery("issue_comment", on_pull | {"sender": {"id": 3, "login": "ci[bot]", "type": "Bot"}}))
+    assert by_bot == replace(COMMENT, sender=Person(3, "ci[bot]", is_bot=True))
+
+
+@pytest.mark.parametrize(
+    ("event", "body", "key"),
+    [
+        ("issue_comment", comment_body(), "issue_comment:created:7:2026-11-20T05:10:00Z"),
+        (
+            "issue_comment",
+            comment_body() | {"action": "edited", "changes": {"body": {"from": "é"}}},
+            "issue_comment:edited:7:2026-11-20T05:10:00Z:a6b2eb61f16d0ab8",
+        ),
+        (
+            "pull_request_review",
+            {"action": "submitted", "review": {"id": 8, "submitted_at": "12:00"}},
+            "pull_request_review:submitted:8:12:00",
+        ),
+        (
+            "pull_request_review_comment",
+            {"action": "created", "comment": {"id": 9, "updated_at": "12:00", "submitted_at": "11:00"}},
+            "pull_request_review_comment:created:9:12:00",
+        ),
+        (
+            "pull_request",
+            {"action": "opened", "pull_request": {"id": 5, "updated_at": "12:00", "head": {"sha": "abc"}}},
+            "pull_request:opened:5:12:00:abc:44136fa355b3678a",
+        ),
+        (
+            "merge_group",
+            {"action": "checks_requested", "merge_group": {"head_sha": "abc"}},
+            "merge_group:checks_requested:abc",
+        ),
+    ],
+)
+def test_the_key_of_an_intent_is_stored_so_it_stays_the_same(event: str, body: dict[str, Any], key: str) -> None:
+    assert intent_key(delivery(event, body)) == key
+
+
+@pytest.mark.parametrize(
+    ("body", "subject"),
+    [
+        ({}, {"action": "", "repository": ""}),
+        (
+            {"action": "opened", "repository": {"full_name": "octocat/compiler"}, "pull_request": {"number": 42}},
+            {"action": "opened", "repository": "octocat/compiler", "number": 42},
+        ),
+        ({"action": 1, "repository": {"full_name": 2}, "issue": {"number": 7}}, {"number": 7}),
+        (
+            {
+                "pull_request": {"number": 42},
+                "issue": {"number": 7},
+                "merge_group": {"head_ref": f"{QUEUE}main/pr-3-a"},
+            },
+            {"action": "", "repository": "", "number": 42},
+        ),
+        (
+            {"pull_request": {"number": "42"}, "merge_group": {"head_ref": f"{QUEUE}main/pr-3-a"}},
+            {"action": "", "repository": "", "number": 3},
+        ),
+        ({"merge_group": {"head_ref": 7}}, {"action": "", "repository": ""}),
+    ],
+)
+def test_the_journal_shows_what_the_payload_has_of_its_subject(body: dict[str, Any], subject: dict[str, Any]) -> None:
+    assert subject_of(delivery("ping", body)) == subject
 
 
 def test_one_comment_delivered_by_two_hooks_is_one_intent() -> None:

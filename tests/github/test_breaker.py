@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.github.transport.breaker import FAILURES, FIRST_PAUSE, LONGEST_PAUSE, Breaker
+from bot.github.transport.breaker import FAILURES, FIRST_PAUSE, LONGEST_PAUSE, Breaker, Breakers
 
 
 def away(failures: int = FAILURES, moment: float = 100.0) -> Breaker:
@@ -57,3 +57,16 @@ def test_after_an_answer_the_next_outage_begins_with_the_first_pause() -> None:
     for _ in range(FAILURES):
         breaker.fail(200.0)
     assert (breaker.pause, breaker.next_probe) == (FIRST_PAUSE, 200.0 + FIRST_PAUSE)
+
+
+def test_each_installation_has_a_breaker_which_probes_when_the_pause_ends() -> None:
+    moments = [100.0]
+    breakers = Breakers(lambda: moments[-1])
+    for _ in range(FAILURES):
+        assert breakers.may_ask("7")
+        breakers.fail("7")
+    assert (breakers.may_ask("7"), breakers.may_ask("8")) == (False, True)
+    moments.append(100.0 + FIRST_PAUSE)
+    assert (breakers.may_ask("7"), breakers.may_ask("7")) == (True, False)
+    breakers.succeed("7")
+    assert (breakers.may_ask("7"), breakers.of("7").failures, breakers.of("7").pause) == (True, 0, 0.0)

@@ -10,7 +10,7 @@ import pytest
 
 from bot.github.app import GitHubApp
 from bot.github.errors import AppRefused
-from bot.github.transport.clock import GitHubClock
+from bot.github.transport.clock import AHEAD, BEHIND, TOLERANCE, WRONG, GitHubClock
 from tests.github.scripted import Say, ScriptedGitHub
 from tests.github.support import Apps, client_of, private_key
 from tests.github.virtual import JumpingTime
@@ -101,3 +101,45 @@ async def test_the_scripted_app_has_the_right_time(scripted: ScriptedGitHub, scr
     scripted.will("GET", "/app", Say(body={}))
     await scripted_app.as_app().getitem("/app")
     assert scripted_app.clock.problem is None
+
+
+@pytest.mark.parametrize(
+    ("known", "sent", "received", "ahead"),
+    [
+        (0.0, 0.0, 0.5, 0.0),
+        (0.0, 90.0, 92.0, 90.5),
+        (0.0, -90.0, -88.0, -89.5),
+        # A difference within the range is known well enough.
+        (89.0, 90.0, 92.0, 89.0),
+        (92.0, 90.0, 92.0, 92.0),
+        (92.5, 90.0, 92.0, 90.5),
+        (88.5, 90.0, 92.0, 90.5),
+        # The clock may be right again.
+        (90.0, 0.0, 1.0, 0.0),
+        (90.0, 1.0, 3.0, 0.0),
+        (90.0, -1.0, 0.0, 0.0),
+        (90.0, 1.5, 3.5, 2.0),
+        # It was set while we waited.
+        (5.0, 90.0, 80.0, 5.0),
+        (5.0, 90.0, 89.0, 89.0),
+    ],
+)
+def test_what_one_answer_says_about_our_clock(known: float, sent: float, received: float, ahead: float) -> None:
+    noon = NOON.timestamp()
+    clock = GitHubClock(lambda: noon + received)
+    clock.ahead = known
+    for headers in ({}, {"date": "noon"}, {**DATE, "age": "0"}):
+        clock.learn(headers, noon + sent)
+        assert clock.ahead == known
+    clock.learn(DATE, noon + sent)
+    assert (clock.ahead, clock.now()) == (ahead, noon + received - ahead)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "problem"),
+    [(TOLERANCE, None), (-TOLERANCE, None), (TOLERANCE + 1, AHEAD), (-TOLERANCE - 1, BEHIND)],
+)
+def test_a_clock_is_wrong_beyond_the_tolerance(ahead: float, problem: str | None) -> None:
+    clock = GitHubClock(lambda: 0.0)
+    clock.ahead = ahead
+    assert clock.problem == (problem and WRONG.format(seconds=TOLERANCE + 1, direction=problem))

@@ -11,7 +11,7 @@ from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from bot.github.errors import RateLimited, Unavailable, WriteRefused, is_not_found
 from bot.github.forbidden import LockedForGraphQL
-from bot.github.transport.graphql import data_of, graphql_url, is_mutation
+from bot.github.transport.graphql import data_of, graphql_url, is_mutation, is_unknown_field
 from tests.github.scripted import Say, ScriptedGitHub
 from tests.github.support import INSTALLATION, Apps, Seen, client_of, quota
 
@@ -136,3 +136,24 @@ def test_an_answer_with_neither_data_nor_errors_is_an_error(response: object) ->
 )
 def test_a_mutation_is_recognized_anywhere_in_the_document(document: str, writes: bool) -> None:
     assert is_mutation(document) == writes
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_unknown"),
+    [
+        ({"errors": [{"extensions": {"code": "undefinedField"}}]}, True),
+        ({"errors": [{}, "other", {"extensions": {"code": "undefinedField"}}]}, True),
+        ({"errors": [{"extensions": {"code": "other"}}]}, False),
+        ({"errors": [{"extensions": "undefinedField"}]}, False),
+        ({"errors": [{"message": "undefinedField"}]}, False),
+        ({"errors": []}, False),
+        ({"errors": None}, False),
+        ({}, False),
+    ],
+)
+def test_an_old_server_refuses_a_field_with_its_code(answer: dict[str, object], is_unknown: bool) -> None:
+    error = QueryError({"errors": [{"message": "no"}]})
+    error.response = answer
+    assert is_unknown_field(error) is is_unknown
+    error.response = None
+    assert not is_unknown_field(error)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import format_datetime
+from math import inf
 
 import pytest
 from hypothesis import given, settings
@@ -115,6 +116,8 @@ def test_points_stay_within_900_a_minute_with_writes_booked_ahead(crowds: list[C
 @pytest.mark.parametrize(("resource", "most"), [("core", 900), ("graphql", 2000), ("search", 900)])
 def test_each_kind_of_request_has_its_own_points_a_minute(resource: str, most: int) -> None:
     ledger = Ledger(Allowance())
+    assert ledger.earliest(5.0, Demand(resource, points=most))[0] == 5
+    assert ledger.earliest(5.0, Demand(resource, points=most + 1)) == (inf, PACED)
     for _ in range(most // 50):
         assert ledger.earliest(5.0, Demand(resource, points=50))[0] == 5
         ledger.book(5.0, Demand(resource, points=50))

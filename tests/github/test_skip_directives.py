@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bot.core.events import Person
 from bot.github.text.commit_message import AuthoredCommit, message, title
-from bot.github.text.skip_directives import without_directives
+from bot.github.text.skip_directives import skips_ci, without_directives
 
 AUTHOR = Person(7, "octocat", is_bot=False)
 BRACKETED = (
@@ -72,3 +72,7 @@ def test_nested_directives_are_removed_at_any_depth(depth: int) -> None:
     stripped = without_directives(nested)
     assert without_directives(stripped) == stripped
     assert "[skip ci]" not in stripped
+
+
+def test_a_message_with_a_directive_makes_a_ci_skip_its_commit() -> None:
+    assert [skips_ci(text) for text in ("Faster loops", "Faster [skip ci] loops", "[skip]")] == [False, True, False]

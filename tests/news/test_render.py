@@ -280,3 +280,82 @@ def test_text_from_outside_has_no_effect_on_github(news: News) -> None:
     assert page.tags <= {"p", "ul", "li", "strong", "code", "a"}, markdown
     assert all(OUR_LINK.fullmatch(link) for link in page.links), page.links
     assert re.search(r"@\w|#\d|\bGH-\d|://|www\.|:\w+:", page.speech, re.IGNORECASE) is None, page.speech
+
+
+DISCORD: dict[str, Any] = {
+    "content": "❌ **main: 2 checks fail at 0a1b2c3** ([details](<https://github.example/octocat/compiler/commit/0a1b2c3>))",
+    "embeds": [
+        {
+            "description": (
+                "- **gpu/branch**: failure after 3 minutes ([details](<https://ci.example.org/job/gpu/7?a=1&copy=2>))\n"
+                "- **\\_\\_init\\_\\_\\[\\*\\]**\n- and 3 more\n\nThe lab's contacts: @\u200bexample-lab-ci"
+            ),
+            "color": 13706287,
+        }
+    ],
+    "allowed_mentions": {"parse": []},
+}
+SLACK: dict[str, Any] = {
+    "text": "❌ main: 2 checks fail at 0a1b2c3",
+    "blocks": [
+        {
+            "type": "rich_text",
+            "elements": [
+                {
+                    "type": "rich_text_section",
+                    "elements": [
+                        {"type": "text", "text": "❌ main: 2 checks fail at 0a1b2c3", "style": {"bold": True}},
+                        {"type": "text", "text": " ("},
+                        {
+                            "type": "link",
+                            "url": "https://github.example/octocat/compiler/commit/0a1b2c3",
+                            "text": "details",
+                        },
+                        {"type": "text", "text": ")"},
+                    ],
+                }
+            ],
+        },
+        {
+            "type": "rich_text",
+            "elements": [
+                {
+                    "type": "rich_text_list",
+                    "style": "bullet",
+                    "elements": [
+                        {
+                            "type": "rich_text_section",
+                            "elements": [
+                                {"type": "text", "text": "gpu/branch", "style": {"bold": True}},
+                                {"type": "text", "text": ": failure after 3 minutes"},
+                                {"type": "text", "text": " ("},
+                                {
+                                    "type": "link",
+                                    "url": "https://ci.example.org/job/gpu/7?a=1&copy=2",
+                                    "text": "details",
+                                },
+                                {"type": "text", "text": ")"},
+                            ],
+                        },
+                        {
+                            "type": "rich_text_section",
+                            "elements": [{"type": "text", "text": "__init__[*]", "style": {"bold": True}}],
+                        },
+                        {"type": "rich_text_section", "elements": [{"type": "text", "text": "and 3 more"}]},
+                    ],
+                },
+                {
+                    "type": "rich_text_section",
+                    "elements": [{"type": "text", "text": "The lab's contacts: @\u200bexample-lab-ci"}],
+                },
+            ],
+        },
+    ],
+    "unfurl_links": False,
+    "unfurl_media": False,
+}
+
+
+def test_the_whole_messages_that_discord_and_slack_get() -> None:
+    assert as_discord(NEWS) == DISCORD
+    assert as_slack(NEWS) == SLACK

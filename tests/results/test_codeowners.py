@@ -79,6 +79,24 @@ def test_the_last_line_that_matches_counts(path: str, owners: tuple[str, ...]) -
     assert CodeOwners(EXAMPLE).owners(path) == owners
 
 
+@pytest.mark.parametrize(
+    ("pattern", "of_file", "of_nested"),
+    [
+        ("*", True, True),
+        ("**", True, True),
+        ("/", True, True),
+        ("/**", True, True),
+        ("**/*", True, True),
+        ("/*", True, False),
+    ],
+)
+def test_a_pattern_without_a_name_owns_all_files_or_those_of_the_first_folder(
+    pattern: str, of_file: bool, of_nested: bool
+) -> None:
+    owners = CodeOwners(f"{pattern} @hubot").owners
+    assert (bool(owners("README.md")), bool(owners("src/a.py"))) == (of_file, of_nested)
+
+
 def test_a_large_file_costs_no_more_per_test() -> None:
     lines = [f"/src/folder{number}/ @octocat" for number in range(20_000)]
     lines += [f"/src/*/folder{number}/a @hubot" for number in range(MOST_WILDCARDS * 3)]

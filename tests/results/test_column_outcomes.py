@@ -10,7 +10,7 @@ import pytest
 from nightjar_formats.columns import SEEN
 from nightjar_formats.model import BAD, SeenTest, Trouble
 from nightjar_formats.runs.infra import infra, is_skipped
-from nightjar_formats.runs.shared_outcomes import ColumnOutcomes, SharedOutcomes, only_in
+from nightjar_formats.runs.shared_outcomes import ColumnOutcomes, SharedOutcomes, only_in, shared
 
 from bot.results.compare.diff import compare, is_cheap
 from bot.results.compare.lasting import newly_confirmed
@@ -69,3 +69,9 @@ def test_a_column_means_what_a_dictionary_does(seed: int) -> None:
     for status in (0, 1, 2):
         assert compare(run, base, exit_status=status) == compare(tests, base_tests, exit_status=status)
     assert newly_confirmed(run, base, earlier) == newly_confirmed(tests, base_tests, earlier_tests)
+
+
+def test_outcomes_in_columns_are_searched_as_they_are_and_others_by_their_distinct_values() -> None:
+    run = random_run(random.Random("shared"), suite_names(20))
+    assert shared(run) is run
+    assert isinstance(shared(dict(run)), SharedOutcomes)

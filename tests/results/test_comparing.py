@@ -8,7 +8,7 @@ import pytest
 from nightjar_formats.model import SeenTest, Status
 
 from bot.core.aliases import Aliases
-from bot.results.report.compared import compared_with, exit_status, with_confirmed
+from bot.results.report.compared import compared_with, compared_with_any, exit_status, with_confirmed
 from bot.results.state import Run
 from tests.results.reported import BASE, a_run, a_suite
 
@@ -61,3 +61,22 @@ def test_mass_failures_are_confirmed_like_any_failure() -> None:
     suite = a_suite(seen=baseline_tests)
     confirmed_suite = with_confirmed(suite, compared_with(suite, BASE, baseline_tests), baseline_tests, earlier)
     assert len(confirmed_suite.confirmed) == 30
+
+
+def test_a_suite_is_compared_with_a_commit_that_a_person_chose_if_that_has_usable_results() -> None:
+    passed, failed = SeenTest(Status.PASSED), SeenTest(Status.FAILED)
+    suite = a_suite(seen={"a": failed, "b": passed, "c": passed})
+    base = {"a": passed, "b": failed, "c": passed}
+    compared = compared_with_any(suite, BASE, base)
+    assert compared == compared_with(suite, BASE, base)
+    assert (compared.baseline, compared.comparison.new_failures, compared.comparison.fixed) == (BASE, ("a",), ("b",))
+    without = compared_with_any(suite, BASE, {})
+    assert (without.baseline, without.comparison.has_baseline, without.comparison.infra) == (None, False, "")
+    skipped = compared_with_any(suite, BASE, dict.fromkeys("abc", SeenTest(Status.SKIPPED)))
+    assert (skipped.baseline, skipped.comparison.has_baseline) == (None, False)
+    assert skipped.comparison.infra.startswith("its results at the base are unusable: ")
+    renamed = compared_with_any(suite, BASE, {"old": passed, "b": passed}, Aliases([("old", "a")]))
+    assert renamed.comparison.new_failures == ("a",)
+    incomplete = replace(suite, missing_shards=(2,), shard_total=2)
+    assert compared_with_any(suite, BASE, {**base, "d": passed}).comparison.removed == ("d",)
+    assert compared_with_any(incomplete, BASE, {**base, "d": passed}).comparison.removed == ()

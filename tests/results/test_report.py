@@ -202,6 +202,7 @@ def test_tests_that_still_fail_are_listed_with_those_confirmed_by_this_run_first
     text = results_report(findings((a_suite(), compared(still_failing=24, confirmed=[STILL[23]])))).text
     rows = [line for line in text.splitlines() if "test_still_failing" in line]
     assert (len(rows), rows[0]) == (10, f"| `{STILL[23]}` | by this run |  |")
+    assert "\n\n| test | confirmed | message |\n| --- |" in text
     assert rows[1] == f"| `{STILL[0]}` |  |  |"
     assert "### Still failing: 24" in text
     assert "| and 14 more |" in text
@@ -344,3 +345,45 @@ def test_the_report_says_when_renamed_tests_were_not_searched_for() -> None:
         in text
     )
     assert "renamed" not in results_report(findings((a_suite(), compared()))).text
+
+
+ONE_PREFIX = [(f"kernel.poll.{name}", name) for name in ("a", "b", "c")]
+PREFIXES = [(f"{prefix}.{name}", name) for prefix in "wxyz" for name in ("a", "b", "c", "d")["wxyz".index(prefix) :]]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "sentence"),
+    [
+        ([("old.a", "a")], "1 test was renamed and keeps its history: `old.a` is now `a`."),
+        (
+            ONE_PREFIX[:2],
+            "2 tests were renamed and keep their history: the prefix `kernel.poll.` was dropped. For example, "
+            "`kernel.poll.a` is now `a`.",
+        ),
+        (
+            [*ONE_PREFIX, ("te.conv", "relax.conv"), ("te.dense", "relax.dense")],
+            "5 tests were renamed and keep their history: the prefix `kernel.poll.` was dropped (3); `te.` became "
+            "`relax.` (2). For example, `kernel.poll.a` is now `a`.",
+        ),
+        (
+            [("a.b", "b.a"), ("old.x", "x"), ("y", "new.y")],
+            "3 tests were renamed and keep their history: the prefix `old.` was dropped (1); the prefix `new.` was "
+            "added (1); words were reordered (1). For example, `a.b` is now `b.a`.",
+        ),
+        (
+            [pair for pair in PREFIXES if pair[0][0] != "z"],
+            "9 tests were renamed and keep their history: a prefix was dropped: `w.` (4), `x.` (3), `y.` (2). For "
+            "example, `w.a` is now `a`.",
+        ),
+        (
+            PREFIXES,
+            "10 tests were renamed and keep their history: a prefix was dropped: `w.` (4), `x.` (3), `y.` (2), and 1 "
+            "more. For example, `w.a` is now `a`.",
+        ),
+    ],
+)
+def test_renamed_tests_are_explained_by_the_largest_rules_of_each_kind(
+    pairs: list[tuple[str, str]], sentence: str
+) -> None:
+    suite = compared(renamed=tuple(pairs), unsearched=False)
+    assert results_report(findings((a_suite(), suite))).text.partition("\n\n")[0] == sentence

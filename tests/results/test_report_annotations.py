@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from nightjar_formats.model import Detail, Trouble
 
-from bot.results.report.check_run import annotations_of
+from bot.results.report.check_run import LAST_LINE, annotations_of
 from bot.results.report.findings import Findings, IgnoredFailures
 from tests.results.reported import a_suite, compared, findings
 
@@ -29,6 +29,13 @@ def one(detail: Detail, test: str = TEST, files: tuple[str, ...] | None = (PATH,
     ("detail", "line"),
     [
         (Detail(path=PATH, line=3), 3),
+        (Detail(path=PATH, line=1), 1),
+        (Detail(path=PATH, line=0), None),
+        (Detail(path=PATH, line=LAST_LINE), LAST_LINE),
+        (Detail(path=PATH, line=LAST_LINE + 1), None),
+        (Detail(text=f"{PATH}:1: AssertionError"), 1),
+        (Detail(text=f"{PATH}:{LAST_LINE}: AssertionError"), LAST_LINE),
+        (Detail(text=f"{PATH}:{LAST_LINE + 1}: AssertionError"), None),
         (Detail(path=PATH, line=3, text=TRACEBACK), 3),
         (Detail(path=PATH, text=TRACEBACK), 12),
         (Detail(text=TRACEBACK), 12),
@@ -37,6 +44,7 @@ def one(detail: Detail, test: str = TEST, files: tuple[str, ...] | None = (PATH,
         (Detail(text=f'  File "{PATH}", line 12, in test'), 12),
         (Detail(text=f"/usr/lib/python3/site-packages/{PATH}:12: AssertionError"), None),
         (Detail(text=f"other{PATH}:12: AssertionError"), None),
+        (Detail(text=f"/usr/lib/python3/site-packages/tvm/{PATH}:12: AssertionError"), None),
         (Detail(text="tests/python/test_other.py:12: AssertionError"), None),
         (Detail(path=PATH), None),
         (Detail(path=PATH, line=0, text=TRACEBACK), 12),

@@ -97,3 +97,14 @@ def test_measurements_are_listed_if_they_are_not_as_expected_and_never_change_th
     assert "Of 23 measurements that were compared, these are outside" in unexpected.summary
     left_out = replace(as_expected, numbers=NumbersOfPull(24, (quarantined,)), quarantine=quarantine)
     assert "23 measurements are as the nightly runs lead to expect." in results_report(left_out).summary
+
+
+def test_a_summary_without_any_result_says_what_is_missing_and_nothing_else() -> None:
+    assert results_report(findings(missing_suites=("arith",))).summary == (
+        "**Neutral**: the results are incomplete. Neutral means: please take a look.\n\n"
+        "- Missing: `arith` (reported by the previous nightly run). If the lab no longer runs it, the next nightly run "
+        f"does not expect it.\n\n{ADVISORY}"
+    )
+    assert results_report(findings()).summary == (
+        f"**Neutral**: no usable results. Neutral means: please take a look.\n\n{ADVISORY}"
+    )

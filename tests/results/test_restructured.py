@@ -185,6 +185,13 @@ def test_a_name_with_a_line_break_is_split_like_any_other() -> None:
     assert parts["a/b.c"].parts == ("a", "b", "c")
 
 
+def test_all_brackets_belong_to_the_last_part_of_a_name() -> None:
+    names = ["a.b[x[1].y]", "a.c"]
+    nested, plain = name_parts.split_names(names, {}, StepBudget(1000)).values()
+    assert (nested.parts, nested.brackets) == (("a", "b[x[1].y]"), "[x[1].y]")
+    assert (plain.parts, plain.brackets) == (("a", "c"), "")
+
+
 def test_names_with_too_many_words_or_too_many_names_are_not_searched() -> None:
     many = range(restructured.MAX_RESTRUCTURED + 1)
     assert renames([f"a{number}.b" for number in many], [f"b.a{number}" for number in many]) == {}

@@ -9,11 +9,12 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nightjar_formats.columns import LAST, duration
 from nightjar_formats.columns.collect import collect
 from nightjar_formats.model import Case, Status
 
 from bot.results.store.tables import names
-from bot.results.store.tables.blobs import Placement, lay_out, names_blob
+from bot.results.store.tables.blobs import Placement, lay_out, lay_out_in_order, names_blob, placed_by_walk, raw
 from bot.results.store.tables.database import ResultsDatabase
 from bot.results.store.tables.names import SuiteRow
 
@@ -88,6 +89,13 @@ def test_the_places_of_the_previous_run_give_the_same_layout(run: list[str], dat
     assert Placement(ordinals).lay_out(columns) == slowly
 
 
+def test_a_layout_leaves_out_zeros_at_the_end_and_nothing_else() -> None:
+    for code in range(LAST + 1):
+        known, absent = Case("a", Status.PASSED, seconds=duration(code)), [Case("b", Status.PASSED, seconds=None)]
+        laid_out = lay_out_in_order(collect([known, *absent], lambda case: (case.name, "")), is_new=True)
+        assert (raw(laid_out.durations), raw(laid_out.statuses)) == (bytes([code]) if code else b"", b"\1\1")
+
+
 def test_the_places_of_a_run_are_found_by_its_names_alone(database: ResultsDatabase) -> None:
     with database.writing() as connection:
         suite = add(connection, FIRST)
@@ -100,3 +108,8 @@ def test_the_places_of_a_run_are_found_by_its_names_alone(database: ResultsDatab
         assert names.place_names(connection, grown, [names_blob(["c", "a"])]) is placed
         assert isinstance(names.place_names(connection, grown, [names_blob(["c", "d"])]), Placement)
         assert names.place_names(connection, grown, [names_blob(["a", "c"])]) is not placed
+
+
+def test_names_too_many_for_memory_are_walked_in_their_order() -> None:
+    blocks = [names_blob(["c", "d"]), names_blob(["a"])]
+    assert list(placed_by_walk(blocks)) == [(0, hash("c")), (1, hash("d")), (2, hash("a"))]

@@ -41,3 +41,14 @@ def test_events_that_the_app_is_not_subscribed_to_are_named_as_on_its_page() -> 
     some = [event for event in EVENTS if event not in ("issue_comment", "check_run", "merge_group")]
     text = "the App is not subscribed to Check run, Issue comment"
     assert judge_events(some) == Finding(Check.EVENTS, text, SUBSCRIBE)
+
+
+def test_a_finding_is_json() -> None:
+    finding = Finding(Check.PERMISSIONS, "the App lacks a permission", ADD_PERMISSIONS)
+    assert finding.as_json() == {
+        "check": str(Check.PERMISSIONS),
+        "text": "the App lacks a permission",
+        "remedy": ADD_PERMISSIONS,
+        "ok": False,
+    }
+    assert Finding(Check.PERMISSIONS, NEEDS_MET).as_json()["ok"] is True

@@ -16,6 +16,7 @@ from bot.web.answers import AnswerPart
 from handlers.dashboard.compare.answer import compare_answer, compare_steps
 from handlers.dashboard.compare.numbers import ComparedNumber
 from handlers.dashboard.compare.rows import ComparedSuiteCounts, ComparePage, ComparisonCommit
+from handlers.dashboard.grid.answer import GridNews, SuiteNews
 from handlers.dashboard.grid.page import ListedNightly
 from handlers.dashboard.history.answer import history_answer, history_steps
 from handlers.dashboard.history.model import HistoryFailing, HistoryFlakiness, HistoryOnTarget, HistoryPage
@@ -188,3 +189,87 @@ def test_what_can_be_done_about_new_failures() -> None:
     ]
     for page in (comparison(), comparison(counts=new, base=None), comparison(counts=new, head=None)):
         assert compare_steps(page, GITHUB) == []
+
+
+def suite_news(target: str = "example-lab/adreno", suite: str = "operators", **fields: Any) -> SuiteNews:
+    known: dict[str, Any] = {"sha": HEAD, "base": BASE, "has_baseline": True, "new": 0, "failing": 0}
+    return SuiteNews(target, suite, **{**known, **fields})
+
+
+def grid_news(*suites: SuiteNews, **fields: Any) -> GridNews:
+    known: dict[str, Any] = {
+        **{"filters": {"since": "2026-11-01"}, "by_suite": False, "row_count": 4, "late_targets": {}},
+        **{"unusable_targets": [], "last_break": None, "commit_count": 14, "commits_between": {}},
+    }
+    return GridNews(repository=REPOSITORY, suites=suites, **{**known, **fields})
+
+
+def grid_words(*suites: SuiteNews, **fields: Any) -> str:
+    return markdown(grid_news(*suites, **fields).answer())
+
+
+def status_link(text: str, status: str) -> str:
+    return f"[{text}]({PAGE}?since=2026-11-01&status={status})"
+
+
+COMPARED_ON_GRID = f"{PAGE}/compare?target=example-lab%2Fadreno&base={BASE}&head={HEAD}"
+
+
+def test_what_is_new_on_a_grid_and_since_when() -> None:
+    new, one = suite_news(new=1200, failing=1201), suite_news("example-lab/mali", new=1, failing=1)
+    since = f" since [aaaaaaa]({COMPARED_ON_GRID})"
+    assert grid_words() == ""
+    assert grid_words(new, one) == f"{status_link('1,201 new failures on 2 of 4 targets', 'new-failure')}{since}."
+    assert grid_words(suite_news(), one, by_suite=True, row_count=1, commits_between={(BASE, HEAD): 1}) == (
+        f"{status_link('1 new failure on 1 of 1 suite', 'new-failure')}{since.replace('adreno', 'mali')} (1 commit)."
+    )
+    for elsewhere in (suite_news(new=1, base=HEAD), suite_news(new=1, sha=BASE), suite_news(new=1, base="")):
+        assert grid_words(new, elsewhere) == f"{status_link('1,201 new failures on 1 of 4 targets', 'new-failure')}."
+    assert grid_words(suite_news(new=1, base="")) == f"{status_link('1 new failure on 1 of 4 targets', 'new-failure')}."
+
+
+def test_what_still_fails_on_a_grid_and_what_is_compared_with_nothing() -> None:
+    still, uncompared = suite_news(failing=1), suite_news(suite="codegen", failing=2, has_baseline=False)
+    nothing_compared = status_link("2 failures on 1 of 4 targets, with nothing to compare with", "failing")
+    day = f"Nothing new since [2026-11-20 (bbbbbbb)]({PAGE}/commits/{HEAD})"
+    assert grid_words(suite_news()) == "No new failure in 14 nightly commits: no test fails."
+    assert grid_words(suite_news(), commit_count=1, last_break=(HEAD, MOMENT.timestamp())) == f"{day}: no test fails."
+    assert grid_words(uncompared) == f"{nothing_compared}."
+    assert grid_words(still, uncompared, last_break=(HEAD, MOMENT.timestamp())) == (
+        f"{day}: {status_link('1 test still fails on 1 of 4 targets', 'failing')}; {nothing_compared}."
+    )
+    assert grid_words(still, suite_news("example-lab/mali", failing=1)) == (
+        f"No new failure in 14 nightly commits: {status_link('2 tests still fail on 2 of 4 targets', 'failing')}."
+    )
+
+
+def test_which_targets_of_a_grid_are_late_or_unusable() -> None:
+    names = [f"example-lab/t{number}" for number in range(5)]
+    unusable = ", ".join(f"[{name}]({PAGE}?target=example-lab%2F{name[-2:]})" for name in names[:3])
+    lab = f"({PAGE}/labs/example-lab)"
+    late = "; ".join(f"[{name}]{lab} has not reported for 3 days" for name in names[1:3])
+    ages = dict.fromkeys(names, 3 * 86400.0) | {names[0]: None}
+    assert grid_words(unusable_targets=names[:4], late_targets=ages) == (
+        f"{unusable} and 1 more target: no usable results in the newest run; "
+        f"[{names[0]}]{lab} has never reported; {late} and 2 more targets."
+    )
+    assert grid_words(late_targets=dict.fromkeys(names[1:3], 3 * 86400.0)) == f"{late}."
+
+
+def test_what_can_be_done_about_a_grid() -> None:
+    new = suite_news(new=1, failing=1)
+    maintainer = f"Maintainer: [see what changed between the last two nightly commits]({COMPARED_ON_GRID})"
+    contributor = f"Contributor: {status_link('a failure in this list', 'failing')} is not from your pull request"
+
+    def lab(name: str) -> str:
+        return f"Lab: [see what {name} sent, and what is missing]({PAGE}/labs/{name})"
+
+    late = {"hubot-lab/rpi-5": None}
+    assert steps(grid_news(suite_news(), new, late_targets=late).next_steps()) == [
+        maintainer,
+        contributor,
+        lab("hubot-lab"),
+    ]
+    unusable = grid_news(suite_news(new=1, base=""), late_targets=late, unusable_targets=["example-lab/adreno"])
+    assert steps(unusable.next_steps()) == [lab("example-lab")]
+    assert steps(grid_news(suite_news()).next_steps()) == []

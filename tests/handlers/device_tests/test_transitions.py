@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import permutations
 
 import pytest
@@ -23,7 +23,7 @@ from handlers.device_tests.model import (
     JobOrigin,
     ShownStep,
 )
-from handlers.device_tests.transitions import LeaseLost, NotHandedOut
+from handlers.device_tests.transitions import NO_SLOT, LeaseLost, NotHandedOut
 from tests.handlers.device_tests.cases import HOUR, NOW, OCTOCAT, OTHER_SHA, SHA, leased, new_job, queued
 
 EVENTS: dict[str, Callable[[DeviceJob, float], DeviceJob]] = {
@@ -226,3 +226,124 @@ def test_the_report_of_a_benchmark_counts_once_in_time_or_late() -> None:
     assert (late.state, late.outcome, late.ended_at, late.shown) == (
         DeviceJobState.DONE, "{}", NOW + 2, ShownStep.NOTHING,
     )  # fmt: skip
+
+
+LATER = NOW + 60
+WAITING = transitions.submitted(new_job(), approval_needed=True)
+QUEUED, LEASED = queued(), leased()
+LAST = replace(LEASED, attempt=MOST_ATTEMPTS, slot=2, note="slow", log_url="https://logs.example.org/7")
+NO_LEASE = {"lease": "", "lease_expires_at": 0.0, "deadline": 0.0, "slot": NO_SLOT}
+ENDED_FIELDS = {"ended_at": LATER, "expires_at": 0.0}
+STATE, END = DeviceJobState, JobEnd
+
+
+def changes_of(job: DeviceJob, change: Callable[[DeviceJob], DeviceJob]) -> dict[str, object]:
+    """Return the fields that a transition changes, with their new values."""
+    before, after = asdict(job), asdict(change(job))
+    return {name: value for name, value in after.items() if value != before[name]}
+
+
+@pytest.mark.parametrize(
+    ("job", "change", "changes"),
+    [
+        (
+            new_job(),
+            lambda job: transitions.submitted(job, approval_needed=True),
+            {"expires_at": NOW + APPROVAL_SECONDS},
+        ),
+        (
+            new_job(),
+            lambda job: transitions.submitted(job, approval_needed=False),
+            {"state": STATE.QUEUED, "queued_at": NOW, "expires_at": NOW + QUEUE_SECONDS},
+        ),
+        (
+            new_job(),
+            lambda job: transitions.refused(job, END.NO_DEVICE),
+            {"state": STATE.ENDED, "end": END.NO_DEVICE, "ended_at": NOW},
+        ),
+        (WAITING, lambda job: transitions.approve(job, OTHER_SHA, OCTOCAT, LATER), {}),
+        (
+            WAITING,
+            lambda job: transitions.approve(job, SHA, OCTOCAT, LATER),
+            {
+                **{"state": STATE.QUEUED, "queued_at": LATER, "expires_at": LATER + QUEUE_SECONDS},
+                **{"approved_by": asdict(OCTOCAT), "approved_at": LATER},
+            },
+        ),
+        (
+            replace(QUEUED, note="old", log_url="old"),
+            lambda job: transitions.hand_out(job, "digest", 3, 2 * HOUR, LATER),
+            {
+                **{"state": STATE.LEASED, "attempt": 1, "slot": 3, "lease": "digest", "leased_at": LATER, "note": ""},
+                **{"lease_expires_at": LATER + LEASE_SECONDS, "expires_at": LATER + LEASE_SECONDS, "log_url": ""},
+                **{"deadline": LATER + 2 * HOUR, "run_id": "job-1"},
+            },
+        ),
+        (
+            LEASED,
+            lambda job: transitions.heartbeat(job, "digest", LATER, log_url="log", note="x" * 501),
+            {
+                **{"lease_expires_at": LATER + LEASE_SECONDS, "expires_at": LATER + LEASE_SECONDS},
+                **{"log_url": "log", "note": "x" * 500},
+            },
+        ),
+        (LAST, lambda job: transitions.heartbeat(job, "digest", NOW), {}),
+        (
+            LAST,
+            lambda job: transitions.give_way(job, "digest", LATER),
+            {**NO_LEASE, "state": STATE.QUEUED, "expires_at": LATER + QUEUE_SECONDS},
+        ),
+        (
+            LEASED,
+            lambda job: transitions.fail(job, "digest", "y" * 501, LATER),
+            {
+                **{**NO_LEASE, "state": STATE.QUEUED, "expires_at": LATER + QUEUE_SECONDS},
+                **{"note": "y" * 500, "old_lease": "digest"},
+            },
+        ),
+        (
+            LAST,
+            lambda job: transitions.fail(job, "digest", "no device", LATER),
+            {
+                **{**NO_LEASE, **ENDED_FIELDS, "state": STATE.ENDED, "end": END.LAB_FAILED},
+                **{"note": "no device", "old_lease": "digest"},
+            },
+        ),
+        (
+            LAST,
+            lambda job: transitions.end_unable(job, LATER),
+            {**NO_LEASE, **ENDED_FIELDS, "state": STATE.ENDED, "end": END.UNABLE},
+        ),
+        (
+            LAST,
+            lambda job: transitions.cancel(job, END.NOT_APPROVED, LATER),
+            {**NO_LEASE, **ENDED_FIELDS, "state": STATE.CANCELLED, "end": END.NOT_APPROVED},
+        ),
+        (LAST, lambda job: transitions.cancel_if_waiting(job, END.NOT_APPROVED, LATER), {}),
+        (
+            LAST,
+            lambda job: transitions.remove_target(job, LATER),
+            {**NO_LEASE, **ENDED_FIELDS, "state": STATE.ENDED, "end": END.TARGET_REMOVED},
+        ),
+        (WAITING, lambda job: transitions.expire(job, WAITING.expires_at - 1), {}),
+        (
+            LAST,
+            lambda job: transitions.expire(job, LAST.expires_at),
+            {**NO_LEASE, "state": STATE.ENDED, "end": END.NO_ANSWER, "expires_at": 0.0, "ended_at": LAST.expires_at},
+        ),
+        (LAST, lambda job: transitions.show(job, ShownStep.NOTHING), {}),
+    ],
+)
+def test_what_each_step_changes(
+    job: DeviceJob, change: Callable[[DeviceJob], DeviceJob], changes: dict[str, object]
+) -> None:
+    assert changes_of(job, change) == changes
+
+
+def test_no_step_changes_a_job_that_has_ended() -> None:
+    ended = transitions.cancel(LEASED, JobEnd.NOT_APPROVED, NOW)
+    for change in (transitions.end_unable, transitions.remove_target, transitions.expire):
+        assert change(ended, LATER) == ended
+    assert transitions.cancel(ended, JobEnd.UNABLE, LATER) == ended
+    assert transitions.cancel_if_waiting(ended, JobEnd.UNABLE, LATER) == ended
+    assert transitions.approve(ended, SHA, OCTOCAT, LATER) == ended

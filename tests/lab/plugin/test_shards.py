@@ -87,6 +87,12 @@ def test_a_rename_moves_no_test_to_another_shard(change: object) -> None:
     assert assign_shards(new, KNOWN, 3).shards == assign_shards(TESTS, KNOWN, 3).shards
 
 
+def test_tests_of_one_name_whose_durations_are_unknown_take_turns() -> None:
+    tests = [f"te/test_{number}.py::test_add" for number in range(5)]
+    (first, *_) = shards = assign_shards(tests, {}, 3).shards
+    assert shards == [(first - 1 + number) % 3 + 1 for number in range(5)]
+
+
 def test_without_durations_a_moved_file_moves_nothing_and_a_new_test_moves_no_other() -> None:
     shards = assign_shards(TESTS, {}, 4).shards
     # Tests with the same name in several files are assigned in turn.

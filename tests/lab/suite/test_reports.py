@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import math
+from pathlib import Path
 
 import pytest
 from nightjar_formats.model import Case, Status, Trouble
@@ -16,7 +17,7 @@ from nightjar_lab.suite.csv_report import ReportInvalid, csv_text, read_report
 from nightjar_lab.suite.outcome import DETAILS, SuiteOutcome, SuiteStage
 from nightjar_lab.suite.report_diff import compare_reports
 from nightjar_lab.suite.result import OutputError, SuiteResult, record_of, result_of
-from nightjar_lab.suite.summary import MOST_ROWS, code_span, percentage, summary_text
+from nightjar_lab.suite.summary import MOST_ROWS, MatrixRow, code_span, matrix_summary, percentage, summary_text
 
 from tests.gfm import Page, rendered
 from tests.lab.suite.hostile import CONTROLS
@@ -159,6 +160,32 @@ def test_a_summary_warns_of_crashes_missing_cases_and_workers() -> None:
     assert "crashed in 1 cases" in warning
     assert "` it aborts ` (2)" in warning
     assert "| Process Crash | load |" in text
+
+
+SUMMARIES = Path(__file__).with_name("summaries.txt")
+
+
+def test_the_summaries_of_a_run_and_of_a_matrix_are_written_as_the_file_beside_says() -> None:
+    results = [
+        result(
+            str(outcome.value), outcome, error=f"{outcome.value} | why", params={"dtype": ("f16", "f32")[number % 2]}
+        )
+        for number, outcome in enumerate(SuiteOutcome)
+    ]
+    results += [
+        result("add", delegated=True, delegated_nodes=3, undelegated_nodes=1, params={"dtype": "f16", "shape": "2x2"}),
+        result("mul", delegated=False, delegated_nodes=0, undelegated_nodes=4),
+        result("lstm", SuiteOutcome.LOWER_FAILED, stage=SuiteStage.LOWER, error="no lstm", delegated=True),
+    ]
+    run = summary_text(results, flow="toy", suite="toys", missing=3, notices=["slow `pool`", "late", "late"])
+    rows = [
+        MatrixRow("tvm", "int8", "toy", "toys", results, missing=2),
+        MatrixRow("xnnpack", "", "other", "toys", [result("sub")], missing=1),
+        MatrixRow("tvm", "", "idle", "toys", []),
+    ]
+    matrix = matrix_summary(rows, [("qnn", "no SDK"), ("vulkan", "no | device")])
+    assert f"{run}\n====\n\n{matrix}" == SUMMARIES.read_text()
+    assert "Not run" not in matrix_summary(rows[1:2])
 
 
 HOSTILE = [

@@ -59,7 +59,10 @@ def one(content: bytes | str, form: str | None = None) -> Case:
 def refusal(content: bytes | str, form: str | None = None, kind: type[Refused] = Refused) -> str:
     with pytest.raises(kind) as caught:
         cases_of(content, form)
-    return str(caught.value)
+    text = str(caught.value)
+    assert text.startswith(("report: ", "report is "))
+    assert "None" not in text, "each part of the text has its value"
+    return text
 
 
 @st.composite

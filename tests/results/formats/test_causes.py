@@ -13,7 +13,14 @@ from nightjar_formats.columns.collect import Columns, collect, merge, read_names
 from nightjar_formats.limits import MAX_MESSAGE
 from nightjar_formats.model import Case, SeenTest, Status
 from nightjar_formats.readers import junit
-from nightjar_formats.readers.causes import cause, cause_line, failure_cause, names_cause, says_nothing
+from nightjar_formats.readers.causes import (
+    cause,
+    cause_line,
+    distinguishing_line,
+    failure_cause,
+    names_cause,
+    says_nothing,
+)
 from nightjar_formats.runs.identity import Resolver
 from nightjar_formats.runs.infra import infra
 
@@ -187,6 +194,24 @@ def test_other_formats_get_the_line_of_the_text_too() -> None:
 def test_the_place_of_a_failure_is_no_part_of_its_cause(place: str) -> None:
     assert failure_cause(f"{place} no device") == failure_cause("dma_test.go:1: no device")
     assert failure_cause(f"{place} no device") != failure_cause(f"{place} no driver")
+
+
+@pytest.mark.parametrize(
+    ("message", "text", "line"),
+    [
+        ("", "no device", ""),
+        ("Failed", "", ""),
+        ("Failed", "Failed\nno device", ""),
+        ("Failed: no device", "lost the device\n", "lost the device"),
+        ("No Device", "there is no device\n", ""),
+        ("there is no device", "NO DEVICE\n", ""),
+        ("Failed", "\n \n", ""),
+        ("x" * MAX_MESSAGE, f"why\n{'X' * (MAX_MESSAGE // 2)}", ""),
+        ("x" * MAX_MESSAGE, f"why\n{'X' * (MAX_MESSAGE // 2 - 1)}", "why"),
+    ],
+)
+def test_the_line_that_says_something_else_than_the_message(message: str, text: str, line: str) -> None:
+    assert distinguishing_line(message, text) == line
 
 
 WORDS = st.text(st.sampled_from("bcdghjklq"), min_size=3, max_size=8)

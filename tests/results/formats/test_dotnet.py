@@ -271,3 +271,32 @@ def test_the_formats_are_recognized_by_their_names() -> None:
     assert ROOTS.keys() <= FORMATS.keys()
     with pytest.raises(Refused):
         cases_of(xunit(""), NUNIT)
+
+
+WALK_ROOTS = {"trx": "TestRun", "nunit3": "test-run", "xunit-net": "assemblies"}
+NUNIT_2 = "<test-results> is the format of NUnit 2: write NUnit 3's, as in --result=TestResult.xml;format=nunit3"
+
+
+@pytest.mark.parametrize("form", WALK_ROOTS)
+def test_a_refusal_of_xml_says_where_and_why(form: str) -> None:
+    root, column = WALK_ROOTS[form], len(WALK_ROOTS[form])
+    another = "the root element is <{}>: this is another format"
+    refusals = {
+        "<testsuites/>": another.format("testsuites"),
+        "<test-results/>": NUNIT_2 if form == "nunit3" else another.format("test-results"),
+        f"<{root}>\n": "the file ends in line 2 before its XML does (no element found): upload the whole file",
+        f"\n<{root}><a></{root}>": f"line 2, column {column + 8}: mismatched tag",
+        f"<{root} a='1' a='2'/>": f"line 1, column {column + 9}: duplicate attribute",
+        "{}": "line 1, column 1: not well-formed (invalid token)",
+    }
+    assert {content: refusal(content, form) for content in refusals} == {
+        content: f"report: {form}: {text}" for content, text in refusals.items()
+    }
+    wide = " ".join(f"a{number}='1'" for number in range(MAX_ATTRIBUTES + 1))
+    limits = {
+        f"<{root}>\n" + "<a>" * MAX_NESTED: f"line 2: more than {MAX_NESTED} nested elements",
+        f"<{root} {wide}/>": f"line 1: more than {MAX_ATTRIBUTES} attributes of one element",
+    }
+    assert {content: refusal(content, form, TooMuch) for content in limits} == {
+        content: f"report: {form}: {text}" for content, text in limits.items()
+    }

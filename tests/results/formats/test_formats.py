@@ -137,6 +137,28 @@ def test_a_labs_check_reads_each_format_and_names_it(path: str) -> None:
         (b'{"nodeid": "", "outcome": "passed", "$report_type": "CollectReport"}\n{', "pytest-reportlog"),
         (b'"Test ID","Result"\r\n', "executorch-csv"),
         (b"Result,Test ID\n", "executorch-csv"),
+        (b'{"reportFormat": 1}', "ctrf"),
+        *((b'{"results": {"%s": 1}}' % key, "ctrf") for key in (b"tool", b"summary", b"tests")),
+        (b'{"root": "/", "collectors": []}', "pytest-json-report"),
+        (b'{"created": 1.5, "exitcode": 0}', "pytest-json-report"),
+        (b'{"machine_info": {"machine": "x", "python_implementation": "y"}}', "pytest-benchmark-json"),
+        (b'{"context": {"num_cpus": 1, "executable": "x"}}', "google-benchmark-json"),
+        (b'{"commit_hash": "a", "env_name": "x", "params": {}}', "asv-json"),
+        (b'{"environment": {"os": "posix", "zephyr_version": "x"}}', "twister-json"),
+        (b'{\n  "results": [\n    {"command": "x"}', "hyperfine-json"),
+        (b'a log\n{"Action": "run", "Time": "x"}\n', "go-test-json"),
+        (b'{"type": "suite", "event": "started"}\n', "libtest-json"),
+        (b'{"reason": "benchmark-complete", "report_directory": "x"}\n', "criterion-json"),
+        (b"KTAP version 1\n", "ktap"),
+        (b"<6>[    1.0] KTAP version 1\n", "ktap"),
+        (b"a log\nTAP version 13\n", "tap"),
+        (b"1..2\n", "tap"),
+        *((b"<%s>" % root, "xunit-net") for root in (b"assemblies", b"assembly")),
+        *((b"<%s>" % root, "nunit3") for root in (b"test-run", b"test-suite", b"test-results")),
+        (b"<TestRun>", "trx"),
+        (b"a log\n<?xml version='1.0'?>\n<TestRun>", "trx"),
+        (b"<testsuites>", "junit"),
+        (b"<other>", "junit"),
     ],
 )
 def test_the_beginning_is_enough_to_identify_a_format(head: bytes, form: str) -> None:
@@ -149,6 +171,26 @@ def test_the_refusal_of_unknown_content_names_the_formats(head: bytes) -> None:
         Refused, match="none of the formats junit, pytest-reportlog, pytest-json-report, executorch-csv, ctrf"
     ):
         guess(head)
+
+
+@pytest.mark.parametrize(
+    ("head", "members"),
+    [
+        (b'{"created": 1}', "'created'"),
+        (b'{"results": {"other": 1}}', "'results'"),
+        (b'{"machine_info": {"machine": "x"}}', "'machine_info'"),
+        (b'{"type": "suite"}', "'type'"),
+        (b'{"Action": "run", "other": 1}', "'Action', 'other'"),
+        (b'{"reason": "x", "report_directory": "y"}', "'reason', 'report_directory'"),
+    ],
+)
+def test_some_members_of_a_format_are_not_enough(head: bytes, members: str) -> None:
+    with pytest.raises(Refused) as refusal:
+        guess(head)
+    assert str(refusal.value) == (
+        f"this is JSON of another tool, with the members {members}, which is not read: write JUnit, for which most "
+        "tools have an option"
+    )
 
 
 @pytest.mark.parametrize(

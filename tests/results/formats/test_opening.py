@@ -44,7 +44,10 @@ def opened(content: bytes) -> bytes:
 def refusal(content: bytes, kind: type[Refused] = Refused) -> str:
     with pytest.raises(kind) as caught:
         opened(content)
-    return str(caught.value)
+    text = str(caught.value)
+    assert text.startswith("te.xml.gz ")
+    assert "None" not in text
+    return text
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress, zstd])

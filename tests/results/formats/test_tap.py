@@ -153,6 +153,11 @@ def test_comments_and_a_block_after_a_failure_say_why() -> None:
     assert (good.message, good.text) == ("", "")
 
 
+def test_the_text_of_a_failure_is_its_comments_its_block_and_its_lines_without_empty_ends() -> None:
+    case = one("not ok 1 - a\n# got X\n#\n  ---\n  found: X\n\n  ...\n  expected X\n")
+    assert case.text == " got X\nfound: X\nexpected X"
+
+
 def test_an_unfinished_block_loses_no_result() -> None:
     assert statuses("not ok 1 - a\n  ---\n  message: b\nok 2 - c\n") == [("a", "failed"), ("c", "passed")]
     assert one("not ok 1 - a\n  ---\n  message: b\n    ok 2 - c\n").message == "b"
@@ -163,6 +168,9 @@ def test_an_unfinished_block_loses_no_result() -> None:
     [
         ("message: a", "a", ("", None)),
         ("message: 'it''s'", "it's", ("", None)),
+        ("message: '", "'", ("", None)),
+        ("message: ''", "", ("", None)),
+        ("message: 'a\"", "'a\"", ("", None)),
         ('error: "a \\"b\\""', 'a "b"', ("", None)),
         ("error: |-\n  a\n  b\nmessage: c", "c", ("", None)),
         ("error: |-\n  a\n\n  b", "a b", ("", None)),

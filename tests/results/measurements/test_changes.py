@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from bot.results.measurements.changes import analysis_of, exact_changes
+from bot.results.measurements.changes import LevelChange, analysis_of, exact_changes
 from bot.results.measurements.texts import change_text, number_text
 
 NIGHTS = 365
@@ -97,6 +97,23 @@ def test_numbers_near_the_limits_of_doubles_are_analysed() -> None:
         assert analysis.level is not None
         assert math.isfinite(analysis.level)
     assert analysis_of([1.7e308, -1.7e308] * 40).level is not None
+
+
+@pytest.mark.parametrize(
+    ("levels", "unit", "text"),
+    [
+        ((412.0, 467.2, 457.1, 477.9), "ms", "latency 412 -> 467 ms, +13 % (11 to 16)"),
+        ((467.2, 412.0, 403.0, 421.1), "", "latency 467 -> 412, -12 % (-14 to -10)"),
+        ((100.0, 101.25, 100.5, 102.0), "ms", "latency 100 -> 101 ms, +1.2 % (0.5 to 2.0)"),
+        ((100.0, 110.0, 109.0, 111.0), "ms", "latency 100 -> 110 ms, +10 % (9 to 11)"),
+        ((-4.0, 2.0, 1.5, 2.5), "dB", "latency -4 -> 2 dB (1.5 to 2.5)"),
+        ((0.0, 2.0, 1.5, 2.5), "dB", "latency 0 -> 2 dB (1.5 to 2.5)"),
+        ((1.0, 500.0, 400.0, 2e9), "ms", "latency 1 -> 500 ms (400 to 2,000,000,000)"),
+        ((12.0, 11.0, 11.0, 11.0), "nodes", "latency 12 -> 11 nodes"),
+    ],
+)
+def test_a_change_is_one_line(levels: tuple[float, float, float, float], unit: str, text: str) -> None:
+    assert change_text("latency", unit, LevelChange(0, 1, *levels)) == text
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,14 @@ from random import Random
 import pytest
 from nightjar_formats.measurements import Better
 from nightjar_formats.model import TargetKey
-from nightjar_formats.pairs import LEAST_BLOCKS, ratio_of
+from nightjar_formats.pairs import LEAST_BLOCKS, MOST_RATIO, Ratio, ratio_of
 
 from bot.results.measurements.groups import clearest_change, grouped, moved_likewise, targets_of
 from bot.results.measurements.levels import MeasuredLevels
 from bot.results.measurements.moved import MovedSeries
+
+RATIO, SHORTER = (0.987565008896, 0.858724404801, 1.1357364963), (1.02006851585, 0.720952113412, 1.44328556319)
+WIDEST = 0.141275595199
 
 
 def test_a_linear_drift_cancels_out_of_a_ratio() -> None:
@@ -32,6 +35,22 @@ def test_a_linear_drift_cancels_out_of_a_ratio() -> None:
     assert equal is not None
     assert not equal.excludes_one
     assert equal.value == pytest.approx(1)
+
+
+def test_a_ratio_has_an_interval_that_is_seldom_wrong_however_often_one_looks() -> None:
+    blocks = [(10.0 + number % 3, 10.6 + number % 4, 10.2 + number % 2, 10.1 + number % 5) for number in range(9)]
+    ratio, shorter = ratio_of(blocks), ratio_of(blocks[:LEAST_BLOCKS])
+    assert ratio is not None
+    assert shorter is not None
+    assert (ratio.value, ratio.low, ratio.high) == pytest.approx(RATIO, rel=1e-9)
+    assert (shorter.value, shorter.low, shorter.high) == pytest.approx(SHORTER, rel=1e-9)
+    assert (ratio.width, ratio.largest) == pytest.approx(((ratio.high - ratio.low) / 2 / ratio.value, WIDEST))
+    huge = ratio_of([(1e-300, 1e300, 1e300, 1e-300), (1.0, 1.0, 1.0, 1.0)] * LEAST_BLOCKS)
+    assert huge is not None
+    assert (huge.value, huge.low, huge.high) == (MOST_RATIO, 1 / MOST_RATIO, MOST_RATIO)
+    assert [Ratio(2.0, low, high).excludes_one for low, high in ((1, 3), (1.1, 3), (0.5, 1), (0.5, 0.9))] == [
+        *(False, True, False, True)
+    ]
 
 
 def change(target: str, test: str, commit: str, after: float, better: Better = Better.LOWER) -> MovedSeries:

@@ -14,8 +14,10 @@ from handlers.device_tests.degraded.rule import (
     effective_tier,
     is_degraded,
     judge_target,
+    outcomes_outside,
     without_requests,
 )
+from handlers.device_tests.paused.rule import TargetPause
 
 DAY = 86_400.0
 NOW = 100 * DAY
@@ -168,3 +170,23 @@ def test_a_target_that_accepts_no_requests_is_not_degraded() -> None:
     degraded_state = DegradedTarget("a" * 40, NOW, NOW, 1, 0, reported=True)
     restored = replace(degraded_state, restored=True, reported=False)
     assert [without_requests(state) for state in (None, degraded_state, restored)] == [None, restored, restored]
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "counts"),
+    [
+        (NOW - 5 * DAY, NOW - DAY, True),
+        (NOW - 5 * DAY, NOW - DAY + 1, False),
+        (NOW + DAY, NOW + 5 * DAY, False),
+        (NOW + DAY + 1, NOW + 5 * DAY, True),
+        (NOW, NOW + 1, False),
+    ],
+)
+def test_a_run_for_whose_time_the_target_was_paused_counts_only_if_it_is_good(
+    since: float, until: float, counts: bool
+) -> None:
+    pauses = [TargetPause(0.0, 1.0, "hubot", 2), TargetPause(since, until, "hubot", 2)]
+    good, infra, missing = (NightlyOutcome("a" * 40, 0.0, NOW - DAY, usable) for usable in (GOOD, INFRA, MISSING))
+    expected = [good, infra, missing] if counts else [good]
+    assert outcomes_outside(pauses, [good, infra, missing], 2 * DAY) == expected
+    assert outcomes_outside(pauses[:1], [infra], 2 * DAY) == [infra]
