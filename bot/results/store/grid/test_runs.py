@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 from nightjar_formats.columns import ABSENT, SEEN, at, duration, status_byte
 from nightjar_formats.columns.collect import Reason
-from nightjar_formats.items import first_of
 from nightjar_formats.model import Detail, TargetKey
 
 from bot.results.compare.flaky import WINDOW, flakiness_of
@@ -28,7 +27,8 @@ from bot.results.store.tables.cells import FAILS, KNOWN
 from bot.results.store.tables.combine import Details, reason_of
 from bot.results.store.tables.failure_texts import TextReader
 from bot.results.store.tables.names import SuiteRow, find_ordinal, ordinals_by_name
-from bot.results.store.tables.points import Position, stored_runs
+from bot.results.store.tables.points import Position
+from bot.results.store.tables.runs import stored_runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def runs_of_test(
     """
     lines = {line.series: line for line in test_lines}
     rows, previous = newest_rows(connection, lines, grid_range.limit)
-    suite = first_of(lines.values()).name
+    suite = test_lines[0].name
     reported = runs.bare_runs(connection, {(lines[row["series_id"]].target_id, row["sha"], suite) for row in rows})
     unlinked = _read_unlinked(connection, lines, rows, suite, reported)
     runs_of_series: dict[int, list[TestRun]] = {series: [] for series in lines}

@@ -251,20 +251,30 @@ def processed_runs(connection: sa.Connection, versions: Mapping[RunKey, str]) ->
 class ReportedRuns:
     """The runs of a commit on a target that count, in their order.
 
-    `stored` are the numbers of those with stored results, and `admission` is what all admissions together say.
+    `stored` are the numbers of those with stored results, `admission` is what all admissions together say, and
+    `target_id` is the number of the target, None if the target is not stored.
     """
 
     numbered: Sequence[Numbered] = ()
     runs: Sequence[Run] = ()
     stored: Sequence[int] = ()
     admission: Admission | None = None
+    target_id: int | None = None
+
+
+def reported_on_target(
+    connection: sa.Connection, target: TargetKey, sha: str, suite: str | None = None
+) -> ReportedRuns:
+    """Return the runs of a commit on a target, or of one suite at it; none if the target is not stored."""
+    number = target_id(connection, target)
+    return ReportedRuns() if number is None else reported(connection, number, sha, suite)
 
 
 def reported(connection: sa.Connection, target_id: int, sha: str, suite: str | None = None) -> ReportedRuns:
     """Return the runs of a commit, or of one suite at it."""
     numbered = reported_runs_at(connection, [(target_id, sha)], suite).get((target_id, sha), [])
     runs = [run for _, run in numbered]
-    return ReportedRuns(numbered, runs, stored(numbered), admission(runs))
+    return ReportedRuns(numbered, runs, stored(numbered), admission(runs), target_id)
 
 
 def reported_runs_at(
@@ -347,3 +357,36 @@ def statuses(connection: sa.Connection, groups: Collection[Sequence[int]]) -> li
     """Return the merged status column of each group of stored runs. The runs of a group must be in their order."""
     blobs = status_blobs(connection, [number for group in groups for number in group])
     return [merged([raw(blobs[number]) for number in group]) for group in groups]
+
+
+def stored_runs(connection: sa.Connection, places: Iterable[Place]) -> dict[Place, list[BareRun]]:
+    """Return the stored runs of suites at commits, in their order."""
+    reported = bare_runs(connection, places)
+    return {place: stored for place, bare in reported.items() if (stored := [run for run in bare if run.is_stored])}
+
+
+def status_columns(connection: sa.Connection, stored: Mapping[Place, Sequence[int]]) -> dict[Place, bytes]:
+    """Return the merged status column of each place; `stored` has the numbers of its stored runs."""
+    columns: dict[Place, bytes] = {}
+    all_places = list(stored)
+    for places in schema.in_chunks(all_places):
+        groups = [stored[place] for place in places]
+        columns |= zip(places, statuses(connection, groups), strict=True)
+    return columns
+
+
+def stored_columns(connection: sa.Connection, places: Iterable[Place]) -> dict[Place, list[bytes]]:
+    """Return the compressed status columns of the stored runs at each place, in their order."""
+    numbers = numbers_of(stored_runs(connection, places))
+    blobs = status_blobs(connection, [number for of_place in numbers.values() for number in of_place])
+    return {place: [blobs[number] for number in of_place] for place, of_place in numbers.items()}
+
+
+def columns_at(connection: sa.Connection, places: Iterable[Place]) -> dict[Place, bytes]:
+    """Return the merged status column of the stored runs at each place that has any."""
+    return status_columns(connection, numbers_of(stored_runs(connection, places)))
+
+
+def numbers_of(stored: Mapping[Place, Iterable[BareRun]]) -> dict[Place, list[int]]:
+    """Return the numbers of the runs of each place."""
+    return {place: [run.number for run in bare] for place, bare in stored.items()}

@@ -166,13 +166,13 @@ def _point_facts(
         return None, b""
     complete = bool(reported.stored) and runs.shards(reported.runs).complete
     columns = runs.columns(connection, reported.stored, already_read)
-    infra = ""
+    statuses, infra = merged([run.statuses for run in columns]), ""
     # An incomplete point stays outside the series anyway. Most complete ones have evidence, which is faster to see.
-    if complete and not has_evidence(columns):
+    if complete and not has_evidence(columns, statuses):
         seen, _ = verdicts(uncommitted_names(connection, series.suite), columns)
         infra = find_infra(seen)
     facts = Facts(sha, admission.committed_at, admission.pull_request, admission.mainline, complete, infra)
-    return facts, merged([run.statuses for run in columns])
+    return facts, statuses
 
 
 def _place(connection: sa.Connection, series: Series, facts: Facts, statuses: bytes, find_renames: Renames) -> bool:
