@@ -307,14 +307,15 @@ def _with_history(connection: sa.Connection, findings: Findings, results: Result
         suite: ContextQuery(baselines.get(suite, ""), tests, paired)
         for suite, tests in listed_failures(findings).items()
     }
-    limits = results.change_limits(target.lab, target.target)
     return replace(
         findings,
         unreliable=unreliable_suites(connection, target, sha),
         contexts=failure_contexts(connection, target, sha, failures, aliases),
-        numbers=numbers_of_pull(connection, target, sha, baselines, limits, aliases)
-        if state.pull_request is not None
-        else NOT_COMPARED,
+        numbers=NOT_COMPARED
+        if state.pull_request is None
+        else numbers_of_pull(
+            connection, target, sha, baselines, results.change_limits(target.lab, target.target), aliases
+        ),
     )
 
 

@@ -71,7 +71,7 @@ class IngestService:
         await self._requested_tests().complete(run, repository, reread=reread)
         # If no suite is missing, the check run need not wait for `results.settle`.
         if run.state is RunState.STORED:
-            pending_check = await self._results.read(complete_check, key.about, key.sha)
+            pending_check = await self._results.read(complete_check, key, key.sha)
             if pending_check is not None:
                 await self._watch.announce_check(pending_check)
         return run

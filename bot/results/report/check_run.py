@@ -88,42 +88,45 @@ def results_report(findings: Findings) -> CheckContent:
     )
 
 
-def _summary(findings: Findings, reason: str) -> Iterator[Block]:
-    yield Block("the answer to a button", findings.notice)
-    yield Block("that the target is degraded", findings.degraded)
-    yield Block("unreliable results", _unreliable(findings))
-    yield Block("a warning", _mass_warning(findings))
-    yield Block("new failures", _new_failures_table(findings))
-    yield Block("differences between simulator and device", _paired_differences(findings))
-    yield Block("known flaky tests", _known_flaky_table(findings))
-    yield Block("failing tests", _unjudged_table(findings))
-    yield Block("quarantined tests", _quarantined_table(findings))
-    yield Block("tests whose quarantine has ended", _quarantine_ended_table(findings))
-    yield Block("measurements", _measurements_table(findings))
-    yield Block("how to reproduce", reproduce(findings))
-    yield Block("why", reason)
-    yield Block("unusable suites", _unusable_suites(findings))
-    yield Block("what is missing", _incomplete(findings))
-    yield Block("what was ignored", _ignored_sentence(findings))
-    yield Block("what it is compared with", _compared(findings))
-    yield Block("counts", _counts_table(findings))
-    yield Block("what was repaired", _repaired(findings))
-    yield Block("the lab's contacts", _contacts(findings))
-    yield Block("what advisory means", texts.ADVISORY)
+def _summary(findings: Findings, reason: str) -> list[Block]:
+    return [
+        Block("the answer to a button", findings.notice),
+        Block("that the target is degraded", findings.degraded),
+        Block("unreliable results", _unreliable(findings)),
+        Block("a warning", _mass_warning(findings)),
+        Block("new failures", _new_failures_table(findings)),
+        Block("differences between simulator and device", _paired_differences(findings)),
+        Block("known flaky tests", _known_flaky_table(findings)),
+        Block("failing tests", _unjudged_table(findings)),
+        Block("quarantined tests", _quarantined_table(findings)),
+        Block("tests whose quarantine has ended", _quarantine_ended_table(findings)),
+        Block("measurements", _measurements_table(findings)),
+        Block("how to reproduce", reproduce(findings)),
+        Block("why", reason),
+        Block("unusable suites", _unusable_suites(findings)),
+        Block("what is missing", _incomplete(findings)),
+        Block("what was ignored", _ignored_sentence(findings)),
+        Block("what it is compared with", _compared(findings)),
+        Block("counts", _counts_table(findings)),
+        Block("what was repaired", _repaired(findings)),
+        Block("the lab's contacts", _contacts(findings)),
+        Block("what advisory means", texts.ADVISORY),
+    ]
 
 
-def _text(findings: Findings) -> Iterator[Block]:
-    yield Block("ignored failures", _ignored_table(findings))
-    yield Block("tests that still fail", _still_failing_table(findings))
-    yield Block("fixed tests", _changed_table(findings, texts.FIXED, "fixed"))
-    yield Block("newly skipped tests", _changed_table(findings, texts.NEWLY_SKIPPED, "newly_skipped", message=True))
-    yield Block("flaky tests", _changed_table(findings, texts.FLAKY, "flaky", message=True))
-    yield Block("removed tests", _changed_table(findings, texts.REMOVED, "removed"))
-    yield Block("tests that did not run", _changed_table(findings, texts.PRECLUDED, "precluded"))
-    yield Block("renamed tests", _renamed(findings))
-    yield Block("runs", _runs_table(findings))
-    for failure in findings.new_failures[:MOST_TEXTS]:
-        yield Block("output of new failures", _output(failure))
+def _text(findings: Findings) -> list[Block]:
+    return [
+        Block("ignored failures", _ignored_table(findings)),
+        Block("tests that still fail", _still_failing_table(findings)),
+        Block("fixed tests", _changed_table(findings, texts.FIXED, "fixed")),
+        Block("newly skipped tests", _changed_table(findings, texts.NEWLY_SKIPPED, "newly_skipped", message=True)),
+        Block("flaky tests", _changed_table(findings, texts.FLAKY, "flaky", message=True)),
+        Block("removed tests", _changed_table(findings, texts.REMOVED, "removed")),
+        Block("tests that did not run", _changed_table(findings, texts.PRECLUDED, "precluded")),
+        Block("renamed tests", _renamed(findings)),
+        Block("runs", _runs_table(findings)),
+        *(Block("output of new failures", _output(failure)) for failure in findings.new_failures[:MOST_TEXTS]),
+    ]
 
 
 def _compared(findings: Findings) -> str:
@@ -233,9 +236,8 @@ def _output(failure: NewFailure) -> str:
     output = failure.detail.text.strip()
     if not output or output == failure.seen.message.strip():
         return ""
-    test = code(middle_cut(failure.test, SHOWN_ID))
     text = fenced(_output_end(output, FAILURE_CHARACTERS))
-    return f"{texts.OUTPUT_OF.format(test=test)}\n\n{text}" if text else ""
+    return f"{texts.OUTPUT_OF.format(test=_code(failure.test, SHOWN_ID))}\n\n{text}" if text else ""
 
 
 def _actions(findings: Findings) -> tuple[Action, ...]:
@@ -253,7 +255,11 @@ def _counts_table(findings: Findings) -> str:
     suites = [(suite, compared, _numbers(compared)) for suite, compared in findings.suites]
     kinds = [kind for kind in COUNTED if kind == PASSED or any(numbers[kind] for _, _, numbers in suites)]
     rows = [
-        (code(suite.suite), *(_number(suite, numbers[kind]) for kind in kinds), _baseline_cell(suite, compared))
+        (
+            code(suite.suite),
+            *(f"{numbers[kind]:,}" if suite.seen else "" for kind in kinds),
+            _baseline_cell(suite, compared),
+        )
         for suite, compared, numbers in suites
     ]
     return table(("suite", *kinds, "compared with"), rows) if rows else ""
@@ -263,10 +269,6 @@ def _numbers(compared: ComparedSuite) -> dict[str, int]:
     comparison = compared.comparison
     is_compared = comparison.has_baseline and not comparison.infra
     return asdict(comparison.counts) | {STILL: len(comparison.still_failing) if is_compared else 0}
-
-
-def _number(suite: SuiteState, number: int) -> str:
-    return f"{number:,}" if suite.seen else ""
 
 
 def _baseline_cell(suite: SuiteState, compared: ComparedSuite) -> str:
@@ -352,9 +354,11 @@ def _measurements_table(findings: Findings) -> str:
     """
     unexpected = findings.unexpected_numbers
     count = findings.numbers.compared - (len(findings.numbers.unexpected) - len(unexpected))
+    if not (unexpected or count):
+        return ""
     compared = counted(count, "measurement")
     if not unexpected:
-        return texts.EXPECTED_ALL.format(measurements=compared, are="is" if count == 1 else "are") if count else ""
+        return texts.EXPECTED_ALL.format(measurements=compared, are="is" if count == 1 else "are")
     rows = (_row(findings, number.suite, number.test, *_unexpected(number)) for number in unexpected[:MOST_ROWS])
     listed_numbers = _titled(findings, texts.MEASUREMENTS, ("measurement", "value", "expected"), rows, len(unexpected))
     means = texts.UNEXPECTED_MEANS.format(measurements=compared)
@@ -499,7 +503,7 @@ def _quarantine_table(name: str, tests: Sequence[tuple[NewFailure, QuarantinedTe
         return ""
     rows: list[Sequence[str]] = [
         (
-            code(middle_cut(failure.test, SHOWN_ID)),
+            _code(failure.test, SHOWN_ID),
             code(failure.suite),
             happened(failure),
             code(item.owner),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from nightjar_formats.model import Detail, SeenTest, Status, Trouble
 
-from bot.core.patterns import SPACE, Pattern, escape_pattern
+from bot.core.patterns import SPACE, Pattern
 from bot.core.sorted_sets import SORTED
 from bot.results.compare.context import FailureContext
 from bot.results.compare.diff import Comparison, untested
@@ -37,6 +37,10 @@ ASSERTED = 1
 LAST_LINE = 1_000_000
 """No file has more lines; GitHub refuses a whole check run because of one line number that it cannot store."""
 FOREIGN = ("site-packages/", "dist-packages/")
+_BEGINS = rf"{SPACE}\"'(\["
+# A folder excludes the characters before it; otherwise the match from each place would read the rest of the line.
+_FRAME = Pattern(rf"(?:^|[{_BEGINS}])(?P<folder>(?:[^{_BEGINS}]*/)?)\x00(?::|\", line )(?P<line>\d{{1,7}})\b")
+"""A frame in a text in which U+0000 replaces the path of a file."""
 
 
 _NOTHING = Detail()
@@ -302,17 +306,13 @@ def _last_frame(text: str, path: str) -> int | None:
     The path may follow the lab's own folder, as in `/home/lab/src/tests/test_a.py:12:`, unless it has no folder itself
     (then it may be another file of the same name), or that folder has installed packages.
     """
-    begins = rf"{SPACE}\"'(\["
-    # A folder excludes the characters in `begins`; otherwise the match from each place would read the rest of the line.
-    folder = "" if "/" not in path else f"(?:[^{begins}]*/)?"
-    frame = Pattern(rf"(?:^|[{begins}])(?P<folder>{folder}){escape_pattern(path)}(?::|\", line )(?P<line>\d{{1,7}})\b")
     last = None
-    for text_line in text.splitlines():
+    for text_line in text.replace("\0", "\N{REPLACEMENT CHARACTER}").splitlines():
         if path not in text_line:
             continue
-        for match in frame.finditer(text_line):
+        for match in _FRAME.finditer(text_line.replace(path, "\0")):
             folder = match["folder"]
-            if not folder.endswith(FOREIGN) and not any(name in folder for name in FOREIGN):
+            if (not folder or "/" in path) and not any(name in folder for name in FOREIGN):
                 last = int(match["line"])
     return last if last is not None and 1 <= last <= LAST_LINE else None
 

@@ -23,8 +23,7 @@ from bot.results.store.write import pending_checks
 def commit_state(connection: sa.Connection, target: TargetKey, sha: str) -> TargetState:
     """Return all that is known about a commit on a target; the order of arrival does not matter."""
     reported = runs.reported_on_target(connection, target, sha)
-    admission, target_id = reported.admission, reported.target_id
-    missing = pending_checks.missing_suites(connection, target_id, sha, reported.runs) if target_id else ()
+    admission, missing = reported.admission, pending_checks.missing_suites(connection, sha, reported)
     suites: dict[str, SuiteState] = {}
     for suite_name in sorted({run.claims.suite for run in reported.runs if run.claims}):
         of_suite = [(number, run) for number, run in reported.numbered if run.claims and run.claims.suite == suite_name]
@@ -75,8 +74,7 @@ def outcomes_of_same_tests(
     row = names.find(connection, target.repository, suite)
     if target_id is None or row is None:
         return None
-    numbers = [runs.reported(connection, target_id, commit, suite).stored for commit in (sha, earlier_sha)]
-    column, earlier = runs.statuses(connection, numbers)
+    column, earlier = runs.suite_columns(connection, target_id, suite, [sha, earlier_sha])
     if column.translate(IS_PRESENT).rstrip(b"\0") != earlier.translate(IS_PRESENT).rstrip(b"\0"):
         return None
     return ColumnOutcomes(names_of(connection, row), earlier, {})

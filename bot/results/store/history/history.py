@@ -272,13 +272,9 @@ def _first_statuses(connection: sa.Connection, lines: Mapping[int, _Line], suite
             unknown[number] = line
         else:
             first_statuses[number] = old_status
-    places = {number: (line.target_id, line.first[1]) for number, line in unknown.items()}
-    reported = runs.reported_runs_at(connection, list(places.values()), suite)
-    columns = runs.statuses(connection, [runs.stored(reported[place]) for place in places.values()])
-    first_statuses |= {
-        number: at(column, unknown[number].oldest) for number, column in zip(places, columns, strict=True)
-    }
-    return first_statuses
+    places = {number: (line.target_id, line.first[1], suite) for number, line in unknown.items()}
+    columns = runs.columns_at(connection, places.values())
+    return first_statuses | {number: at(columns[place], unknown[number].oldest) for number, place in places.items()}
 
 
 def _segments(line: _Line, byte: int, name_of: Sequence[str]) -> TestHistory:

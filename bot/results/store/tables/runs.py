@@ -13,7 +13,7 @@ from nightjar_formats.model import Claims, RunKey, TargetKey
 from bot.engine.sql.portable import dumps, loads
 from bot.results.state import Admission, Run, RunState
 from bot.results.store.tables import schema
-from bot.results.store.tables.blobs import Reasons, RunColumns, raw, read_reasons
+from bot.results.store.tables.blobs import Reasons, RunColumns, raw, read_columns, read_reasons
 
 REPORTED = (RunState.STORED, RunState.WAITING, RunState.INCOMPLETE)
 """The states of runs that count for their suite; refused runs don't."""
@@ -104,8 +104,8 @@ def _claims(run: Run) -> Claims:
     return run.claims
 
 
-def target_id(connection: sa.Connection, target: TargetKey, *, make: bool = False) -> int | None:
-    """Return the ID of a target. If it is not stored, return None, or store it if `make` is set."""
+def target_id(connection: sa.Connection, target: TargetKey | RunKey, *, make: bool = False) -> int | None:
+    """Return the ID of a target, or of a run's. If it is not stored, return None, or store it if `make` is set."""
     values = {"repository": target.repository, "lab": target.lab, "target": target.target}
     number: int | None = connection.execute(_TARGET, values).scalar()
     if number is None and make:
@@ -123,7 +123,7 @@ class SavedRun(NamedTuple):
 
 def save(connection: sa.Connection, run: Run, stored: Numbered | None) -> SavedRun:
     """Write the row of a run, and that of its target if it has none; `stored` is the run as it is stored already."""
-    target_number = target_id(connection, run.key.about, make=True)
+    target_number = target_id(connection, run.key, make=True)
     assert target_number is not None
     admission = run.admission
     # Not `received_at`: a run that is ingested again arrived when it was stored first.
@@ -261,6 +261,11 @@ class ReportedRuns:
     admission: Admission | None = None
     target_id: int | None = None
 
+    @property
+    def complete(self) -> bool:
+        """Whether there are stored results, and no shard or file of a suite is missing; for the runs of one suite."""
+        return bool(self.stored) and shards(self.runs).complete
+
 
 def reported_on_target(
     connection: sa.Connection, target: TargetKey, sha: str, suite: str | None = None
@@ -294,6 +299,12 @@ def reported_runs_at(
     for numbered in runs_at.values():
         numbered.sort(key=lambda pair: order(pair[1]))
     return runs_at
+
+
+def suite_columns(connection: sa.Connection, target_id: int, suite: str, shas: Sequence[str]) -> list[bytes]:
+    """Return the merged status column of a suite on a target at each of some commits; empty without stored results."""
+    reported_at = reported_runs_at(connection, [(target_id, sha) for sha in shas], suite)
+    return statuses(connection, [stored(reported_at.get((target_id, sha), ())) for sha in shas])
 
 
 def bare_runs(connection: sa.Connection, places: Iterable[Place]) -> dict[Place, list[BareRun]]:
@@ -334,7 +345,7 @@ def each_stored(connection: sa.Connection, numbers: Sequence[int]) -> Iterator[t
     """Yield the columns of stored runs one by one, each with the number of its run, in any order."""
     for chunk in schema.in_chunks(numbers):
         for row in connection.execute(_COLUMNS, {"numbers": chunk}):
-            yield row.run_id, RunColumns(raw(row.statuses), read_reasons(row.reasons))
+            yield row.run_id, read_columns(row.statuses, row.reasons)
 
 
 def reasons(connection: sa.Connection, numbers: Sequence[int]) -> Iterator[tuple[int, Reasons]]:
