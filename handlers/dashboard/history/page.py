@@ -11,7 +11,6 @@ from urllib.parse import quote
 
 import sqlalchemy as sa
 from nightjar_formats.columns import ABSENT, SEEN
-from nightjar_formats.items import first_of
 from nightjar_formats.model import BAD, Detail, SeenTest, TargetKey
 
 from bot.core.aliases import Aliases
@@ -43,7 +42,7 @@ from bot.results.store.tables.commits import summaries_of
 from bot.results.store.tables.points import Position
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
-from handlers.dashboard.history.answer import history_answer, history_steps
+from handlers.dashboard.history.answer import with_first_lines
 from handlers.dashboard.history.issue_draft import IssueDraft
 from handlers.dashboard.history.model import (
     MOST_TIMED,
@@ -198,7 +197,6 @@ def read_test(
         )
     )
     page = HistoryPage(id=query.id, owners=list(owners(query.id)), targets=histories, more=len(lines) - len(page_lines))
-    answer, next_steps = history_answer(histories, repository, query.id), history_steps(page, links.page)
     shas = {
         sha
         for listed in histories
@@ -210,7 +208,7 @@ def read_test(
         if sha
     }
     summaries = summaries_of(connection, repository, shas)
-    return page.model_copy(update={"answer": answer, "next_steps": next_steps, "known_commits": summaries})
+    return with_first_lines(page.model_copy(update={"known_commits": summaries}), repository, links.page)
 
 
 def _read_on_targets(
@@ -296,7 +294,7 @@ class TestOnLine:
     @property
     def first(self) -> Segment:
         """Return the first segment in which the test existed."""
-        return first_of(segment for segment in self.segments if segment.status is not None)
+        return next((segment for segment in self.segments if segment.status is not None), self.last)
 
     @property
     def names(self) -> list[str]:
@@ -512,7 +510,6 @@ def _issue_url(
     flaky: HistoryFlakiness | None,
     reproduce: str,
 ) -> str:
-    page = history_path(line.target.repository, test, target)
     return IssueDraft(
         links.page,
         test,
@@ -524,7 +521,7 @@ def _issue_url(
         good=failing.last_passed_at if failing else "",
         message=failing.message if failing else "",
         reproduce=reproduce,
-        history=f"{links.public_url}{page}" if links.public_url else "",
+        history=f"{links.public_url}{history_path(line.target.repository, test, target)}" if links.public_url else "",
     ).address()
 
 
