@@ -26,7 +26,7 @@ from bot.github.text.earlier_mail import earlier_mail
 from bot.github.text.skip_directives import without_directives
 from bot.news.message import News, NewsItem
 from bot.news.render import as_discord, as_slack
-from bot.results.report.check_run import _last_frame
+from bot.results.report.findings import _last_frame
 from handlers.docker_update import images as docker_images
 from handlers.rerun import commands as rerun
 from handlers.skip_ci import decide as skips

@@ -506,7 +506,7 @@ def _parts(bot: Bot, connections: Connections, visibility: Visibility) -> Parts:
         viewers=sign_in.viewers,
         begun=sign_in.begun,
         repositories=bot.config.repositories,
-        name_of=bot.config.configured.name_of,
+        canonical_name=bot.config.configured.canonical_name,
         is_public=visibility.is_public,
         list_public=visibility.public_repositories,
         bodies=Bodies(bot.config.http.megabytes_in_flight * MEGABYTE, MAX_BODY),

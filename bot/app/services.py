@@ -63,7 +63,9 @@ async def open_services(
         parts[COMMAND_LIST] = list_commands_of(config, engine.records)
         parts[JENKINS] = JenkinsBuilds.of(session, settings)
         parts[AWS], parts[POOL], parts[ENGINE] = aws, pool, engine
-        parts[RESULTS] = ResultsService(config.configured.name_of, store, FileLists(), pool, stores(aws, engine, now))
+        parts[RESULTS] = ResultsService(
+            config.configured.canonical_name, store, FileLists(), pool, stores(aws, engine, now)
+        )
         connector = engine.database.connector
         services = Services(config, engine.records, engine.journal, engine.accept, github_for, now, parts, connector)
         for feature in ALL_FEATURES:
@@ -97,7 +99,7 @@ def list_commands_of(config: Config, records: Records) -> ListCommands:
         if settings is None:
             return None
         rows = command_rows(offered_commands(REGISTRY, settings), mention, settings)
-        return config.configured.name_of(repository) or repository, [_listed(row) for row in rows]
+        return config.configured.canonical_name(repository), [_listed(row) for row in rows]
 
     return listed
 

@@ -332,7 +332,7 @@ def _repository_of(config: Config, path: Path, repository: str | None) -> str:
     """Return the repository's name as app.yaml has it. Raises `UserError` if none is given and app.yaml has several."""
     names = config.configured.named
     if repository is not None:
-        return config.configured.name_of(repository) or repository
+        return config.configured.canonical_name(repository)
     if len(names) != 1:
         raise UserError(WHICH_REPOSITORY.format(path=path, names=", ".join(names) or "none"))
     return names[0]

@@ -131,6 +131,13 @@ class ConfiguredRepositories(Mapping[str, S], Generic[S]):
         member = self._members.get(full_name.lower())
         return member.name if member is not None else None
 
+    def canonical_name(self, full_name: str) -> str:
+        """Return a repository's name as `repositories` has it, because bucket keys and stored results use that name.
+
+        GitHub returns canonical names, and accepts any letter case. A name that app.yaml does not have stays as it is.
+        """
+        return self.name_of(full_name) or full_name
+
     def name_and_settings(self, full_name: str) -> tuple[str, S] | None:
         """Return a repository's name as `repositories` has it, and its settings, for `owner/name` in any case.
 

@@ -5,7 +5,7 @@ As aiohttp's `AppKey`: https://docs.aiohttp.org/en/stable/web_advanced.html#appl
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Never, TypeVar
 
 T = TypeVar("T")
 
@@ -19,18 +19,12 @@ class PartKey(Generic[T]):
         self.name = name
 
 
-class PartMap:
-    """The parts of one process."""
-
-    def __init__(self) -> None:
-        self._parts: dict[PartKey[Any], Any] = {}
-
-    def __getitem__(self, key: PartKey[T]) -> T:
-        """Return a part. Raises LookupError if nobody provides it."""
-        if key not in self._parts:
-            raise LookupError(MISSING.format(name=key.name))
-        return cast("T", self._parts[key])
+class PartMap(dict[PartKey[Any], Any]):
+    """The parts of one process. Raises LookupError for a part that nobody provides."""
 
     def __setitem__(self, key: PartKey[T], part: T) -> None:
         """Provide a part."""
-        self._parts[key] = part
+        super().__setitem__(key, part)
+
+    def __missing__(self, key: PartKey[Any]) -> Never:
+        raise LookupError(MISSING.format(name=key.name))

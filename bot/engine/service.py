@@ -21,6 +21,7 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 from typing import Any, LiteralString, Self
 from uuid import uuid4
@@ -138,6 +139,8 @@ class Engine:
         """The oldest waiting job of each task, and when this process first saw it, by a monotonic clock."""
         self.journal = Journal(self.database.connector)
         self.records = Records(self.database.connector)
+        self.new_changes = partial(Changes, self.records, self._event_statement, self.journal.known_guids)
+        """Returns an empty collection of changes to records and of events to announce, to be stored together."""
         self._store = Store(self.database.connector)
         self._processor = processor
         self._observer = observer or NobodyWatches()
@@ -368,10 +371,6 @@ class Engine:
             self._pace.check_after,
             self._pace.first_wait,
         )
-
-    def new_changes(self) -> Changes:
-        """Return an empty collection of changes to records and of events to announce, to be stored together."""
-        return Changes(self.records, self._event_statement, self.journal.known_guids)
 
     def _event_statement(self, event: Announcement, not_before: float | None) -> Statement:
         job = delivery_job(event.guid, event.event, self._clock(), event.lock, not_before, urgent=True)

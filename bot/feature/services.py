@@ -37,4 +37,5 @@ class Services:
 
     def part(self, key: PartKey[T]) -> T:
         """Return what another module provides. Raises LookupError where nobody does."""
-        return self.parts[key]
+        part: T = self.parts[key]
+        return part

@@ -59,7 +59,8 @@ class EffectContext:
 
     def part(self, key: PartKey[P]) -> P:
         """Return what a feature or a module shares. Raises LookupError if nobody provides it."""
-        return self.parts[key]
+        part: P = self.parts[key]
+        return part
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,8 @@ class StoreContext:
 
     def part(self, key: PartKey[P]) -> P:
         """Return what a feature or a module shares. Raises LookupError if nobody provides it."""
-        return self.parts[key]
+        part: P = self.parts[key]
+        return part
 
 
 class ChangesSettings:

@@ -41,7 +41,8 @@ class Context:
 
     def part(self, key: PartKey[P]) -> P:
         """Return what a feature or a module shares. Raises LookupError if nobody provides it."""
-        return self.parts[key]
+        part: P = self.parts[key]
+        return part
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,11 +39,11 @@ class RunBlocking(Protocol):
 
 
 class ResultsService:
-    """The results of labs. `name_of` returns a repository's name as app.yaml has it; `source_for` opens a store."""
+    """The results of labs. `canonical_name` returns a repository's name as app.yaml has it, `source_for` a store."""
 
     def __init__(
         self,
-        name_of: Callable[[str], str | None],
+        canonical_name: Callable[[str], str],
         store: ResultsStore,
         files: FileLists,
         pool: Pool,
@@ -53,9 +53,9 @@ class ResultsService:
         self.pool = pool
         self.file_lists = files
         self.source_for = source_for
+        self.canonical_name = canonical_name
         self._run: RunBlocking = asyncio.to_thread
         self._compares_in_threads = False
-        self._name_of = name_of
 
     def running_in(self, run: RunBlocking) -> ResultsService:
         """Return a copy that calls the store through `run`, which has its own threads.
@@ -93,13 +93,6 @@ class ResultsService:
         if self._compares_in_threads and await self._run(is_cheap, *pair):
             return await self._run(function, *arguments)
         return await self.pool.run(owner, self.pool.limits.comparison, function, *arguments)
-
-    def canonical_name(self, repository: str) -> str:
-        """Return a repository's name as app.yaml has it, because bucket keys use that name.
-
-        GitHub returns canonical names, and accepts any letter case.
-        """
-        return self._name_of(repository) or repository
 
     def canonical(self, target: TargetKey) -> TargetKey:
         """Return the target with its repository's `canonical_name`."""

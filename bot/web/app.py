@@ -87,8 +87,8 @@ class Parts:
     """Says which deliveries get no job."""
     log_ignored: bool = False
     """Whether each ignored delivery gets a line in the log."""
-    name_of: Callable[[str], str | None] = str
-    """Returns the name of a repository as app.yaml has it, whatever letter case a reader uses; None if it has none."""
+    canonical_name: Callable[[str], str] = str
+    """Returns a repository's name as app.yaml has it, whatever letter case a reader uses."""
     viewers: Viewers = field(default_factory=Viewers)
     """Who is signed in; by default nobody can."""
     begun: BegunSignIns | None = None
@@ -123,7 +123,7 @@ def create_app(parts: Parts) -> web.Application:
         parts.templates,
         parts.viewers,
         parts.public_url,
-        parts.name_of,
+        parts.canonical_name,
     )
 
     @functools.cache

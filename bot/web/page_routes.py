@@ -21,7 +21,7 @@ from bot.web.csv_answers import FORMAT, MOST_CSV_ROWS, csv_answer, in_format, wa
 from bot.web.csv_tables import CsvTable
 from bot.web.openapi import Operation, Parameter, ResponseSchema, problem
 from bot.web.page_cache import RenderedPage, answer_key
-from bot.web.pages import HTML, JSON, PAGES, RETRY_SECONDS, Pages, compressed_page, is_api
+from bot.web.pages import HTML, JSON, PAGES, RETRY_SECONDS, Pages, compressed_page
 from bot.web.problems import Problem
 from bot.web.repositories import PARAMETERS, repository_of
 from bot.web.texts import (
@@ -57,7 +57,8 @@ class PageRequest:
     """A request for a page. `repository` is `owner/name`, empty on a page of no repository.
 
     `path` has the parts of the path besides the repository. With `as_csv`, the answer is a table of up to
-    `MOST_CSV_ROWS` rows instead of one page of them. `pages.viewers` says who sent the `request`.
+    `MOST_CSV_ROWS` rows instead of one page of them. `is_page`: the answer is a page, not its JSON twin.
+    `pages.viewers` says who sent the `request`.
     """
 
     repository: str
@@ -66,11 +67,7 @@ class PageRequest:
     pages: Pages
     request: web.Request = field(repr=False)
     as_csv: bool = False
-
-    @property
-    def is_page(self) -> bool:
-        """Whether the answer is a page, not its JSON twin."""
-        return not is_api(self.request)
+    is_page: bool = False
 
     def address(self, path: str) -> str:
         """Return the address of this request below `path`, which has its parts in braces: the same for all spellings.
@@ -158,7 +155,7 @@ class Page:
         ]
 
     async def _answer_page(self, request: web.Request) -> web.Response:
-        page_request = self._page_request(request)
+        page_request = self._page_request(request, is_page=True)
         key = await self._key(page_request, self.path, HTML)
         is_shared = key is not None
 
@@ -203,14 +200,14 @@ class Page:
             return None  # GitHub may have ended the session meanwhile
         return answer_key(page_request.address(path), kind, (role, content))
 
-    def _page_request(self, request: web.Request, *, formats: bool = False) -> PageRequest:
+    def _page_request(self, request: web.Request, *, formats: bool = False, is_page: bool = False) -> PageRequest:
         pages = request.app[PAGES]
         pages.admit(request)
         path = dict(request.match_info)
         repository = pages.canonical_name(repository_of(request)) if self.of_repository else ""
         parts = {name: text for name, text in path.items() if name not in ("owner", "repo")}
         query = read_query(self.query, request, [FORMAT] if formats else [])
-        return PageRequest(repository, parts, query, pages, request, formats and wants_csv(request))
+        return PageRequest(repository, parts, query, pages, request, formats and wants_csv(request), is_page)
 
 
 async def loaded(load: Callable[[PageRequest], Awaitable[Loaded]], page_request: PageRequest) -> Loaded:

@@ -77,7 +77,7 @@ class Pages:
     `public_url` returns the address of these pages for links from elsewhere, empty if app.yaml has none.
     `is_public` says whether strangers may see a repository, and `list_public` which ones they may see, in the order of
     app.yaml; both raise DatabaseFailure while the database is unavailable. `viewers` says who is signed in.
-    `name_of` returns the name of a repository as app.yaml has it, None for one that it does not list.
+    `canonical_name` returns a repository's name as app.yaml has it, whatever letter case a reader uses.
     """
 
     def __init__(
@@ -89,14 +89,14 @@ class Pages:
         folders: Sequence[Path] = (),
         viewers: Viewers | None = None,
         public_url: Callable[[], str] = str,
-        name_of: Callable[[str], str | None] = str,
+        canonical_name: Callable[[str], str] = str,
     ) -> None:
         self.is_public = is_public
         self.list_public = list_public
         self.viewers = viewers or Viewers()
         self.assets = Assets()
         self._limit = limit
-        self._name_of = name_of
+        self.canonical_name = canonical_name
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="pages")
         # Quick look-ups, which every request needs, must not wait for pages that are being rendered.
         self._look_ups = ThreadPoolExecutor(1, thread_name_prefix="page-look-ups")
@@ -137,10 +137,6 @@ class Pages:
             return not request.get(BY_TOKEN) and await self.viewers.of(request) is not None
         except DatabaseFailure:
             return False
-
-    def canonical_name(self, repository: str) -> str:
-        """Return a repository's name as app.yaml has it, whatever letter case a reader uses."""
-        return self._name_of(repository) or repository
 
     async def is_anonymous(self, request: web.Request) -> bool:
         """Return whether nobody is signed in and no token counts, so that all such requests get the same answer.

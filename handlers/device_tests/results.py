@@ -51,11 +51,11 @@ class JobResults:
         self, records: Records, repository_id: int, target: TargetKey, tier: int, moment: float
     ) -> str:
         """Return what check runs of a target of this tier say while it is paused or degraded, empty otherwise."""
-        paused = await paused_targets(records, repository_id, moment)
-        if notice := paused_notice(paused.get(target.full_name)):
-            return notice
+        name, paused = target.full_name, await paused_targets(records, repository_id, moment)
+        if name in paused:
+            return paused_notice(paused[name])
         degraded = await degraded_targets(records, repository_id)
-        return degraded_notice(degraded.get(target.full_name), tier)
+        return degraded_notice(degraded[name], tier) if name in degraded else ""
 
     def benchmark_of(self, test: str, target: TargetKey) -> str:
         """Return the command, without a mention, that compares what a test measures at the head and its base."""

@@ -226,7 +226,7 @@ class UploadRoutes:
         if not run.sha:
             self._ingest.check_names(run, config)
             return
-        name = self._config.configured.name_of(run.repository) or run.repository
+        name = self._config.configured.canonical_name(run.repository)
         repository = Repository(await self._watch.repository_id(name), name, None)
         github = await self._github_for(name)
         await self._ingest.check(run, github, repository, config, pull_request=pull_request, size=size)

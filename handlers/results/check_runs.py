@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
     from bot.core.aliases import Aliases
     from bot.core.events import Delivery
+    from bot.results.ingest.files import CommitFiles
     from bot.results.settings.results import Lab, Results
 
 NAME, ALL_NAME = "hardware-results", "hardware-results-all"
@@ -132,13 +133,13 @@ async def write_check_run(context: Context) -> Plan:
         return Plan(why=texts.NO_RESULTS_OF_TARGET.format(target=request.target.check_name, sha=request.sha))
     key = ignored_key(context.repository.id, state)
     ignored = await context.records.get(key) if key else None
-    findings = await _load_findings(context, results, lab, request, state, ignored)
+    findings, files = await _load_findings(context, results, lab, request, state, ignored)
     may_ignore = False
     if request.press and request.press.button == IGNORE.identifier:
         role = await Permissions().role(context.github, context.repository.full_name, request.press.person)
         may_ignore = ROLES.index(role) >= ROLES.index("write")
     head_since = await _head_since(context, state)
-    owners = await store_code_owners(context, request.sha) if state.mainline and findings.files is not None else []
+    owners = await store_code_owners(context, files) if state.mainline and files is not None else []
     # In a thread, as it reads details from the database; linear in the tests of the runs (tests/test_handler_work.py).
     target = request.target
     page = page_url(context, run_path(target.repository, target.full_name, request.sha, findings.external_id))
@@ -258,23 +259,21 @@ async def _load_findings(
     request: RequestedCheck,
     state: TargetState,
     ignored: IgnoredFailures | None,
-) -> Findings:
+) -> tuple[Findings, CommitFiles | None]:
+    """Return the findings, and the files of the commit if it has new failures."""
     compared = await compared_suites(
         context.part(RESULTS), context.github, context.repository.full_name, state, context.config.of(RENAMES).aliases
     )
     # Only annotations need the list of files, and only new failures have annotations.
     files = None
     if any(compared_suite.comparison.new_failures for compared_suite in compared.values()):
-        listed_files = await context.part(RESULTS).file_lists.read(
-            context.github, context.repository.full_name, request.sha
-        )
-        files = listed_files.paths
+        files = await context.part(RESULTS).file_lists.read(context.github, context.repository.full_name, request.sha)
     target, moment = request.target, time.time()
     quarantine, ended = quarantine_at(context.config.of(QUARANTINE), target, moment)
     findings = Findings(
         state=state,
         compared=compared,
-        files=files,
+        files=files.paths if files is not None else None,
         contacts=lab.contacts,
         reproduce=lab.reproduce or "",
         reproduce_suites=lab.reproduce_suites,
@@ -290,9 +289,9 @@ async def _load_findings(
     # A number without noise needs no further runs.
     noisy = next((number for number in findings.unexpected_numbers if number.low < number.high), None)
     if noisy is None or not lab.targets[target.target].takes_requests:
-        return findings
+        return findings, files
     command = context.part(REQUESTED_TESTS).benchmark_of(noisy.test, target)
-    return replace(findings, benchmark=f"{context.app_config.mentions[0]} {command}")
+    return replace(findings, benchmark=f"{context.app_config.mentions[0]} {command}"), files
 
 
 def _with_history(connection: sa.Connection, findings: Findings, results: Results, aliases: Aliases) -> Findings:
@@ -308,14 +307,15 @@ def _with_history(connection: sa.Connection, findings: Findings, results: Result
         suite: ContextQuery(baselines.get(suite, ""), tests, paired)
         for suite, tests in listed_failures(findings).items()
     }
-    limits = results.change_limits(target.lab, target.target)
     return replace(
         findings,
         unreliable=unreliable_suites(connection, target, sha),
         contexts=failure_contexts(connection, target, sha, failures, aliases),
-        numbers=numbers_of_pull(connection, target, sha, baselines, limits, aliases)
-        if state.pull_request is not None
-        else NOT_COMPARED,
+        numbers=NOT_COMPARED
+        if state.pull_request is None
+        else numbers_of_pull(
+            connection, target, sha, baselines, results.change_limits(target.lab, target.target), aliases
+        ),
     )
 
 

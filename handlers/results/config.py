@@ -104,11 +104,3 @@ def labs_of(config: RepositoryConfig) -> Mapping[str, Lab]:
     """Return the labs of a repository by their names; none if it has no results."""
     results = config.of(LAB_RESULTS)
     return results.labs if results is not None else {}
-
-
-def lab_branches(config: RepositoryConfig) -> tuple[str, ...]:
-    """Return the branches whose commits labs test."""
-    results = config.of(LAB_RESULTS)
-    if results is not None and results.branches is not None:
-        return results.branches
-    return config.tested_branches or (TESTED_BRANCH,)

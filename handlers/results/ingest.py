@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nightjar_formats.model import MANIFEST, RunKey
+from nightjar_formats.model import MANIFEST, RunKey, TargetKey
 from nightjar_formats.runs.few_tests import is_few_tests
 from nightjar_formats.runs.manifest import run_key
 
@@ -23,7 +22,7 @@ from bot.results.ingest.ingester import IngestRequest, RunIngester
 from bot.results.state import Admission, Run, RunState
 from bot.results.store.write.pending_checks import complete_check
 from handlers.results import texts
-from handlers.results.config import LAB_RESULTS, lab_branches
+from handlers.results.config import LAB_RESULTS, TESTED_BRANCH
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
@@ -72,7 +71,7 @@ class IngestService:
         await self._requested_tests().complete(run, repository, reread=reread)
         # If no suite is missing, the check run need not wait for `results.settle`.
         if run.state is RunState.STORED:
-            pending_check = await self._results.read(complete_check, key.about, key.sha)
+            pending_check = await self._results.read(complete_check, key, key.sha)
             if pending_check is not None:
                 await self._watch.announce_check(pending_check)
         return run
@@ -99,7 +98,7 @@ class IngestService:
         """Raise `Refused` unless app.yaml has the run's lab and target for a repository of exactly this name."""
         results = config.of(LAB_RESULTS)
         assert results is not None, "the lab has results"
-        check_case(key, self._results.canonical_name(key.about.repository), results.prefix)
+        check_case(key, self._results.canonical_name(key.repository), results.prefix)
         lab_of(key, results)
 
     @staticmethod
@@ -126,10 +125,9 @@ class IngestService:
         if parsed is None:
             raise UserError(texts.NOT_A_RUN_KEY.format(key=arrival.key, prefix=results.prefix))
         key = parsed[0]
-        canonical_name = self._results.canonical_name(key.about.repository)
-        pull_request = await self._requested_tests().pull_request_of(
-            repository.id, replace(key.about, repository=canonical_name), key.sha
-        )
+        canonical_name = self._results.canonical_name(key.repository)
+        target = TargetKey(canonical_name, key.lab, key.target)
+        pull_request = await self._requested_tests().pull_request_of(repository.id, target, key.sha)
         few_tests = None
         if is_few_tests(key.run_id):
             few_tests = await self._requested_tests().few_tests_of(key, repository)
@@ -139,7 +137,7 @@ class IngestService:
             key,
             canonical_name,
             results,
-            lab_branches(config),
+            config.tested_branches or (TESTED_BRANCH,) if results.branches is None else results.branches,
             github,
             repository.id,
             pull_request,

@@ -15,7 +15,6 @@ from bot.effects.remember import StoreRecord
 from bot.github.commits.contents import read_blob
 from bot.results.compare.codeowners import MOST_BYTES, CodeOwners
 from bot.results.compare.owners import OwnersOf, owners_of
-from bot.results.service import RESULTS
 from handlers.results.config import OWNERS
 from handlers.results.records import CODE_OWNERS, StoredCodeOwners
 
@@ -24,14 +23,14 @@ if TYPE_CHECKING:
     from bot.engine.records import RecordReader, Records
     from bot.plan.effect import Effect
     from bot.plan.handler import Context
+    from bot.results.ingest.files import CommitFiles
 
 PARSED_FILES = 50
 
 
-async def store_code_owners(context: Context, sha: str) -> list[Effect]:
-    """Return the effect that stores CODEOWNERS of a nightly commit; none if it is stored already."""
+async def store_code_owners(context: Context, files: CommitFiles) -> list[Effect]:
+    """Return the effect that stores CODEOWNERS of a nightly commit with these files; none if it is stored already."""
     repository = context.repository.full_name
-    files = await context.part(RESULTS).file_lists.read(context.github, repository, sha)
     key = CODE_OWNERS.of(repository.lower())
     stored = await context.records.get(key)
     if files.codeowners == (stored.sha if stored else ""):

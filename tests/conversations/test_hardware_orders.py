@@ -348,7 +348,7 @@ async def test_reading_the_bucket_again_restores_the_same_records(tmp_path: Path
         for store, times in ((results.store, 1), (rebuilt, 2)):
             later = Moments(2 * FOR_EVER)
             read = ResultsService(
-                config_of_all.configured.name_of, store, results.file_lists, results.pool, results.source_for
+                config_of_all.configured.canonical_name, store, results.file_lists, results.pool, results.source_for
             )
             service = IngestService(read, services.records, watch, lambda: services.part(REQUESTED_TESTS), later)
             for _ in range(times):

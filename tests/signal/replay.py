@@ -161,7 +161,7 @@ class Replay:
         self._github = StraightBranch(run.position for run in lab.runs)
         self._pool = _SamePlace()
         self._results = results(
-            CONFIG.configured.name_of, store, cast("Any", None), cast("Pool", self._pool), cast("Any", None)
+            CONFIG.configured.canonical_name, store, cast("Any", None), cast("Pool", self._pool), cast("Any", None)
         )
         self._parts = PartMap()
         self._parts[RESULTS] = self._results

@@ -55,7 +55,7 @@ def _destination(options: dict[str, Any], *, must_exist: bool) -> UploadPlace:
         results_by_repository = dict(configured.with_feature(LAB_RESULTS))
         settings = configured.settings_if_installed(repository) if repository else None
         if repository and settings is not None and (results := settings.of(LAB_RESULTS)) is not None:
-            results_by_repository[configured.name_of(repository) or repository] = results
+            results_by_repository[configured.canonical_name(repository)] = results
         has_results = any(entry.of(LAB_RESULTS) is not None for entry in configured.entries.values())
         chosen = list(_chosen(results_by_repository, repository))
         if len(chosen) == 1:

@@ -288,12 +288,9 @@ def escape(text: str) -> str:
 
 def _with_breaks(line: str) -> str:
     """Insert a BREAK into every mention, issue link, URL and emoji."""
-    pieces, position = [], 0
-    for match in _ACTIVE.finditer(line):
-        if _is_active(line, match[0].lower(), match.start(), match.end()):
-            pieces.append(line[position : match.end()])
-            position = match.end()
-    return BREAK.join((*pieces, line[position:]))
+    return _ACTIVE.sub(
+        lambda match: match[0] + BREAK * _is_active(line, match[0].lower(), match.start(), match.end()), line
+    )
 
 
 def _is_active(line: str, begins: str, start: int, end: int) -> bool:

@@ -115,7 +115,18 @@ def untested(current: Mapping[str, SeenTest]) -> str:
 
     If a run without its device were a baseline, the next run would look as if nothing had changed.
     """
-    return texts.UNTESTED.format(skipped=len(current)) if shared(current).all(is_skipped) else ""
+    return _untested(current, shared(current))
+
+
+def _untested(current: Mapping[str, SeenTest], outcomes: Outcomes) -> str:
+    return texts.UNTESTED.format(skipped=len(current)) if outcomes.all(is_skipped) else ""
+
+
+def unusable(current: Mapping[str, SeenTest]) -> str:
+    """Return why the results of a commit cannot be compared with others, from these results alone; "" if they can."""
+    outcomes = shared(current)
+    # The exit status of the command of the tests would only change the words.
+    return infra_of(current, outcomes, None, exit_status=None) or _untested(current, outcomes)
 
 
 def _compared(

@@ -15,10 +15,8 @@ from nightjar_formats.model import Counts
 
 from bot.core.docs import table
 from bot.core.listing import MORE, counted, listed, middle_cut
-from bot.core.patterns import SPACE, Pattern, escape_pattern
 from bot.github.check_runs import (
     MOST_ANNOTATIONS,
-    TITLE_LIMIT,
     Action,
     Annotation,
     Block,
@@ -73,11 +71,8 @@ DETAILS_CHARACTERS = 6_000
 """Of the end of a failure's text: at most 24 kB for one annotation, and 1.3 MB in one request with fifty of them."""
 MOST_READ = 500
 """New failures that are read, at most: reading the text of one may take a query, and nobody misses later ones."""
-LAST_LINE = 1_000_000
-"""No file has more lines; GitHub refuses a whole check run because of one line number that it cannot store."""
 TOP = 1
 """The line of an annotation if only the file is known: pytest's current JUnit form has no lines."""
-FOREIGN = ("site-packages/", "dist-packages/")
 
 
 def results_report(findings: Findings) -> CheckContent:
@@ -93,42 +88,45 @@ def results_report(findings: Findings) -> CheckContent:
     )
 
 
-def _summary(findings: Findings, reason: str) -> Iterator[Block]:
-    yield Block("the answer to a button", findings.notice)
-    yield Block("that the target is degraded", findings.degraded)
-    yield Block("unreliable results", _unreliable(findings))
-    yield Block("a warning", _mass_warning(findings))
-    yield Block("new failures", _new_failures_table(findings))
-    yield Block("differences between simulator and device", _paired_differences(findings))
-    yield Block("known flaky tests", _known_flaky_table(findings))
-    yield Block("failing tests", _unjudged_table(findings))
-    yield Block("quarantined tests", _quarantined_table(findings))
-    yield Block("tests whose quarantine has ended", _quarantine_ended_table(findings))
-    yield Block("measurements", _measurements_table(findings))
-    yield Block("how to reproduce", reproduce(findings))
-    yield Block("why", reason)
-    yield Block("unusable suites", _unusable_suites(findings))
-    yield Block("what is missing", _incomplete(findings))
-    yield Block("what was ignored", _ignored_sentence(findings))
-    yield Block("what it is compared with", _compared(findings))
-    yield Block("counts", _counts_table(findings))
-    yield Block("what was repaired", _repaired(findings))
-    yield Block("the lab's contacts", _contacts(findings))
-    yield Block("what advisory means", texts.ADVISORY)
+def _summary(findings: Findings, reason: str) -> list[Block]:
+    return [
+        Block("the answer to a button", findings.notice),
+        Block("that the target is degraded", findings.degraded),
+        Block("unreliable results", _unreliable(findings)),
+        Block("a warning", _mass_warning(findings)),
+        Block("new failures", _new_failures_table(findings)),
+        Block("differences between simulator and device", _paired_differences(findings)),
+        Block("known flaky tests", _known_flaky_table(findings)),
+        Block("failing tests", _unjudged_table(findings)),
+        Block("quarantined tests", _quarantined_table(findings)),
+        Block("tests whose quarantine has ended", _quarantine_ended_table(findings)),
+        Block("measurements", _measurements_table(findings)),
+        Block("how to reproduce", reproduce(findings)),
+        Block("why", reason),
+        Block("unusable suites", _unusable_suites(findings)),
+        Block("what is missing", _incomplete(findings)),
+        Block("what was ignored", _ignored_sentence(findings)),
+        Block("what it is compared with", _compared(findings)),
+        Block("counts", _counts_table(findings)),
+        Block("what was repaired", _repaired(findings)),
+        Block("the lab's contacts", _contacts(findings)),
+        Block("what advisory means", texts.ADVISORY),
+    ]
 
 
-def _text(findings: Findings) -> Iterator[Block]:
-    yield Block("ignored failures", _ignored_table(findings))
-    yield Block("tests that still fail", _still_failing_table(findings))
-    yield Block("fixed tests", _changed_table(findings, texts.FIXED, "fixed"))
-    yield Block("newly skipped tests", _changed_table(findings, texts.NEWLY_SKIPPED, "newly_skipped", message=True))
-    yield Block("flaky tests", _changed_table(findings, texts.FLAKY, "flaky", message=True))
-    yield Block("removed tests", _changed_table(findings, texts.REMOVED, "removed"))
-    yield Block("tests that did not run", _changed_table(findings, texts.PRECLUDED, "precluded"))
-    yield Block("renamed tests", _renamed(findings))
-    yield Block("runs", _runs_table(findings))
-    for failure in findings.new_failures[:MOST_TEXTS]:
-        yield Block("output of new failures", _output(failure))
+def _text(findings: Findings) -> list[Block]:
+    return [
+        Block("ignored failures", _ignored_table(findings)),
+        Block("tests that still fail", _still_failing_table(findings)),
+        Block("fixed tests", _changed_table(findings, texts.FIXED, "fixed")),
+        Block("newly skipped tests", _changed_table(findings, texts.NEWLY_SKIPPED, "newly_skipped", message=True)),
+        Block("flaky tests", _changed_table(findings, texts.FLAKY, "flaky", message=True)),
+        Block("removed tests", _changed_table(findings, texts.REMOVED, "removed")),
+        Block("tests that did not run", _changed_table(findings, texts.PRECLUDED, "precluded")),
+        Block("renamed tests", _renamed(findings)),
+        Block("runs", _runs_table(findings)),
+        *(Block("output of new failures", _output(failure)) for failure in findings.new_failures[:MOST_TEXTS]),
+    ]
 
 
 def _compared(findings: Findings) -> str:
@@ -238,9 +236,8 @@ def _output(failure: NewFailure) -> str:
     output = failure.detail.text.strip()
     if not output or output == failure.seen.message.strip():
         return ""
-    test = code(middle_cut(failure.test, SHOWN_ID))
     text = fenced(_output_end(output, FAILURE_CHARACTERS))
-    return f"{texts.OUTPUT_OF.format(test=test)}\n\n{text}" if text else ""
+    return f"{texts.OUTPUT_OF.format(test=_code(failure.test, SHOWN_ID))}\n\n{text}" if text else ""
 
 
 def _actions(findings: Findings) -> tuple[Action, ...]:
@@ -258,7 +255,11 @@ def _counts_table(findings: Findings) -> str:
     suites = [(suite, compared, _numbers(compared)) for suite, compared in findings.suites]
     kinds = [kind for kind in COUNTED if kind == PASSED or any(numbers[kind] for _, _, numbers in suites)]
     rows = [
-        (code(suite.suite), *(_number(suite, numbers[kind]) for kind in kinds), _baseline_cell(suite, compared))
+        (
+            code(suite.suite),
+            *(f"{numbers[kind]:,}" if suite.seen else "" for kind in kinds),
+            _baseline_cell(suite, compared),
+        )
         for suite, compared, numbers in suites
     ]
     return table(("suite", *kinds, "compared with"), rows) if rows else ""
@@ -268,10 +269,6 @@ def _numbers(compared: ComparedSuite) -> dict[str, int]:
     comparison = compared.comparison
     is_compared = comparison.has_baseline and not comparison.infra
     return asdict(comparison.counts) | {STILL: len(comparison.still_failing) if is_compared else 0}
-
-
-def _number(suite: SuiteState, number: int) -> str:
-    return f"{number:,}" if suite.seen else ""
 
 
 def _baseline_cell(suite: SuiteState, compared: ComparedSuite) -> str:
@@ -357,9 +354,11 @@ def _measurements_table(findings: Findings) -> str:
     """
     unexpected = findings.unexpected_numbers
     count = findings.numbers.compared - (len(findings.numbers.unexpected) - len(unexpected))
+    if not (unexpected or count):
+        return ""
     compared = counted(count, "measurement")
     if not unexpected:
-        return texts.EXPECTED_ALL.format(measurements=compared, are="is" if count == 1 else "are") if count else ""
+        return texts.EXPECTED_ALL.format(measurements=compared, are="is" if count == 1 else "are")
     rows = (_row(findings, number.suite, number.test, *_unexpected(number)) for number in unexpected[:MOST_ROWS])
     listed_numbers = _titled(findings, texts.MEASUREMENTS, ("measurement", "value", "expected"), rows, len(unexpected))
     means = texts.UNEXPECTED_MEANS.format(measurements=compared)
@@ -504,7 +503,7 @@ def _quarantine_table(name: str, tests: Sequence[tuple[NewFailure, QuarantinedTe
         return ""
     rows: list[Sequence[str]] = [
         (
-            code(middle_cut(failure.test, SHOWN_ID)),
+            _code(failure.test, SHOWN_ID),
             code(failure.suite),
             happened(failure),
             code(item.owner),
@@ -565,47 +564,18 @@ def _code(text: str, limit: int) -> str:
 def annotations_of(findings: Findings) -> tuple[Annotation, ...]:
     """Return the annotations of at most fifty new failures, those that say most about the code first."""
     target = findings.state.target
-    title = shortened(plain(texts.ANNOTATION_TITLE.format(lab=target.lab, target=target.target)), TITLE_LIMIT)
+    title = plain(texts.ANNOTATION_TITLE.format(lab=target.lab, target=target.target))
     annotations = []
     for failure in findings.new_failures[:MOST_READ]:
         # None where the path does not exist at the commit: no annotation is better than a wrong one.
-        if failure.path in (findings.files or ()):
-            line = line_of(failure)
+        if (path := failure.path) in (findings.files or ()):
+            line = failure.line
             annotations.append(
-                Annotation(failure.path, line or TOP, title, _annotation_message(failure, line), _details(failure))
+                Annotation(path, line or TOP, title, _annotation_message(failure, line), _details(failure))
             )
         if len(annotations) == MOST_ANNOTATIONS:
             break
     return tuple(annotations)
-
-
-def line_of(failure: NewFailure) -> int | None:
-    """Return the line from the report, or the traceback's last line in the file, or None."""
-    line = failure.detail.line
-    if line is not None and 1 <= line <= LAST_LINE:
-        return line
-    return _last_frame(failure.detail.text, failure.path)
-
-
-def _last_frame(text: str, path: str) -> int | None:
-    r"""Return the line of the last frame in a file: pytest writes `path:12:`, Python `File "path", line 12`.
-
-    The path may follow the lab's own folder, as in `/home/lab/src/tests/test_a.py:12:`, unless it has no folder itself
-    (then it may be another file of the same name), or that folder has installed packages.
-    """
-    begins = rf"{SPACE}\"'(\["
-    # A folder excludes the characters in `begins`; otherwise the match from each place would read the rest of the line.
-    folder = "" if "/" not in path else f"(?:[^{begins}]*/)?"
-    frame = Pattern(rf"(?:^|[{begins}])(?P<folder>{folder}){escape_pattern(path)}(?::|\", line )(?P<line>\d{{1,7}})\b")
-    last = None
-    for text_line in text.splitlines():
-        if path not in text_line:
-            continue
-        for match in frame.finditer(text_line):
-            folder = match["folder"]
-            if not folder.endswith(FOREIGN) and not any(name in folder for name in FOREIGN):
-                last = int(match["line"])
-    return last if last is not None and 1 <= last <= LAST_LINE else None
 
 
 def _annotation_message(failure: NewFailure, line: int | None) -> str:

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from nightjar_formats.model import SeenTest
-from nightjar_formats.runs.infra import infra
 from nightjar_formats.runs.shared_outcomes import only_in
 
 from bot.core.aliases import NO_ALIASES, Aliases
-from bot.results.compare.diff import compare, untested
+from bot.results.compare.diff import compare, unusable
 from bot.results.compare.flaky import Flakiness
 from bot.results.compare.lasting import newly_confirmed
 from bot.results.compare.texts import BASE_UNUSABLE
@@ -35,7 +34,7 @@ def compared_with_any(
     suite: SuiteState, baseline: Baseline, baseline_tests: Mapping[str, SeenTest], aliases: Aliases = NO_ALIASES
 ) -> ComparedSuite:
     """Compare a suite with a commit that a person chose, and whose results may be unusable."""
-    reason = infra(baseline_tests, None, exit_status=None) or untested(baseline_tests) if baseline_tests else ""
+    reason = unusable(baseline_tests) if baseline_tests else ""
     if reason:
         return ComparedSuite(
             replace(compare(suite.seen, None, exit_status=None), infra=BASE_UNUSABLE.format(why=reason))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from nightjar_formats.model import Detail, SeenTest, Status, Trouble
 
+from bot.core.patterns import SPACE, Pattern
 from bot.core.sorted_sets import SORTED
 from bot.results.compare.context import FailureContext
 from bot.results.compare.diff import Comparison, untested
@@ -33,6 +34,13 @@ RANK = {
 """The order of failures, the most meaningful first: an unreadable file is often a fault of the lab."""
 ASSERTED = 1
 """The rank of all other troubles: the test ran, and its result was wrong."""
+LAST_LINE = 1_000_000
+"""No file has more lines; GitHub refuses a whole check run because of one line number that it cannot store."""
+FOREIGN = ("site-packages/", "dist-packages/")
+_BEGINS = rf"{SPACE}\"'(\["
+# A folder excludes the characters before it; otherwise the match from each place would read the rest of the line.
+_FRAME = Pattern(rf"(?:^|[{_BEGINS}])(?P<folder>(?:[^{_BEGINS}]*/)?)\x00(?::|\", line )(?P<line>\d{{1,7}})\b")
+"""A frame in a text in which U+0000 replaces the path of a file."""
 
 
 _NOTHING = Detail()
@@ -91,6 +99,14 @@ class NewFailure:
     def path(self) -> str:
         """The file of the test, from the lab's report or its ID."""
         return self.detail.path or self.test.partition("::")[0]
+
+    @property
+    def line(self) -> int | None:
+        """The line in that file from the report, or else from the last frame of the failure's text; None if unknown."""
+        line = self.detail.line
+        if line is not None and 1 <= line <= LAST_LINE:
+            return line
+        return _last_frame(self.detail.text, self.path)
 
     @property
     def message(self) -> str:
@@ -282,6 +298,23 @@ def _classes(comparison: Comparison, quarantine: Quarantine) -> Iterator[tuple[s
 
 def _failure(suite: SuiteState, test: str) -> NewFailure:
     return NewFailure(suite.suite, test, suite.seen.get(test, SeenTest(Status.FAILED)), suite.details)
+
+
+def _last_frame(text: str, path: str) -> int | None:
+    r"""Return the line of the last frame in a file: pytest writes `path:12:`, Python `File "path", line 12`.
+
+    The path may follow the lab's own folder, as in `/home/lab/src/tests/test_a.py:12:`, unless it has no folder itself
+    (then it may be another file of the same name), or that folder has installed packages.
+    """
+    last = None
+    for text_line in text.replace("\0", "\N{REPLACEMENT CHARACTER}").splitlines():
+        if path not in text_line:
+            continue
+        for match in _FRAME.finditer(text_line.replace(path, "\0")):
+            folder = match["folder"]
+            if (not folder or "/" in path) and not any(name in folder for name in FOREIGN):
+                last = int(match["line"])
+    return last if last is not None and 1 <= last <= LAST_LINE else None
 
 
 def _evidence(failure: NewFailure) -> tuple[int, bool, str, str]:

@@ -16,16 +16,14 @@ from bot.results.store.tables import combine, names, runs, schema
 from bot.results.store.tables.blobs import raw
 from bot.results.store.tables.cells import IS_PRESENT
 from bot.results.store.tables.failure_texts import TextReader
-from bot.results.store.tables.names import SuiteRow, all_names, names_of
+from bot.results.store.tables.names import all_names, names_of
 from bot.results.store.write import pending_checks
 
 
 def commit_state(connection: sa.Connection, target: TargetKey, sha: str) -> TargetState:
     """Return all that is known about a commit on a target; the order of arrival does not matter."""
-    target_id = runs.target_id(connection, target)
-    reported = runs.ReportedRuns() if target_id is None else runs.reported(connection, target_id, sha)
-    admission = reported.admission
-    missing = pending_checks.missing_suites(connection, target_id, sha, reported.runs) if target_id else ()
+    reported = runs.reported_on_target(connection, target, sha)
+    admission, missing = reported.admission, pending_checks.missing_suites(connection, sha, reported)
     suites: dict[str, SuiteState] = {}
     for suite_name in sorted({run.claims.suite for run in reported.runs if run.claims}):
         of_suite = [(number, run) for number, run in reported.numbered if run.claims and run.claims.suite == suite_name]
@@ -46,8 +44,7 @@ def _suite_state(
     """Return the combined result of the runs of a suite at a commit; `reported` are its numbered runs."""
     shards = runs.shards(run for _, run in reported)
     stored = [number for number, run in reported if run.state is RunState.STORED]
-    suite = names.find(connection, repository, suite_name)
-    seen, reasons = _verdicts(connection, suite, stored) if suite and stored else ({}, {})
+    seen, reasons = _verdicts(connection, repository, suite_name, stored)
     return SuiteState(
         suite_name,
         tuple(run for _, run in reported),
@@ -62,11 +59,8 @@ def _suite_state(
 
 def seen_tests(connection: sa.Connection, target: TargetKey, suite: str, sha: str) -> Mapping[str, SeenTest]:
     """Return the verdict of each test of a suite at a commit; empty if nothing is stored."""
-    target_id = runs.target_id(connection, target)
-    row = names.find(connection, target.repository, suite)
-    if target_id is None or row is None:
-        return {}
-    return _verdicts(connection, row, runs.reported(connection, target_id, sha, suite).stored)[0]
+    reported = runs.reported_on_target(connection, target, sha, suite)
+    return _verdicts(connection, target.repository, suite, reported.stored)[0]
 
 
 def outcomes_of_same_tests(
@@ -80,8 +74,7 @@ def outcomes_of_same_tests(
     row = names.find(connection, target.repository, suite)
     if target_id is None or row is None:
         return None
-    numbers = [runs.reported(connection, target_id, commit, suite).stored for commit in (sha, earlier_sha)]
-    column, earlier = runs.statuses(connection, numbers)
+    column, earlier = runs.suite_columns(connection, target_id, suite, [sha, earlier_sha])
     if column.translate(IS_PRESENT).rstrip(b"\0") != earlier.translate(IS_PRESENT).rstrip(b"\0"):
         return None
     return ColumnOutcomes(names_of(connection, row), earlier, {})
@@ -94,10 +87,9 @@ def durations_of_commit(connection: sa.Connection, target: TargetKey, suite: str
     """
     table = schema.columns
     row = names.find(connection, target.repository, suite)
-    target_id = runs.target_id(connection, target)
-    if row is None or target_id is None:
+    numbers = runs.reported_on_target(connection, target, sha, suite).stored
+    if row is None:
         return {}
-    numbers = runs.reported(connection, target_id, sha, suite).stored
     statement = sa.select(table.c.run_id, table.c.durations).where(table.c.run_id.in_(numbers))
     stored = {row.run_id: raw(row.durations) for row in connection.execute(statement)}
     name_of = all_names(connection, row)
@@ -110,6 +102,10 @@ def durations_of_commit(connection: sa.Connection, target: TargetKey, suite: str
 
 
 def _verdicts(
-    connection: sa.Connection, suite: SuiteRow, stored: Sequence[int]
-) -> tuple[Mapping[str, SeenTest], dict[str, Reason]]:
-    return combine.verdicts(names_of(connection, suite), runs.columns(connection, stored))
+    connection: sa.Connection, repository: str, suite: str, stored: Sequence[int]
+) -> tuple[Mapping[str, SeenTest], Mapping[str, Reason]]:
+    """Return how each test of a suite ended in stored runs, and why; nothing if there are none."""
+    row = names.find(connection, repository, suite)
+    if row is None or not stored:
+        return {}, {}
+    return combine.verdicts(names_of(connection, row), runs.columns(connection, stored))

@@ -16,11 +16,9 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 from nightjar_formats.columns.collect import Columns
-from nightjar_formats.model import SeenTest
-from nightjar_formats.runs.infra import infra
 from nightjar_formats.runs.manifest import ArtifactEntry
 
-from bot.results.compare import diff as compare
+from bot.results.compare.diff import unusable
 from bot.results.compare.searching import Renames, write_with_searches
 from bot.results.compare.searching import renames as find_renames
 from bot.results.state import Run, RunState
@@ -40,23 +38,19 @@ Statements = Callable[Concatenate[sa.Connection, Arguments], Result]
 _NEW_COLUMNS = schema.columns.insert()
 
 
-def _infra(seen: Mapping[str, SeenTest]) -> str:
-    # From this commit alone: whether it belongs to the series must not depend on which others have arrived. The exit
-    # status of the command of the tests would only change the words.
-    return infra(seen, None, exit_status=None) or compare.untested(seen)
-
-
 class ResultsStore:
     """The results of all repositories, in the database of a URL (that of the engine: DATABASE_URL).
 
-    `clock` returns the time in seconds since 1970. Raises DatabaseError for a URL that names no database.
+    `infra` says why the results of a suite at a commit are unusable, from that commit alone: whether it belongs to the
+    series must not depend on which others have arrived. `clock` returns the time in seconds since 1970. Raises
+    DatabaseError for a URL that names no database.
     """
 
     def __init__(
         self,
         url: str,
         *,
-        infra: Infra = _infra,
+        infra: Infra = unusable,
         renames: Renames = find_renames,
         clock: Callable[[], float] = time.time,
     ) -> None:

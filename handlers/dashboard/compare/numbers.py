@@ -20,7 +20,7 @@ from bot.results.store.measurements.lists import (
 )
 from bot.results.store.measurements.read import series_on_target
 from bot.results.store.tables.names import all_names
-from bot.results.store.tables.points import numbers_of, stored_runs
+from bot.results.store.tables.runs import numbers_of, stored_runs
 from handlers.dashboard.measurements.analysis import analysed, in_newest_unit
 from handlers.dashboard.measurements.series_model import ChangeKind, kind_of
 from handlers.dashboard.measurements.series_page import least_change

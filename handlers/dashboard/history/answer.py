@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from handlers.dashboard.history.model import HistoryOnTarget, HistoryPage
 
 
-def history_answer(targets: Sequence[HistoryOnTarget], repository: str, test: str) -> Sentence:
+def with_first_lines(page: HistoryPage, repository: str, github: str) -> HistoryPage:
+    """Return a page with its first sentence and its next steps; `github` is the repository's address on GitHub."""
+    answer, steps = _answer(page.targets, repository, page.id), _steps(page, github)
+    return page.model_copy(update={"answer": answer, "next_steps": steps})
+
+
+def _answer(targets: Sequence[HistoryOnTarget], repository: str, test: str) -> Sentence:
     """Say where a test fails, and since when; where it is flaky; or that it passes."""
     if not targets:
         return []
@@ -42,8 +48,10 @@ def _fails_on(failing: Sequence[HistoryOnTarget], total: int, repository: str, t
     first_shas = {history.failing.since for history in failing if history.failing}
     since = min(first_shas)
     names = name_list(_targets(failing, repository, test), "target")
-    count = texts.FAILS_ON.format(count=len(failing), targets=counted(total, "target"))
-    start = [phrase(count if total > 1 else texts.FAILS_ON_ONE), *names]
+    words = texts.FAILS_ON_ONE
+    if total > 1:
+        words = texts.FAILS_ON.format(count=len(failing), targets=counted(total, "target"))
+    start = [phrase(words), *names]
     if len(first_shas) > 1:
         return start
     return [*start, phrase(texts.SINCE), phrase(short(since), commit_path(repository, since))]
@@ -54,7 +62,7 @@ def _targets(targets: Iterable[HistoryOnTarget], repository: str, test: str) -> 
     return [phrase(name, history_path(repository, test, name)) for name in names]
 
 
-def history_steps(page: HistoryPage, github: str) -> list[Sentence]:
+def _steps(page: HistoryPage, github: str) -> list[Sentence]:
     """Say what a maintainer can do about a failing or flaky test."""
     failing = next((history for history in page.targets if history.failing), None)
     reported = next((history for history in page.targets if history.issue_url), None)

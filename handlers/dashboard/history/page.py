@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import sqlalchemy as sa
-from nightjar_formats.columns import SEEN, is_flaky, status_of
-from nightjar_formats.items import first_of
+from nightjar_formats.columns import ABSENT, SEEN
 from nightjar_formats.model import BAD, Detail, SeenTest, TargetKey
 
 from bot.core.aliases import Aliases
@@ -22,7 +21,6 @@ from bot.results.compare.flaky import WINDOW, Flakiness, flakiness_of
 from bot.results.compare.owners import OwnersOf
 from bot.results.compare.paired import UNPAIRED, PairedTargets, all_pairs
 from bot.results.compare.quarantine import QuarantineOf
-from bot.results.report.check_run import line_of
 from bot.results.report.findings import NewFailure
 from bot.results.report.reproduce import command
 from bot.results.report.texts import how_flaky
@@ -44,7 +42,7 @@ from bot.results.store.tables.commits import summaries_of
 from bot.results.store.tables.points import Position
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
-from handlers.dashboard.history.answer import history_answer, history_steps
+from handlers.dashboard.history.answer import with_first_lines
 from handlers.dashboard.history.issue_draft import IssueDraft
 from handlers.dashboard.history.model import (
     MOST_TIMED,
@@ -61,7 +59,7 @@ from handlers.dashboard.measurements.numbers import numbers_of_test
 from handlers.dashboard.searches.links import searches_of
 from handlers.dashboard.shared.cells import no_cell, test_cell
 from handlers.dashboard.shared.content import content_of_results
-from handlers.dashboard.shared.settings import configured_targets, quarantine_of, settings_and_target
+from handlers.dashboard.shared.settings import quarantine_of, settings_and_target
 from handlers.dashboard.shared.wiring import DashboardParts
 from handlers.results.config import LAB_RESULTS, RENAMES
 from handlers.results.owners import owners_in_force
@@ -157,12 +155,13 @@ class SettingsOfTest:
     def of(cls, settings: RepositoryConfig, moment: float) -> SettingsOfTest:
         """Read the settings of a repository."""
         results = settings.of(LAB_RESULTS)
+        labs = results.labs if results is not None else {}
         return cls(
             moment=moment,
             aliases=settings.of(RENAMES).aliases,
             quarantine=quarantine_of(settings, moment),
-            labs=results.labs if results is not None else {},
-            targets=frozenset(configured_targets(settings)),
+            labs=labs,
+            targets=frozenset(f"{name}/{target}" for name, lab in labs.items() for target in lab.targets),
             pairs=all_pairs(results),
         )
 
@@ -198,7 +197,6 @@ def read_test(
         )
     )
     page = HistoryPage(id=query.id, owners=list(owners(query.id)), targets=histories, more=len(lines) - len(page_lines))
-    answer, next_steps = history_answer(histories, repository, query.id), history_steps(page, links.page)
     shas = {
         sha
         for listed in histories
@@ -210,7 +208,7 @@ def read_test(
         if sha
     }
     summaries = summaries_of(connection, repository, shas)
-    return page.model_copy(update={"answer": answer, "next_steps": next_steps, "known_commits": summaries})
+    return with_first_lines(page.model_copy(update={"known_commits": summaries}), repository, links.page)
 
 
 def _read_on_targets(
@@ -276,7 +274,7 @@ class TestOnLine:
     @property
     def flaky_commits(self) -> list[str]:
         """Return the commits at which it both passed and failed, newest first."""
-        return [run.sha for run in self.runs if run.linked and is_flaky(run.status)]
+        return [run.sha for run in self.runs if run.linked and SEEN[run.status].flaky]
 
     @property
     def newest_window(self) -> Sequence[TestRun]:
@@ -286,7 +284,7 @@ class TestOnLine:
     @property
     def newest_stored(self) -> Sequence[int]:
         """Return the numbers of the stored runs of its newest nightly commit; none if it is not among `runs`."""
-        return next((run.stored for run in self.runs if run.linked and status_of(run.status)), ())
+        return next((run.stored for run in self.runs if run.linked and run.status != ABSENT), ())
 
     @property
     def is_failing(self) -> bool:
@@ -296,7 +294,7 @@ class TestOnLine:
     @property
     def first(self) -> Segment:
         """Return the first segment in which the test existed."""
-        return first_of(segment for segment in self.segments if segment.status is not None)
+        return next((segment for segment in self.segments if segment.status is not None), self.last)
 
     @property
     def names(self) -> list[str]:
@@ -312,8 +310,9 @@ def _last_run_with_test(
     A test that was removed long ago is in none of the newest `runs`, but its segments still lead to its last run.
     """
     for run in runs:
-        if run.linked and (status := status_of(run.status)):
-            return Segment(run.sha, run.committed_at, status, is_flaky(run.status), run.name)
+        if run.linked and run.status != ABSENT:
+            seen = SEEN[run.status]
+            return Segment(run.sha, run.committed_at, seen.status, seen.flaky, run.name)
     until = END
     for segment in reversed(segments):
         if segment.status is not None and (position := last_run_before(connection, line.series, until)):
@@ -332,15 +331,16 @@ def _describe_on_target(
     flaky: HistoryFlakiness | None,
     failing: FailingOnTarget | None,
 ) -> HistoryOnTarget:
-    line, last = test_line.line, test_line.last
-    expected = line.target.full_name in settings.targets
+    line, last, target = test_line.line, test_line.last, test_line.line.target.full_name
     reproduce = _reproduce(settings, line, last, test)
     summary = failing.summary if failing else None
     return HistoryOnTarget(
         lab=line.target.lab,
         target=line.target.target,
         suite=line.name,
-        runs=list(_list_commits(test_line, nightly, seconds, test, settings.moment, expected=expected)),
+        runs=list(
+            _list_commits(test_line, nightly, seconds, test, settings.moment, expected=target in settings.targets)
+        ),
         failing=summary,
         flakiness=flaky,
         quarantine=_quarantine(settings.quarantine, line, last),
@@ -349,7 +349,7 @@ def _describe_on_target(
         renamed_from=[name for name in test_line.names if name != test],
         reproduce=reproduce,
         source=_source(links, last, failing.failure if failing else None),
-        issue_url=_issue_url(links, line, test, summary, flaky, reproduce) if summary or flaky else "",
+        issue_url=_issue_url(links, line, target, test, summary, flaky, reproduce) if summary or flaky else "",
     )
 
 
@@ -504,13 +504,12 @@ def _source(links: HistoryAddresses, last: Segment, failure: NewFailure | None) 
 def _issue_url(
     links: HistoryAddresses,
     line: GridLine,
+    target: str,
     test: str,
     failing: HistoryFailing | None,
     flaky: HistoryFlakiness | None,
     reproduce: str,
 ) -> str:
-    target = line.target.full_name
-    page = history_path(line.target.repository, test, target)
     return IssueDraft(
         links.page,
         test,
@@ -522,7 +521,7 @@ def _issue_url(
         good=failing.last_passed_at if failing else "",
         message=failing.message if failing else "",
         reproduce=reproduce,
-        history=f"{links.public_url}{page}" if links.public_url else "",
+        history=f"{links.public_url}{history_path(line.target.repository, test, target)}" if links.public_url else "",
     ).address()
 
 
@@ -539,7 +538,7 @@ def source_place(failure: NewFailure) -> tuple[str, int | None]:
     The path is empty if it is unknown or not safe (`is_safe_path`).
     """
     path = failure.path
-    return (path, line_of(failure)) if is_safe_path(path) else ("", None)
+    return (path, failure.line) if is_safe_path(path) else ("", None)
 
 
 def file_in_id(test: str) -> str:

@@ -103,10 +103,10 @@ def labs_page(parts: DashboardParts) -> Page:
     branches = TrackingRecord(parts.config, parts.records, NIGHTLY)
     results_content = content_of_results(parts)
 
-    async def content(request: PageRequest) -> Content | None:
+    async def content(request: PageRequest) -> Content:
         results = await results_content(request)
         paused = await paused_in_repositories(parts.records, [request.repository], parts.moment())
-        return results and (*results, await branches.moves(request.repository), paused)
+        return *results, await branches.moves(request.repository), paused
 
     async def load(request: PageRequest) -> LabsPage:
         name, settings = settings_of(parts, request.repository)

@@ -60,11 +60,11 @@ def lab_page(parts: DashboardParts) -> Page:
     branches = TrackingRecord(parts.config, parts.records, NIGHTLY)
     results_content = content_of_results(parts)
 
-    async def content(request: PageRequest) -> Content | None:
+    async def content(request: PageRequest) -> Content:
         results = await results_content(request)
         degraded = await _degraded_targets(parts, request.repository)
         paused = await paused_in_repositories(parts.records, [request.repository], parts.moment())
-        return results and (*results, await branches.moves(request.repository), degraded, paused)
+        return *results, await branches.moves(request.repository), degraded, paused
 
     async def load(request: PageRequest) -> LabPage:
         repository, _, results = results_of(parts, request.repository)

@@ -23,7 +23,8 @@ from bot.results.store.measurements.lists import (
 from bot.results.store.tables.commits import summaries_of
 from bot.results.store.tables.names import all_names
 from bot.results.store.tables.operators import operator_and_flow
-from bot.results.store.tables.points import LinkedPoint, newest_points, numbers_of, stored_runs
+from bot.results.store.tables.points import LinkedPoint, newest_points
+from bot.results.store.tables.runs import numbers_of, stored_runs
 from bot.web.answers import AnswerPart
 from bot.web.csv_tables import CsvTable
 from bot.web.page_filters import short

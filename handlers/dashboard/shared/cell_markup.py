@@ -66,7 +66,7 @@ def legend(*, with_pairs: bool = False) -> Markup:
 
 def _cell(repository: str, target: str, sha: str, cell: GridCell, label: str, count: str = "") -> str:
     kind, shape = SHAPES[cell.state]
-    shape += ONE_SIDED_SIGN * cell.is_one_sided
+    shape += ONE_SIDED_SIGN * (cell.device_only > 0 or cell.simulator_only > 0)
     if not cell.run_id:
         return f'<span class="c {kind}" role="img" aria-label="{escape(label)}"><i>{shape}</i></span>'
     href = escape(run_path(repository, target, sha, cell.run_id))

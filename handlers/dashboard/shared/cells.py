@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from functools import lru_cache
 
-from nightjar_formats.columns import FLAKY, STATUS_BITS, is_flaky, status_of
-from nightjar_formats.model import BAD, Status
+from nightjar_formats.columns import BAD_CODES, CODES, FLAKY, STATUS_BITS
+from nightjar_formats.model import Status
 from pydantic import BaseModel, Field
 
 from bot.results.compare.failure_class import FailureClass, class_of_failure
@@ -97,11 +97,6 @@ class GridCell(BaseModel, extra="forbid"):
         return texts.cell_words(self.state.value, *counts, self.device_only, self.simulator_only)
 
     @property
-    def is_one_sided(self) -> bool:
-        """Say whether a failure passes on the other one of a simulator and its device."""
-        return self.device_only > 0 or self.simulator_only > 0
-
-    @property
     def count(self) -> str:
         """Return the count that belongs to the state, empty if the state has none or it is 0."""
         failing = self.failed - self.known
@@ -169,7 +164,7 @@ def test_cell(
         failed=int(bad),
         new=int(state is CellState.NEW),
         known=int(state is CellState.KNOWN),
-        flaky=int(state is CellState.FLAKY or (bad and is_flaky(current))),
+        flaky=int(state is CellState.FLAKY or (bad and current & FLAKY > 0)),
         skipped=int(state is CellState.SKIPPED),
         **dict(zip(ONE_SIDED, one_sided, strict=True)),
         run_id=run_id,
@@ -178,18 +173,17 @@ def test_cell(
 
 def state_of_test(earlier: int | None, current: int, *, complete: bool) -> CellState:
     """Return the state of a test in a run with usable results, from its status bytes (as in `test_cell`)."""
-    if not current & STATUS_BITS:
+    code, is_flaky = current & STATUS_BITS, bool(current & FLAKY)
+    if not code:
         return CellState.ABSENT if complete else CellState.PART
-    if status_of(current) in BAD:
-        failed_before = None if earlier is None or earlier == UNCOMPARED else status_of(earlier) in BAD
+    if code in BAD_CODES:
+        failed_before = None if earlier is None or earlier == UNCOMPARED else earlier & STATUS_BITS in BAD_CODES
         explained = earlier == KNOWN
-        failure_class = class_of_failure(
-            failed_before=failed_before, also_passed=is_flaky(current), explained=explained
-        )
+        failure_class = class_of_failure(failed_before=failed_before, also_passed=is_flaky, explained=explained)
         return STATE_OF_FAILURE[failure_class]
-    if current & FLAKY:
+    if is_flaky:
         return CellState.FLAKY
-    return CellState.SKIPPED if status_of(current) is Status.SKIPPED else CellState.PASS
+    return CellState.SKIPPED if code == CODES[Status.SKIPPED] else CellState.PASS
 
 
 def no_cell(line: GridLine, committed_at: float, moment: float, *, expected: bool) -> GridCell:

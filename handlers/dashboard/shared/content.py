@@ -14,18 +14,14 @@ if TYPE_CHECKING:
 Content = tuple[object, ...]
 
 
-def content_of_results(parts: DashboardParts) -> Callable[[PageRequest], Awaitable[Content | None]]:
+def content_of_results(parts: DashboardParts) -> Callable[[PageRequest], Awaitable[Content]]:
     """Return the `content` function of pages that depend on results and on the time.
 
-    It returns the revision of the repository's results and `DashboardParts.moment`; None for an unknown repository.
+    It returns the revision of the repository's results, 0 without any, and `DashboardParts.moment`.
     """
 
-    async def content(request: PageRequest) -> Content | None:
-        name_and_settings = parts.config.configured.name_and_settings(request.repository)
-        if name_and_settings is None:
-            return None
-        return *await request.pages.look_up(
-            parts.results.store.read, revisions_of, [name_and_settings[0]]
-        ), parts.moment()
+    async def content(request: PageRequest) -> Content:
+        revisions = await request.pages.look_up(parts.results.store.read, revisions_of, [request.repository])
+        return *revisions, parts.moment()
 
     return content

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from nightjar_formats.model import TARGET_NAME, TargetKey
 
+from bot.github.repositories.in_force import config_in_force
 from bot.results.compare.paired import PairedTargets, all_pairs
 from bot.results.compare.quarantine import QuarantineOf, quarantine_at
 from bot.results.store.lists.run_lists import newest_arrivals
@@ -39,13 +40,14 @@ def settings_of(parts: DashboardParts, repository: str) -> tuple[str, Repository
 async def settings_and_target(parts: DashboardParts, request: PageRequest) -> tuple[str, RepositoryConfig]:
     """Return a repository's name and settings in force, after checking the target that the query names.
 
-    Raises `Problem` 400 if app.yaml does not list the target and no results of it are stored: those of
-    a target that was removed from app.yaml can still be read.
+    Raises LookupError if app.yaml does not list the repository, and `Problem` 400 if it does not list the target and no
+    results of it are stored: those of a target that was removed from app.yaml can still be read.
     """
-    name, settings = settings_of(parts, request.repository)
-    settings = await parts.in_force(name, settings)
-    target, configured = request.query.target, configured_targets(settings)
-    if target and settings.of(LAB_RESULTS) and target not in configured:
+    name, target = request.repository, request.query.target
+    settings = await config_in_force(parts.config, parts.records, name)
+    if settings is None:
+        raise LookupError(name)
+    if target and settings.of(LAB_RESULTS) and target not in (configured := configured_targets(settings)):
         lab, _, device = target.partition("/")
         if TargetKey(name, lab, device) not in await request.pages.run(parts.results.store.read, newest_arrivals, name):
             available = ", ".join(configured[:MOST_NAMED]) or "none"

@@ -45,6 +45,8 @@ class DashboardParts:
     titles: Mapping[str, str]
     """What each handler is about, by its name."""
     github: str = "https://github.com"
+    public_url: str = ""
+    """The address of these pages without a slash at its end; empty if app.yaml has none."""
 
     def moment(self) -> float:
         """Return the time that pages use as now, rounded down to `MOMENT_SECONDS`.
@@ -59,11 +61,6 @@ class DashboardParts:
     def jobs(self) -> JobStore:
         """Return the store of device tests, to read it."""
         return JobStore(self.records.connector, self.clock)
-
-    @property
-    def public_url(self) -> str:
-        """Return the address of these pages without a slash at its end; empty if app.yaml has none."""
-        return (self.config.public_url or "").rstrip("/")
 
     async def in_force(self, name: str, settings: RepositoryConfig) -> RepositoryConfig:
         """Return the settings of a repository with those of its own file, such as quarantined tests; reads one record.
@@ -86,4 +83,5 @@ class DashboardParts:
             services.part(COMMAND_LIST),
             services.part(HANDLER_TITLES),
             settings.github_url,
+            (services.config.public_url or "").rstrip("/"),
         )

@@ -125,11 +125,19 @@ async def dashboard_site(
             assert bucket is not None, f"a page read the bucket {name}"
             return StoreFolder(bucket)
 
-        results = ResultsService(settings.configured.name_of, store, FileLists(), pool, source_for)
+        results = ResultsService(settings.configured.canonical_name, store, FileLists(), pool, source_for)
         redact = Redactor(["configured-secret"]).text
         commands = list_commands_of(settings, engine.records)
         parts = DashboardParts(
-            settings, engine.records, results, clock or (lambda: moment), engine.journal, redact, commands, TITLES
+            settings,
+            engine.records,
+            results,
+            clock or (lambda: moment),
+            engine.journal,
+            redact,
+            commands,
+            TITLES,
+            public_url=(settings.public_url or "").rstrip("/"),
         )
 
         async def is_public(repository: str) -> bool:
@@ -149,7 +157,7 @@ async def dashboard_site(
                 connections=connections,
                 access=ApiAccess(nothing, is_public),
                 repositories=list(settings.repositories),
-                name_of=settings.configured.name_of,
+                canonical_name=settings.configured.canonical_name,
                 is_public=is_public,
                 list_public=list_public,
                 secrets=[b"a secret that nobody uses here"],

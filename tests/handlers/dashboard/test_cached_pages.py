@@ -116,7 +116,7 @@ async def test_a_repository_that_becomes_known_by_a_pattern_has_one_spelling_too
     async def list_public() -> list[str]:
         return list(settings.repositories)
 
-    pages = Pages({}, RateLimit(300, 0), is_public, list_public, name_of=settings.configured.name_of)
+    pages = Pages({}, RateLimit(300, 0), is_public, list_public, canonical_name=settings.configured.canonical_name)
     settings.configured.know(7, "octocat/Runtime")
     assert pages.canonical_name("OCTOCAT/runtime") == "octocat/Runtime"
     assert pages.canonical_name("octocat/Other") == "octocat/Other"

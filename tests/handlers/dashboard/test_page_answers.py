@@ -18,7 +18,7 @@ from handlers.dashboard.compare.numbers import ComparedNumber
 from handlers.dashboard.compare.rows import ComparedSuiteCounts, ComparePage, ComparisonCommit
 from handlers.dashboard.grid.answer import GridNews, SuiteNews
 from handlers.dashboard.grid.page import ListedNightly
-from handlers.dashboard.history.answer import history_answer, history_steps
+from handlers.dashboard.history.answer import with_first_lines
 from handlers.dashboard.history.model import HistoryFailing, HistoryFlakiness, HistoryOnTarget, HistoryPage
 from handlers.dashboard.labs.answer import lab_answer, lab_steps
 from handlers.dashboard.labs.model import LabPage, LabRun, LabTarget, MissingNightlyRun, PausedState
@@ -113,8 +113,12 @@ def history(target: str, since: str = "", **fields: Any) -> HistoryOnTarget:
     )
 
 
+def history_page(*targets: HistoryOnTarget) -> HistoryPage:
+    return with_first_lines(with_fields(HistoryPage, id="conv", targets=list(targets)), REPOSITORY, GITHUB)
+
+
 def history_words(*targets: HistoryOnTarget) -> str:
-    return markdown(history_answer(targets, REPOSITORY, "conv"))
+    return markdown(history_page(*targets).answer)
 
 
 def history_link(target: str) -> str:
@@ -138,21 +142,18 @@ def test_where_a_test_fails_and_where_it_is_flaky() -> None:
 
 
 def test_what_can_be_done_about_a_failing_test() -> None:
-    def history_page(*targets: HistoryOnTarget) -> HistoryPage:
-        return with_fields(HistoryPage, targets=list(targets))
-
     failing = history("adreno", HEAD, issue_url=f"{GITHUB}/issues/new", reproduce="pytest conv")
     read = f"Maintainer: [read the commits with which it began to fail]({GITHUB}/compare/{BASE}...{HEAD})"
     issue = f"Maintainer: [open an issue with what is known]({GITHUB}/issues/new)"
-    assert steps(history_steps(history_page(history("mali", reproduce="x"), failing), GITHUB)) == [
+    assert steps(history_page(history("mali", reproduce="x"), failing).next_steps) == [
         read,
         issue,
         "Contributor: to reproduce it, run pytest conv",
     ]
     never_passed = with_fields(HistoryFailing, since=HEAD, last_passed_at="")
-    assert steps(history_steps(history_page(history("adreno", failing=never_passed)), GITHUB)) == []
+    assert steps(history_page(history("adreno", failing=never_passed)).next_steps) == []
     flaky = history("mali", flakiness=FLAKINESS, issue_url=f"{GITHUB}/issues/new")
-    assert steps(history_steps(history_page(flaky), GITHUB)) == [issue]
+    assert steps(history_page(flaky).next_steps) == [issue]
 
 
 def comparison(**fields: Any) -> ComparePage:

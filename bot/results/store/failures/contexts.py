@@ -23,15 +23,8 @@ from bot.results.store.history.windows import TestsInWindow, window_histories
 from bot.results.store.tables import schema
 from bot.results.store.tables.cells import FAILS, PASSES
 from bot.results.store.tables.names import SuiteRow, ordinals_by_name
-from bot.results.store.tables.points import (
-    LinkedPoint,
-    Place,
-    Position,
-    SuiteOnTarget,
-    columns_at,
-    newest_points,
-    suites_on_targets,
-)
+from bot.results.store.tables.points import LinkedPoint, Position, SuiteOnTarget, newest_points, suites_on_targets
+from bot.results.store.tables.runs import Place, columns_at
 
 MOST_RUNS = 400
 """Earlier runs that are read, at most: more than a year of nightly runs."""

@@ -24,15 +24,9 @@ from bot.results.store.history.windows import segments_over
 from bot.results.store.tables import schema
 from bot.results.store.tables.cells import FAILS, IS_FAILURE, IS_FLAKY_FAILURE, marked_places
 from bot.results.store.tables.names import all_names
-from bot.results.store.tables.points import (
-    LinkedPoint,
-    Position,
-    SuiteOnTarget,
-    columns_at,
-    newest_points,
-    suites_on_targets,
-)
+from bot.results.store.tables.points import LinkedPoint, Position, SuiteOnTarget, newest_points, suites_on_targets
 from bot.results.store.tables.rename_pairs import PointRenames, renames_of
+from bot.results.store.tables.runs import columns_at
 
 START: Position = (float("-inf"), "")
 """Before every commit."""

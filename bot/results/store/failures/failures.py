@@ -459,7 +459,7 @@ def _open_reports(connection: sa.Connection, series: int) -> Sequence[sa.Row[Any
 
 def _statuses(connection: sa.Connection, target_id: int, suite: str, sha: str) -> bytes:
     """Return the merged status column of a suite at a commit."""
-    return runs.statuses(connection, [runs.reported(connection, target_id, sha, suite).stored])[0]
+    return runs.suite_columns(connection, target_id, suite, [sha])[0]
 
 
 def _ancestors(connection: sa.Connection, repository: str, series: int, newest: Position) -> list[Position]:

@@ -37,8 +37,9 @@ from bot.results.store.history.explained import PointColumn, explained_ordinals,
 from bot.results.store.tables import runs, schema
 from bot.results.store.tables.cells import IS_FAILURE, CellCounts, explained_column, renamed_column
 from bot.results.store.tables.names import all_names
-from bot.results.store.tables.points import Place, Position, status_columns
+from bot.results.store.tables.points import Position
 from bot.results.store.tables.rename_pairs import RenamePairs
+from bot.results.store.tables.runs import Place, status_columns
 
 SeriesCommit = tuple[int, str]
 """A series, and a commit."""

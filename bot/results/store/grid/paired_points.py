@@ -16,8 +16,8 @@ from bot.results.store.failures.contexts import RECENT
 from bot.results.store.grid.rows import GridLine, rows_before
 from bot.results.store.tables import schema
 from bot.results.store.tables.cells import failing_marks, marked_in_any, passing_marks
-from bot.results.store.tables.points import Position, columns_at, select_suites_on_targets
-from bot.results.store.tables.runs import Place
+from bot.results.store.tables.points import Position, select_suites_on_targets
+from bot.results.store.tables.runs import Place, columns_at
 
 _POINTS = schema.points
 _SuitePlace = tuple[int, str]

@@ -190,8 +190,8 @@ def newest_linked_rows(
 
 def newest_rows(
     connection: sa.Connection, series: Collection[int], count: int
-) -> tuple[list[sa.RowMapping], dict[int, sa.RowMapping]]:
-    """Return the newest points of each series on the nightly branch, newest first, and the linked one before."""
+) -> list[tuple[sa.RowMapping, sa.RowMapping | None]]:
+    """Return the newest points of each series on the nightly branch, oldest first, each as `with_earlier` does."""
     table, points = schema.series, schema.points
     newer, earlier = points.alias(), points.alias()
     newest_first = newer.c.committed_at.desc(), newer.c.sha.desc()
@@ -219,7 +219,7 @@ def newest_rows(
     linked = (
         sa.select(points).select_from(table.join(points, points.c.id == previous_point)).where(table.c.id.in_(series))
     )
-    return rows, {row["series_id"]: row for row in connection.execute(linked).mappings()}
+    return with_earlier(rows, {row["series_id"]: row for row in connection.execute(linked).mappings()})
 
 
 def with_earlier(

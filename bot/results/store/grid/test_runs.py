@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 from nightjar_formats.columns import ABSENT, SEEN, at, duration, status_byte
 from nightjar_formats.columns.collect import Reason
-from nightjar_formats.items import first_of
 from nightjar_formats.model import Detail, TargetKey
 
 from bot.results.compare.flaky import WINDOW, flakiness_of
 from bot.results.compare.lasting import Segment as LastingSegment
 from bot.results.compare.quarantine import NO_QUARANTINE
-from bot.results.store.grid.rows import GridLine, GridRange, lines_of, newest_rows, with_earlier
+from bot.results.store.grid.rows import GridLine, GridRange, lines_of, newest_rows
 from bot.results.store.history.explained import linked_windows
 from bot.results.store.history.history import Segment, TestHistory
 from bot.results.store.tables import runs, schema
@@ -28,7 +27,8 @@ from bot.results.store.tables.cells import FAILS, KNOWN
 from bot.results.store.tables.combine import Details, reason_of
 from bot.results.store.tables.failure_texts import TextReader
 from bot.results.store.tables.names import SuiteRow, find_ordinal, ordinals_by_name
-from bot.results.store.tables.points import Position, stored_runs
+from bot.results.store.tables.points import Position
+from bot.results.store.tables.runs import stored_runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +85,14 @@ def runs_of_test(
     runs.
     """
     lines = {line.series: line for line in test_lines}
-    rows, previous = newest_rows(connection, lines, grid_range.limit)
-    suite = first_of(lines.values()).name
-    reported = runs.bare_runs(connection, {(lines[row["series_id"]].target_id, row["sha"], suite) for row in rows})
-    unlinked = _read_unlinked(connection, lines, rows, suite, reported)
+    rows = newest_rows(connection, lines, grid_range.limit)
+    suite = test_lines[0].name
+    reported = runs.bare_runs(connection, {(lines[row["series_id"]].target_id, row["sha"], suite) for row, _ in rows})
+    unlinked = _read_unlinked(connection, lines, [row for row, _ in rows], suite, reported)
     runs_of_series: dict[int, list[TestRun]] = {series: [] for series in lines}
     outcomes = {series: _LinkedOutcomes(traced.get(line.target, ()), test) for series, line in lines.items()}
-    other_names = grid_range.aliases.others(test)
-    for row, earlier in with_earlier(rows, previous):
+    other_names = grid_range.aliases.others(test) if unlinked else ()
+    for row, earlier in rows:
         series, line = row["series_id"], lines[row["series_id"]]
         bare_runs = reported.get((line.target_id, row["sha"], suite), [])
         if not bare_runs:
@@ -114,7 +114,7 @@ def runs_of_test(
         stored = [run.number for run in bare_runs if run.is_stored]
         runs_of_series[series].append(TestRun(*facts, bare_runs[-1].run_id, stored, previous_status, status, name))
     explained = _explained(connection, lines, runs_of_series, outcomes, grid_range)
-    # `with_earlier` goes from old to new.
+    # `newest_rows` goes from old to new.
     return {
         series: [replace(run, previous=KNOWN) if (series, run.sha) in explained else run for run in reversed(test_runs)]
         for series, test_runs in runs_of_series.items()
@@ -222,7 +222,7 @@ def _read_unlinked(
         if not (row["linked"] or row["infra"])
         and (bare_runs := reported.get((lines[row["series_id"]].target_id, row["sha"], suite)))
     }
-    return dict(zip(groups, runs.statuses(connection, list(groups.values())), strict=True))
+    return dict(zip(groups, runs.statuses(connection, list(groups.values())), strict=True)) if groups else {}
 
 
 class _LinkedOutcomes:

@@ -15,14 +15,9 @@ from bot.results.store.history.series_names import series_names
 from bot.results.store.history.windows import TestsInWindow, histories, window_histories
 from bot.results.store.tables import schema
 from bot.results.store.tables.cells import IS_FLAKY, marked_places
-from bot.results.store.tables.names import all_names, find_ordinal, ordinals_by_name
-from bot.results.store.tables.points import (
-    LinkedPoint,
-    SuiteOnTarget,
-    columns_at,
-    newest_points,
-    suites_on_targets,
-)
+from bot.results.store.tables.names import find_ordinal, names_of, ordinals_by_name
+from bot.results.store.tables.points import LinkedPoint, SuiteOnTarget, newest_points, suites_on_targets
+from bot.results.store.tables.runs import columns_at
 
 
 def known_flaky_tests(
@@ -95,7 +90,8 @@ def _flakiness(
 ) -> dict[str, Flakiness]:
     """Return the flakiness of tests up to a commit, whose window has points."""
     chain = [(point.committed_at, point.sha) for point in window.points]
-    name_of, ordinal_of = all_names(connection, window.suite.row), ordinals_by_name(connection, window.suite.row)
+    suite_names = names_of(connection, window.suite.row)
+    name_of, ordinal_of = suite_names.ordered, suite_names.ordinals
     ordinals = sorted(ordinal_of[test] for test in results if test in ordinal_of)
     renames = series_names(connection, window.suite.series, name_of, aliases, ordinals)
     ids = [point.id for point in window.points]

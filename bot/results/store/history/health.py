@@ -18,7 +18,8 @@ from nightjar_formats.model import GOOD, TargetKey
 from bot.results.compare.health import LOOKBACK, WINDOW, RunFlips, SuiteHealth, suite_health
 from bot.results.store.tables.blobs import raw
 from bot.results.store.tables.cells import FAILS
-from bot.results.store.tables.points import Place, SuiteOnTarget, newest_points, stored_columns, suites_on_targets
+from bot.results.store.tables.points import SuiteOnTarget, newest_points, suites_on_targets
+from bot.results.store.tables.runs import Place, stored_columns
 
 MOST_CACHED = 1_000
 """Windows whose flips a process remembers: those of other targets stay the same when a run arrives."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import sqlalchemy as sa
-from nightjar_formats.columns import ABSENT, at, is_flaky, status_of
+from nightjar_formats.columns import ABSENT, SEEN, at
 from nightjar_formats.model import Status, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.store.tables import names, runs, schema
-from bot.results.store.tables.names import SuiteRow, all_names, find_ordinal
+from bot.results.store.tables.names import SuiteRow, names_of
 from bot.results.store.tables.points import Position
 from bot.results.store.tables.rename_pairs import PointRenames, renames_of
 
@@ -90,11 +90,11 @@ def history_on_targets(
     series: Collection[int] | None = None,
 ) -> dict[TargetKey, TestHistory]:
     """Do the same as `history` for a suite whose row was read; with `series`, only their targets count."""
-    ordinal = find_ordinal(connection, row, test_id)
+    suite_names = names_of(connection, row)
+    ordinal, name_of = suite_names.ordinals.get(test_id), suite_names.ordered
     if ordinal is None:
         return {}
     lines = _lines(connection, repository, row, ordinal, series)
-    name_of = all_names(connection, row)
     _trace(connection, lines, ordinal, _OtherNames(name_of, aliases))
     first_statuses = _first_statuses(connection, lines, suite)
     traced = {line.target: _segments(line, first_statuses[number], name_of) for number, line in lines.items()}
@@ -272,13 +272,9 @@ def _first_statuses(connection: sa.Connection, lines: Mapping[int, _Line], suite
             unknown[number] = line
         else:
             first_statuses[number] = old_status
-    places = {number: (line.target_id, line.first[1]) for number, line in unknown.items()}
-    reported = runs.reported_runs_at(connection, list(places.values()), suite)
-    columns = runs.statuses(connection, [runs.stored(reported[place]) for place in places.values()])
-    first_statuses |= {
-        number: at(column, unknown[number].oldest) for number, column in zip(places, columns, strict=True)
-    }
-    return first_statuses
+    places = {number: (line.target_id, line.first[1], suite) for number, line in unknown.items()}
+    columns = runs.columns_at(connection, places.values())
+    return first_statuses | {number: at(columns[place], unknown[number].oldest) for number, place in places.items()}
 
 
 def _segments(line: _Line, byte: int, name_of: Sequence[str]) -> TestHistory:
@@ -290,5 +286,5 @@ def _segments(line: _Line, byte: int, name_of: Sequence[str]) -> TestHistory:
 
 
 def _segment(position: Position, byte: int, name: str) -> Segment:
-    committed_at, sha = position
-    return Segment(sha, committed_at, status_of(byte), is_flaky(byte), name)
+    (committed_at, sha), seen = position, SEEN[byte]
+    return Segment(sha, committed_at, seen.status if byte else None, seen.flaky, name)

@@ -23,14 +23,8 @@ from bot.results.store.lists.listed_tests import ListedTests
 from bot.results.store.tables import schema
 from bot.results.store.tables.cells import marked_places
 from bot.results.store.tables.names import all_names
-from bot.results.store.tables.points import (
-    LinkedPoint,
-    SuiteOnTarget,
-    newest_columns,
-    newest_points,
-    stored_runs,
-    suites_on_targets,
-)
+from bot.results.store.tables.points import LinkedPoint, SuiteOnTarget, newest_columns, newest_points, suites_on_targets
+from bot.results.store.tables.runs import stored_runs
 
 IS_FLAKY = bytes(byte > FLAKY and is_flaky(byte) for byte in range(256))
 MOST_TESTS = 1_000

@@ -22,16 +22,9 @@ from bot.results.store.lists.slow_tests import GOOD_RUNS, duration_columns, mean
 from bot.results.store.tables import schema
 from bot.results.store.tables.cells import IS_FAILURE, RAN, both_marked, marked_places, renamed_column
 from bot.results.store.tables.names import all_names
-from bot.results.store.tables.points import (
-    LinkedPoint,
-    SuiteOnTarget,
-    newest_points,
-    numbers_of,
-    status_columns,
-    stored_runs,
-    suites_on_targets,
-)
+from bot.results.store.tables.points import LinkedPoint, SuiteOnTarget, newest_points, suites_on_targets
 from bot.results.store.tables.rename_pairs import renames_of
+from bot.results.store.tables.runs import numbers_of, status_columns, stored_runs
 
 MOST_POINTS = 500
 """The most commits of pull requests, and of the nightly branch, whose failures are read for each suite on a target."""

@@ -21,16 +21,8 @@ from bot.results.store.tables import runs, schema
 from bot.results.store.tables.cells import RAN
 from bot.results.store.tables.combine import reason_of
 from bot.results.store.tables.names import SuiteRow, names_of
-from bot.results.store.tables.points import (
-    LinkedPoint,
-    Place,
-    SuiteOnTarget,
-    newest_points,
-    numbers_of,
-    status_columns,
-    stored_runs,
-    suites_on_targets,
-)
+from bot.results.store.tables.points import LinkedPoint, SuiteOnTarget, newest_points, suites_on_targets
+from bot.results.store.tables.runs import Place, numbers_of, status_columns, stored_runs
 
 _SKIPPED_CODE = CODES[Status.SKIPPED]
 _SKIPPED = bytes(byte < STATUS_BYTES and byte & STATUS_BITS == _SKIPPED_CODE for byte in range(256))

@@ -21,17 +21,8 @@ from bot.results.store.tables import runs, schema
 from bot.results.store.tables.blobs import raw
 from bot.results.store.tables.cells import RAN
 from bot.results.store.tables.names import all_names
-from bot.results.store.tables.points import (
-    LinkedPoint,
-    Place,
-    SuiteOnTarget,
-    newest_columns,
-    newest_points,
-    numbers_of,
-    status_columns,
-    stored_runs,
-    suites_on_targets,
-)
+from bot.results.store.tables.points import LinkedPoint, SuiteOnTarget, newest_columns, newest_points, suites_on_targets
+from bot.results.store.tables.runs import Place, numbers_of, status_columns, stored_runs
 
 GOOD_RUNS = 3
 """The number of runs in a mean."""

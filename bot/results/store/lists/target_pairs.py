@@ -14,7 +14,8 @@ from nightjar_formats.model import Status, TargetKey
 from bot.results.store.lists.commits_with_results import CommitWithResults, newest_commits_with_results
 from bot.results.store.tables.cells import FAILS, PASSES
 from bot.results.store.tables.names import SuiteRow, all_names
-from bot.results.store.tables.points import columns_at, suites_on_targets
+from bot.results.store.tables.points import suites_on_targets
+from bot.results.store.tables.runs import columns_at
 
 _SKIPPED_CODE = CODES[Status.SKIPPED]
 

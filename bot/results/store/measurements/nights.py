@@ -15,7 +15,8 @@ from bot.results.store.measurements.number_blocks import BLOCK, Decimal, number_
 from bot.results.store.measurements.write import SuiteMetric, metrics_of
 from bot.results.store.tables import schema
 from bot.results.store.tables.names import all_names
-from bot.results.store.tables.points import LinkedPoint, Position, SuiteOnTarget, newest_points, stored_runs
+from bot.results.store.tables.points import LinkedPoint, Position, SuiteOnTarget, newest_points
+from bot.results.store.tables.runs import stored_runs
 
 NIGHTS = 500
 """The newest nights that are read."""

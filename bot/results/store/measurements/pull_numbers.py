@@ -16,7 +16,8 @@ from bot.results.measurements.unexpected import NOT_COMPARED, NumbersOfPull, Une
 from bot.results.settings.measurements import DEFAULT_LIMITS, ChangeLimits
 from bot.results.store.measurements.nights import NightlyNumbers, SeriesId, SeriesPieces, points_of
 from bot.results.store.measurements.search import WINDOW, is_measured
-from bot.results.store.tables.points import stored_runs, suites_on_targets
+from bot.results.store.tables.points import suites_on_targets
+from bot.results.store.tables.runs import stored_runs
 
 LEVEL = 8
 """A number among those of so many newest nights is expected, without a look at the other nights."""

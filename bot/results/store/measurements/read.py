@@ -19,14 +19,9 @@ from bot.results.store.measurements.number_blocks import BLOCK, Decimal, number_
 from bot.results.store.measurements.write import SuiteMetric, blocks_of_runs, count_of, metrics_of, placed_measurements
 from bot.results.store.tables import names, runs, schema
 from bot.results.store.tables.names import SuiteRow, all_names, find_ordinal
-from bot.results.store.tables.points import (
-    Position,
-    SuiteOnTarget,
-    newest_points,
-    stored_runs,
-    suites_on_targets,
-)
+from bot.results.store.tables.points import Position, SuiteOnTarget, newest_points, suites_on_targets
 from bot.results.store.tables.rename_pairs import PointRenames, renames_of
+from bot.results.store.tables.runs import stored_runs
 
 NIGHTS = 1_000
 """The newest nightly commits of which a series is read."""

@@ -238,6 +238,11 @@ def reasons_blob(reasons: Reasons) -> bytes:
     return compressed(_HEAD.pack(len(text), count) + text + distances + numbers)
 
 
+def read_columns(statuses: bytes, reasons: bytes | None) -> RunColumns:
+    """Read the stored columns of a run."""
+    return RunColumns(raw(statuses), read_reasons(reasons))
+
+
 def read_reasons(blob: bytes | None) -> Reasons:
     """Read what `reasons_blob` wrote."""
     if blob is None:

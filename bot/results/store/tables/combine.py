@@ -44,13 +44,13 @@ class Details(Mapping[str, Detail]):
         return len(self._reasons)
 
 
-def has_evidence(runs: Sequence[RunColumns]) -> bool:
+def has_evidence(runs: Sequence[RunColumns], statuses: bytes) -> bool:
     """Return whether runs are clearly usable, so that no closer check for a lab setup problem is needed.
 
-    That is so if most of their tests passed and the test runner had no error.
+    That is so if most of their tests passed and the test runner had no error. `statuses` is their merged column.
     """
     troubles = {reason.trouble for run in runs for reason in run.reasons.distinct}
-    good, bad = good_and_bad(merged([run.statuses for run in runs]))
+    good, bad = good_and_bad(statuses)
     return good > bad and not troubles & _OF_THE_RUNNER
 
 

@@ -143,7 +143,7 @@ def names_of(connection: sa.Connection, suite: SuiteRow) -> NamesAtMoment:
 
     Their ordinals are computed at their first use.
     """
-    cache, names = cache_of(connection), _read(connection, suite)
+    cache, names = cache_of(connection), uncommitted_names(connection, suite)
     with cache.lock:
         cached = cache.suites.get(suite.id)
         # The cache raises ValueError for a value that is larger than itself.
@@ -157,12 +157,6 @@ def names_of(connection: sa.Connection, suite: SuiteRow) -> NamesAtMoment:
 def all_names(connection: sa.Connection, suite: SuiteRow) -> list[str]:
     """Return all names of a suite, by their ordinals. Callers must not change them."""
     return names_of(connection, suite).ordered
-
-
-def uncommitted_names(connection: sa.Connection, suite: SuiteRow) -> NamesAtMoment:
-    """Return the names of a suite, in a transaction that may have added some, and may be rolled back."""
-    # Not cached: after a rollback, another run may give these ordinals to other names.
-    return _read(connection, suite)
 
 
 def ordinals_by_name(connection: sa.Connection, suite: SuiteRow) -> Mapping[str, int]:
@@ -196,7 +190,9 @@ def place_names(connection: sa.Connection, suite: SuiteRow, blobs: Collection[by
     return placement
 
 
-def _read(connection: sa.Connection, suite: SuiteRow) -> NamesAtMoment:
+def uncommitted_names(connection: sa.Connection, suite: SuiteRow) -> NamesAtMoment:
+    """Return the names of a suite, in a transaction that may have added some, and may be rolled back."""
+    # Not cached: after a rollback, another run may give these ordinals to other names.
     cache = cache_of(connection)
     with cache.lock:
         cached = cache.suites.get(suite.id)

@@ -5,17 +5,17 @@ However many targets there are, it takes a few statements, which indices answer.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from nightjar_formats.model import TargetKey
 
-from bot.results.store.tables import runs, schema
+from bot.results.store.tables import schema
 from bot.results.store.tables.names import SuiteRow
+from bot.results.store.tables.runs import Place, columns_at
 
-Place = runs.Place
 Position = tuple[float, str]
 """The position of a commit in its series."""
 
@@ -154,39 +154,6 @@ def newest_points(
             newest.setdefault(number, []).append(LinkedPoint._make(point))
     # More than `count` are found if others have the same time as the oldest one.
     return {number: linked[-count:] for number, linked in newest.items()}
-
-
-def stored_runs(connection: sa.Connection, places: Iterable[Place]) -> dict[Place, list[runs.BareRun]]:
-    """Return the stored runs of suites at commits, in their order."""
-    reported = runs.bare_runs(connection, places)
-    return {place: stored for place, bare in reported.items() if (stored := [run for run in bare if run.is_stored])}
-
-
-def status_columns(connection: sa.Connection, stored: Mapping[Place, Sequence[int]]) -> dict[Place, bytes]:
-    """Return the merged status column of each place; `stored` has the numbers of its stored runs."""
-    columns: dict[Place, bytes] = {}
-    all_places = list(stored)
-    for places in schema.in_chunks(all_places):
-        groups = [stored[place] for place in places]
-        columns |= zip(places, runs.statuses(connection, groups), strict=True)
-    return columns
-
-
-def stored_columns(connection: sa.Connection, places: Iterable[Place]) -> dict[Place, list[bytes]]:
-    """Return the compressed status columns of the stored runs at each place, in their order."""
-    numbers = numbers_of(stored_runs(connection, places))
-    blobs = runs.status_blobs(connection, [number for of_place in numbers.values() for number in of_place])
-    return {place: [blobs[number] for number in of_place] for place, of_place in numbers.items()}
-
-
-def columns_at(connection: sa.Connection, places: Iterable[Place]) -> dict[Place, bytes]:
-    """Return the merged status column of the stored runs at each place that has any."""
-    return status_columns(connection, numbers_of(stored_runs(connection, places)))
-
-
-def numbers_of(stored: Mapping[Place, Iterable[runs.BareRun]]) -> dict[Place, list[int]]:
-    """Return the numbers of the runs of each place."""
-    return {place: [run.number for run in bare] for place, bare in stored.items()}
 
 
 def newest_columns(connection: sa.Connection, suites: Iterable[SuiteOnTarget]) -> dict[int, bytes]:

@@ -13,7 +13,7 @@ from nightjar_formats.model import Claims, RunKey, TargetKey
 from bot.engine.sql.portable import dumps, loads
 from bot.results.state import Admission, Run, RunState
 from bot.results.store.tables import schema
-from bot.results.store.tables.blobs import Reasons, RunColumns, raw, read_reasons
+from bot.results.store.tables.blobs import Reasons, RunColumns, raw, read_columns, read_reasons
 
 REPORTED = (RunState.STORED, RunState.WAITING, RunState.INCOMPLETE)
 """The states of runs that count for their suite; refused runs don't."""
@@ -104,8 +104,8 @@ def _claims(run: Run) -> Claims:
     return run.claims
 
 
-def target_id(connection: sa.Connection, target: TargetKey, *, make: bool = False) -> int | None:
-    """Return the ID of a target. If it is not stored, return None, or store it if `make` is set."""
+def target_id(connection: sa.Connection, target: TargetKey | RunKey, *, make: bool = False) -> int | None:
+    """Return the ID of a target, or of a run's. If it is not stored, return None, or store it if `make` is set."""
     values = {"repository": target.repository, "lab": target.lab, "target": target.target}
     number: int | None = connection.execute(_TARGET, values).scalar()
     if number is None and make:
@@ -123,7 +123,7 @@ class SavedRun(NamedTuple):
 
 def save(connection: sa.Connection, run: Run, stored: Numbered | None) -> SavedRun:
     """Write the row of a run, and that of its target if it has none; `stored` is the run as it is stored already."""
-    target_number = target_id(connection, run.key.about, make=True)
+    target_number = target_id(connection, run.key, make=True)
     assert target_number is not None
     admission = run.admission
     # Not `received_at`: a run that is ingested again arrived when it was stored first.
@@ -251,20 +251,35 @@ def processed_runs(connection: sa.Connection, versions: Mapping[RunKey, str]) ->
 class ReportedRuns:
     """The runs of a commit on a target that count, in their order.
 
-    `stored` are the numbers of those with stored results, and `admission` is what all admissions together say.
+    `stored` are the numbers of those with stored results, `admission` is what all admissions together say, and
+    `target_id` is the number of the target, None if the target is not stored.
     """
 
     numbered: Sequence[Numbered] = ()
     runs: Sequence[Run] = ()
     stored: Sequence[int] = ()
     admission: Admission | None = None
+    target_id: int | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether there are stored results, and no shard or file of a suite is missing; for the runs of one suite."""
+        return bool(self.stored) and shards(self.runs).complete
+
+
+def reported_on_target(
+    connection: sa.Connection, target: TargetKey, sha: str, suite: str | None = None
+) -> ReportedRuns:
+    """Return the runs of a commit on a target, or of one suite at it; none if the target is not stored."""
+    number = target_id(connection, target)
+    return ReportedRuns() if number is None else reported(connection, number, sha, suite)
 
 
 def reported(connection: sa.Connection, target_id: int, sha: str, suite: str | None = None) -> ReportedRuns:
     """Return the runs of a commit, or of one suite at it."""
     numbered = reported_runs_at(connection, [(target_id, sha)], suite).get((target_id, sha), [])
     runs = [run for _, run in numbered]
-    return ReportedRuns(numbered, runs, stored(numbered), admission(runs))
+    return ReportedRuns(numbered, runs, stored(numbered), admission(runs), target_id)
 
 
 def reported_runs_at(
@@ -284,6 +299,12 @@ def reported_runs_at(
     for numbered in runs_at.values():
         numbered.sort(key=lambda pair: order(pair[1]))
     return runs_at
+
+
+def suite_columns(connection: sa.Connection, target_id: int, suite: str, shas: Sequence[str]) -> list[bytes]:
+    """Return the merged status column of a suite on a target at each of some commits; empty without stored results."""
+    reported_at = reported_runs_at(connection, [(target_id, sha) for sha in shas], suite)
+    return statuses(connection, [stored(reported_at.get((target_id, sha), ())) for sha in shas])
 
 
 def bare_runs(connection: sa.Connection, places: Iterable[Place]) -> dict[Place, list[BareRun]]:
@@ -324,7 +345,7 @@ def each_stored(connection: sa.Connection, numbers: Sequence[int]) -> Iterator[t
     """Yield the columns of stored runs one by one, each with the number of its run, in any order."""
     for chunk in schema.in_chunks(numbers):
         for row in connection.execute(_COLUMNS, {"numbers": chunk}):
-            yield row.run_id, RunColumns(raw(row.statuses), read_reasons(row.reasons))
+            yield row.run_id, read_columns(row.statuses, row.reasons)
 
 
 def reasons(connection: sa.Connection, numbers: Sequence[int]) -> Iterator[tuple[int, Reasons]]:
@@ -347,3 +368,36 @@ def statuses(connection: sa.Connection, groups: Collection[Sequence[int]]) -> li
     """Return the merged status column of each group of stored runs. The runs of a group must be in their order."""
     blobs = status_blobs(connection, [number for group in groups for number in group])
     return [merged([raw(blobs[number]) for number in group]) for group in groups]
+
+
+def stored_runs(connection: sa.Connection, places: Iterable[Place]) -> dict[Place, list[BareRun]]:
+    """Return the stored runs of suites at commits, in their order."""
+    reported = bare_runs(connection, places)
+    return {place: stored for place, bare in reported.items() if (stored := [run for run in bare if run.is_stored])}
+
+
+def status_columns(connection: sa.Connection, stored: Mapping[Place, Sequence[int]]) -> dict[Place, bytes]:
+    """Return the merged status column of each place; `stored` has the numbers of its stored runs."""
+    columns: dict[Place, bytes] = {}
+    all_places = list(stored)
+    for places in schema.in_chunks(all_places):
+        groups = [stored[place] for place in places]
+        columns |= zip(places, statuses(connection, groups), strict=True)
+    return columns
+
+
+def stored_columns(connection: sa.Connection, places: Iterable[Place]) -> dict[Place, list[bytes]]:
+    """Return the compressed status columns of the stored runs at each place, in their order."""
+    numbers = numbers_of(stored_runs(connection, places))
+    blobs = status_blobs(connection, [number for of_place in numbers.values() for number in of_place])
+    return {place: [blobs[number] for number in of_place] for place, of_place in numbers.items()}
+
+
+def columns_at(connection: sa.Connection, places: Iterable[Place]) -> dict[Place, bytes]:
+    """Return the merged status column of the stored runs at each place that has any."""
+    return status_columns(connection, numbers_of(stored_runs(connection, places)))
+
+
+def numbers_of(stored: Mapping[Place, Iterable[BareRun]]) -> dict[Place, list[int]]:
+    """Return the numbers of the runs of each place."""
+    return {place: [run.number for run in bare] for place, bare in stored.items()}

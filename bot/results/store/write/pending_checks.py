@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import sqlalchemy as sa
-from nightjar_formats.model import TargetKey
+from nightjar_formats.model import RunKey, TargetKey
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bot.engine.sql.portable import original
@@ -155,7 +155,7 @@ def scheduled_checks(
     ]
 
 
-def complete_check(connection: sa.Connection, target: TargetKey, sha: str) -> PendingCheck | None:
+def complete_check(connection: sa.Connection, target: TargetKey | RunKey, sha: str) -> PendingCheck | None:
     """Return the check run of a commit if it is pending and need not wait for more results.
 
     That is so if all of its suites are complete, and it has every suite of the newest earlier commit on the nightly
@@ -243,20 +243,16 @@ def _is_complete(reported: Iterable[Run]) -> bool:
     return not any(shards.missing or shards.waiting for shards in map(runs.shards, by_suite.values()))
 
 
-def missing_suites(connection: sa.Connection, target_id: int, sha: str, reported: Iterable[Run]) -> tuple[str, ...]:
+def missing_suites(connection: sa.Connection, sha: str, reported: runs.ReportedRuns) -> tuple[str, ...]:
     """Return the suites that the newest earlier commit on the nightly branch had, and this one lacks.
 
     `reported` are its runs. A lab may test as little of a pull request's head as it likes.
     """
-    reported_runs = list(reported)
-    if not _is_mainline(reported_runs):
+    target_id, admission = reported.target_id, reported.admission
+    if target_id is None or admission is None or not admission.mainline:
         return ()
-    return tuple(
-        sorted(
-            _suites_before(connection, target_id, _commit_times(connection, target_id, [sha])).get(sha, set())
-            - _suites(reported_runs)
-        )
-    )
+    expected = _suites_before(connection, target_id, _commit_times(connection, target_id, [sha])).get(sha, set())
+    return tuple(sorted(expected - _suites(reported.runs)))
 
 
 def _is_mainline(reported: list[Run]) -> bool:

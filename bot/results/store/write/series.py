@@ -164,15 +164,14 @@ def _point_facts(
     admission = reported.admission
     if admission is None:
         return None, b""
-    complete = bool(reported.stored) and runs.shards(reported.runs).complete
     columns = runs.columns(connection, reported.stored, already_read)
-    infra = ""
+    statuses, complete, infra = merged([run.statuses for run in columns]), reported.complete, ""
     # An incomplete point stays outside the series anyway. Most complete ones have evidence, which is faster to see.
-    if complete and not has_evidence(columns):
+    if complete and not has_evidence(columns, statuses):
         seen, _ = verdicts(uncommitted_names(connection, series.suite), columns)
         infra = find_infra(seen)
     facts = Facts(sha, admission.committed_at, admission.pull_request, admission.mainline, complete, infra)
-    return facts, merged([run.statuses for run in columns])
+    return facts, statuses
 
 
 def _place(connection: sa.Connection, series: Series, facts: Facts, statuses: bytes, find_renames: Renames) -> bool:
@@ -285,10 +284,9 @@ def _columns(
     connection: sa.Connection, series: Series, shas: Sequence[str], already_read: Mapping[str, bytes]
 ) -> list[bytes]:
     """Return the merged status columns of commits; `already_read` has those that need not be read."""
-    places = [(series.target_id, sha) for sha in shas if sha not in already_read]
-    reported = runs.reported_runs_at(connection, places, series.suite_name)
-    statuses = runs.statuses(connection, [runs.stored(reported.get(place, [])) for place in places])
-    columns = {**already_read, **dict(zip((sha for _, sha in places), statuses, strict=True))}
+    unread = [sha for sha in shas if sha not in already_read]
+    statuses = runs.suite_columns(connection, series.target_id, series.suite_name, unread)
+    columns = {**already_read, **dict(zip(unread, statuses, strict=True))}
     return [columns[sha] for sha in shas]
 
 
