@@ -287,13 +287,9 @@ _ENDS = [(status_of(byte), is_flaky(byte)) for byte in range(STATUS_BYTES)]
 
 
 def _segments(line: _Line, byte: int, name_of: Sequence[str]) -> TestHistory:
-    segments = [_segment(line.first, byte, name_of[line.oldest])] if byte else []
-    for change in line.changes:
-        byte = byte if change.new_status is None else change.new_status
-        segments.append(_segment(change.position, byte, name_of[change.ordinal]))
+    committed_at, sha = line.first
+    segments = [Segment(sha, committed_at, *_ENDS[byte], name_of[line.oldest])] if byte else []
+    for (committed_at, sha), ordinal, _, new_status in line.changes:
+        byte = byte if new_status is None else new_status
+        segments.append(Segment(sha, committed_at, *_ENDS[byte], name_of[ordinal]))
     return tuple(segments)
-
-
-def _segment(position: Position, byte: int, name: str) -> Segment:
-    committed_at, sha = position
-    return Segment(sha, committed_at, *_ENDS[byte], name)

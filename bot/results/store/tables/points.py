@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -56,6 +57,8 @@ def suites_on_targets(
     suite: str | None = None,
 ) -> list[SuiteOnTarget]:
     """Return the suites of a repository on each of its targets, by target and suite; None matches all."""
+    named = {"lab": lab, "target": target, "suite": suite}
+    filters = {name: value for name, value in named.items() if value is not None}
     return [
         SuiteOnTarget(
             row.id,
@@ -64,7 +67,7 @@ def suites_on_targets(
             TargetKey(repository, row.lab, row.target),
             row.target_id,
         )
-        for row in connection.execute(select_suites_on_targets(repository, lab, target, suite))
+        for row in connection.execute(_suites_statement(tuple(filters)), {"repository": repository, **filters})
     ]
 
 
@@ -78,6 +81,16 @@ _SUITES_ON_TARGETS = (
     )
     .order_by(schema.targets.c.lab, schema.targets.c.target, schema.suites.c.suite)
 )
+
+
+@cache
+def _suites_statement(filters: tuple[str, ...]) -> sa.Select[Any]:
+    """Return the statement of `suites_on_targets`; `filters` are the parameters that are not None."""
+    columns = {"lab": schema.targets.c.lab, "target": schema.targets.c.target, "suite": schema.suites.c.suite}
+    return _SUITES_ON_TARGETS.where(
+        schema.suites.c.repository == sa.bindparam("repository"),
+        *(columns[name] == sa.bindparam(name) for name in filters),
+    )
 
 
 def select_suites_on_targets(
