@@ -79,7 +79,7 @@ def targets_on_page(grid_range: GridRange, lines: Iterable[GridLine]) -> list[st
 _SERIES, _POINTS = schema.series, schema.points
 _NEWER, _EARLIER = _POINTS.alias(), _POINTS.alias()
 _FIRST = first_on_nightly().label("first")
-_OF_SERIES = sa.bindparam("series", expanding=True)
+_OF_SERIES: sa.BindParameter[Any] = sa.bindparam("series", expanding=True)
 
 
 def _newest_first(points: sa.FromClause) -> tuple[sa.ColumnElement[Any], ...]:
