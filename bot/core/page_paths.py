@@ -40,7 +40,8 @@ def _in_query(text: str) -> str:
 
 def view_path(repository: str, view: str = "", **filters: object) -> str:
     """Return a view of a repository, such as `compare` or `nightly`; without a name, its grid."""
-    return f"/r/{_repository(repository)}{f'/{view}' if view else ''}{query(filters)}"
+    path = f"/r/{_repository(repository)}{f'/{view}' if view else ''}"
+    return f"{path}{query(filters)}" if filters else path
 
 
 def run_path(repository: str, target: str, sha: str, run_id: str) -> str:

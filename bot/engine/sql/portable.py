@@ -52,8 +52,10 @@ def storable(text: str) -> str:
 
 def original(text: str) -> str:
     """Decode the result of `storable`."""
+    if ESCAPE not in text:
+        return text
     first, *escaped = text.split(ESCAPE)
-    return "".join([first, *(f"{chr(int(part[:4], 16))}{part[4:]}" for part in escaped)]) if escaped else text
+    return "".join([first, *(f"{chr(int(part[:4], 16))}{part[4:]}" for part in escaped)])
 
 
 def dumps(value: JSONValue) -> str:

@@ -19,7 +19,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nightjar_formats.model import BAD, GOOD
+from nightjar_formats.columns import SEEN
+from nightjar_formats.model import BAD, GOOD, SeenTest
 
 from bot.results.compare.diff import CONFIRMED_RUNS
 from bot.results.compare.lasting import Segment
@@ -82,11 +83,27 @@ def flakiness_of(history: Sequence[Segment], runs: int) -> Flakiness:
     for begin, seen in reversed(history):
         if end <= oldest:
             break
-        letter = ""
-        if seen is not None and (seen.flaky or seen.status in GOOD or seen.status in BAD):
-            letter = "B" if seen.flaky else "F" if seen.status in BAD else "P"
-        outcomes = letter * (end - max(begin, oldest)) + outcomes
+        outcomes = outcome_letter(seen) * (end - max(begin, oldest)) + outcomes
         end = begin
+    return flakiness_of_outcomes(outcomes)
+
+
+def outcome_letter(seen: SeenTest | None) -> str:
+    """Return P for a test that passed in a run, F for a failure, B for both, and nothing if it did not run."""
+    if seen is None:
+        return ""
+    if seen.flaky:
+        return "B"
+    return "F" if seen.status in BAD else "P" if seen.status in GOOD else ""
+
+
+OUTCOME_LETTERS = ("", *map(outcome_letter, SEEN[1:]))
+"""The letter of a test by its status byte; a run that lacks the test has none."""
+
+
+def flakiness_of_outcomes(outcomes: str) -> Flakiness:
+    """Return the flakiness of a test from the letters of its runs (`outcome_letter`), of at most WINDOW runs."""
     earlier = outcomes.rstrip("F")
-    single = sum(earlier[place - 1 : place + 2] == "PFP" for place in range(1, len(earlier) - 1))
+    # Neighbors share a pass, so each pass is doubled to be counted on both sides.
+    single = earlier.replace("P", "PP").count("PFP")
     return Flakiness(len(earlier), earlier.count("F"), earlier.count("B"), single, row=len(outcomes) - len(earlier))

@@ -17,7 +17,7 @@ from bot.core.aliases import Aliases
 from bot.core.page_paths import history_path
 from bot.core.patterns import Pattern
 from bot.results.compare.context import FailureContext
-from bot.results.compare.flaky import WINDOW, Flakiness, flakiness_of
+from bot.results.compare.flaky import OUTCOME_LETTERS, WINDOW, Flakiness, flakiness_of_outcomes
 from bot.results.compare.owners import OwnersOf
 from bot.results.compare.paired import UNPAIRED, PairedTargets, all_pairs
 from bot.results.compare.quarantine import QuarantineOf
@@ -453,7 +453,7 @@ def _read_flakiness(
     newest |= {
         series: (
             window[-1].sha,
-            flakiness_of([(number, SEEN[run.status]) for number, run in enumerate(window)], WINDOW),
+            flakiness_of_outcomes("".join(OUTCOME_LETTERS[run.status] for run in window)),
         )
         for series, window in windows.items()
         if len(window) == WINDOW

@@ -24,18 +24,19 @@ _LARGEST = 1e308
 """Values are cut off here, so that the edges of the chart are finite."""
 _SMALLEST = 1e-300
 """Smaller differences between values are not drawn: doubles that are even smaller have fewer digits."""
-_HEAD = Markup(
+# Not `Markup`, which would escape each number too: only the label, the unit and titles are texts.
+_HEAD = (
     '<svg class="chart {kind}" role="img" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
     'aria-label="{label}">'
 )
-_BAND = Markup('<rect class="band" x="{x}" y="{y}" width="{width}" height="{height}"/>')
-_RULE = Markup('<line class="axis" x1="{left}" x2="{right}" y1="{y}" y2="{y}"/>')
-_VALUE = Markup('<text x="{x}" y="{y}" text-anchor="end">{text}</text>')
-_TIME = Markup('<text x="{x}" y="{y}" text-anchor="middle">{text}</text>')
-_UNIT = Markup('<text x="2" y="10">{text}</text>')
-_LEVEL = Markup('<line class="level" x1="{x1}" x2="{x2}" y1="{y}" y2="{y}"/>')
-_MARK = Markup('<line class="mark{kind}" x1="{x}" x2="{x}" y1="{top}" y2="{bottom}"><title>{title}</title></line>')
-_DOTS = Markup('<path class="dots" stroke-width="{width}" d="{places}"/>')
+_BAND = '<rect class="band" x="{x}" y="{y}" width="{width}" height="{height}"/>'
+_RULE = '<line class="axis" x1="{left}" x2="{right}" y1="{y}" y2="{y}"/>'
+_VALUE = '<text x="{x}" y="{y}" text-anchor="end">{text}</text>'
+_TIME = '<text x="{x}" y="{y}" text-anchor="middle">{text}</text>'
+_UNIT = '<text x="2" y="10">{text}</text>'
+_LEVEL = '<line class="level" x1="{x1}" x2="{x2}" y1="{y}" y2="{y}"/>'
+_MARK = '<line class="mark{kind}" x1="{x}" x2="{x}" y1="{top}" y2="{bottom}"><title>{title}</title></line>'
+_DOTS = '<path class="dots" stroke-width="{width}" d="{places}"/>'
 _DOT = '<circle class="dot" cx="{x}" cy="{y}" r="{radius}"><title>{title}</title></circle>'
 
 
@@ -87,11 +88,10 @@ class SeriesChart:
 
     def svg(self) -> Markup:
         """Return the chart."""
-        return Markup("").join(
-            [_HEAD.format(kind=self.kind, width=self.width, height=self.height, label=self.label), *self._parts()]
-        )
+        head = _HEAD.format(kind=self.kind, width=self.width, height=self.height, label=escape(self.label))
+        return Markup("".join([head, *self._parts()]))  # noqa: S704 (texts are escaped)
 
-    def _parts(self) -> Iterator[Markup]:
+    def _parts(self) -> Iterator[str]:
         start, right, top, bottom = 62, self.width - 10, 18, self.height - 24
         low, high = self._range()
         first, last = self.points[0].moment, self.points[-1].moment
@@ -111,7 +111,7 @@ class SeriesChart:
             yield _RULE.format(left=start, right=right, y=down(value))
             yield _VALUE.format(x=start - 6, y=down(value) + 4, text=f"{value:,.10g}")
         if self.unit:
-            yield _UNIT.format(text=self.unit)
+            yield _UNIT.format(text=escape(self.unit))
         for moment in days_between(first, last, self.width // PIXELS_OF_DAY):
             text = f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d}"
             yield _TIME.format(x=min(max(across(moment), start + 4), right - 28), y=self.height - 6, text=text)
@@ -119,18 +119,17 @@ class SeriesChart:
             yield _LEVEL.format(x1=across(level.begin), x2=across(level.end), y=down(level.value))
         for mark in self.marks:
             kind = f" {mark.kind}" if mark.kind else ""
-            yield _MARK.format(kind=kind, x=across(mark.moment), top=top, bottom=bottom, title=mark.title)
+            yield _MARK.format(kind=kind, x=across(mark.moment), top=top, bottom=bottom, title=escape(mark.title))
         radius = 2.5 if len(self.points) <= 150 else 1.6
         if self.kind == "narrow":
             dots = "".join(f"M{across(point.moment)} {down(point.value)}h0" for point in self.points)
             yield _DOTS.format(places=dots, width=2 * radius)
-            yield Markup("</svg>")
+            yield "</svg>"
             return
         for point in self.points:
-            # The title is the only text. `Markup.format` would escape the numbers too, and a page has thousands.
             title = escape(point.title)
-            yield Markup(_DOT.format(x=across(point.moment), y=down(point.value), radius=radius, title=title))  # noqa: S704 (escaped above)
-        yield Markup("</svg>")
+            yield _DOT.format(x=across(point.moment), y=down(point.value), radius=radius, title=title)
+        yield "</svg>"
 
     def _range(self) -> tuple[float, float]:
         """Return the values at the lower and the upper edge."""

@@ -54,6 +54,16 @@ MOST_WRITTEN_OUT = 999
 ONE_SIDED = ("device_only", "simulator_only")
 """Counts of failures that pass on the other one of a simulator and its device."""
 COUNTED = ("passed", "failed", "new", "known", "flaky", "skipped")
+COUNT_OF_STATE = {
+    CellState.NEW: "new",
+    CellState.STILL: "failing",
+    CellState.UNJUDGED: "failing",
+    CellState.KNOWN: "known",
+    CellState.FLAKY: "flaky",
+    CellState.PASS: "passed",
+    CellState.SKIPPED: "skipped",
+}
+"""The count of a cell that a grid shows; other states have none."""
 WORST_FIRST = (
     CellState.NEW,
     CellState.INFRA,
@@ -93,25 +103,21 @@ class GridCell(BaseModel, extra="forbid"):
     @property
     def words(self) -> str:
         """Describe the cell in words, for screen readers."""
-        counts = (self.passed, self.failed - self.known, self.new, self.known, self.flaky, self.skipped)
-        return texts.cell_words(self.state.value, *counts, self.device_only, self.simulator_only)
+        counts = (self.passed, self.failing, self.new, self.known, self.flaky, self.skipped)
+        return texts.cell_words(self.state, *counts, self.device_only, self.simulator_only)
+
+    @property
+    def failing(self) -> int:
+        """Return the number of failures that nothing explains."""
+        return self.failed - self.known
 
     @property
     def count(self) -> str:
         """Return the count that belongs to the state, empty if the state has none or it is 0."""
-        failing = self.failed - self.known
-        if self.state is CellState.NEW and self.new < failing <= MOST_WRITTEN_OUT:
-            return texts.NEW_OF_FAILING.format(new=self.new, failing=failing)
-        numbers = {
-            CellState.NEW: self.new,
-            CellState.STILL: failing,
-            CellState.UNJUDGED: failing,
-            CellState.KNOWN: self.known,
-            CellState.FLAKY: self.flaky,
-            CellState.PASS: self.passed,
-            CellState.SKIPPED: self.skipped,
-        }
-        return texts.compact(numbers[self.state]) if numbers.get(self.state) else ""
+        if self.state is CellState.NEW and self.new < self.failing <= MOST_WRITTEN_OUT:
+            return texts.NEW_OF_FAILING.format(new=self.new, failing=self.failing)
+        number: int = getattr(self, COUNT_OF_STATE[self.state]) if self.state in COUNT_OF_STATE else 0
+        return texts.compact(number) if number else ""
 
 
 def counted_cell(point: GridPoint, counts: CellCounts, one_sided: Sequence[int] | None = None) -> GridCell:
@@ -128,8 +134,19 @@ def counted_cell(point: GridPoint, counts: CellCounts, one_sided: Sequence[int] 
         state = CellState.NEW
     if one_sided is None:
         one_sided = [getattr(point.one_sided, name).count(1) for name in ONE_SIDED]
-    numbers = {name: getattr(counts, name) for name in COUNTED} | dict(zip(ONE_SIDED, one_sided, strict=True))
-    return GridCell(state=state, run_id=run_id, **numbers)
+    device_only, simulator_only = one_sided
+    return GridCell(
+        state=state,
+        passed=counts.passed,
+        failed=counts.failed,
+        new=counts.new,
+        known=counts.known,
+        flaky=counts.flaky,
+        skipped=counts.skipped,
+        device_only=device_only,
+        simulator_only=simulator_only,
+        run_id=run_id,
+    )
 
 
 def _state(counts: CellCounts, *, has_baseline: bool) -> CellState:

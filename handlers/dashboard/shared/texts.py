@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 CELL_WORDS = {
     "infra": "no usable results",
@@ -61,6 +62,7 @@ THOUSAND = 1_000
 MANY = 10_000
 
 
+@lru_cache(4096)
 def cell_words(
     state: str,
     passed: int,
@@ -76,6 +78,8 @@ def cell_words(
 
     `failed` includes the `new` failures, but not the `known` ones. Of them, `device_only` passed on a simulator of the
     target, and `simulator_only` on the device that it simulates.
+
+    Most cells of a page share a few texts, or were on it before, so texts are cached.
     """
     parts = [CELL_WORDS[state]] if state in CELL_WORDS else []
     counts = (

@@ -6,9 +6,8 @@ The number of statements does not depend on the number of failures and targets, 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import sqlalchemy as sa
 from nightjar_formats.columns import at
@@ -22,7 +21,7 @@ from bot.results.compare.paired import UNPAIRED, PairedTargets
 from bot.results.store.history.windows import TestsInWindow, window_histories
 from bot.results.store.tables import schema
 from bot.results.store.tables.cells import FAILS, PASSES
-from bot.results.store.tables.names import SuiteRow, ordinals_by_name
+from bot.results.store.tables.names import ordinals_by_name
 from bot.results.store.tables.points import LinkedPoint, Position, SuiteOnTarget, newest_points, suites_on_targets
 from bot.results.store.tables.runs import Place, columns_at
 
@@ -34,6 +33,40 @@ MOST_TARGETS = 50
 """Other targets that are read, at most; those with the newest runs come first."""
 RECENT = 30 * 86400.0
 """Seconds after which the newest run of another target no longer says that a test fails there."""
+
+
+# Made once, because making the statements takes longer than answering them.
+_SERIES, _POINTS, _TARGETS, _CANDIDATES = schema.series, schema.points, schema.targets, schema.points.alias()
+_AT_COMMITS = sa.select(_POINTS.c.series_id, _POINTS.c.committed_at, _POINTS.c.sha).where(
+    _POINTS.c.series_id.in_(sa.bindparam("series", expanding=True)),
+    _POINTS.c.sha.in_(sa.bindparam("shas", expanding=True)),
+)
+_LAST_UNTIL = (
+    sa.select(_CANDIDATES.c.id)
+    .where(_CANDIDATES.c.series_id == _SERIES.c.id, _CANDIDATES.c.linked)
+    .where(_CANDIDATES.c.committed_at <= sa.bindparam("time"))
+    .order_by(_CANDIDATES.c.committed_at.desc(), _CANDIDATES.c.sha.desc())
+    .limit(1)
+    .correlate(_SERIES)
+    .scalar_subquery()
+)
+# One of the runs may be of the target of the query itself.
+_OF_SUITE = (
+    sa.select(_TARGETS.c.id, _TARGETS.c.lab, _TARGETS.c.target, _POINTS.c.sha)
+    .where(_SERIES.c.suite_id == sa.bindparam("suite"))
+    .limit(MOST_TARGETS + 1)
+)
+_AT_SHA = sa.and_(_POINTS.c.series_id == _SERIES.c.id, _POINTS.c.sha == sa.bindparam("sha"))
+_SAME_COMMIT = _OF_SUITE.select_from(_SERIES.join(_TARGETS).join(_POINTS, _AT_SHA)).where(
+    _POINTS.c.complete, _POINTS.c.infra == ""
+)
+"""The runs of a suite at a commit, on all targets."""
+_NIGHTLY = (
+    _OF_SUITE.select_from(_SERIES.join(_TARGETS).join(_POINTS, _POINTS.c.id == _LAST_UNTIL))
+    .where(_POINTS.c.committed_at >= sa.bindparam("since"))
+    .order_by(_POINTS.c.committed_at.desc())
+)
+"""The newest nightly run of a suite on each target, up to a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,15 +228,12 @@ def _read_earlier(
 
 def _positions(connection: sa.Connection, queries: Sequence[TargetContextQuery]) -> dict[int, Position]:
     """Return the position of the commit of each query in its series; series without the commit are left out."""
-    points = schema.points
     sha_of = {query.suite.series: query.sha for query in queries}
-    statement = sa.select(points.c.series_id, points.c.committed_at, points.c.sha).where(
-        points.c.series_id.in_(sha_of), points.c.sha.in_({*sha_of.values()})
-    )
+    parameters = {"series": list(sha_of), "shas": list({*sha_of.values()})}
     # The statement also finds commits of other queries.
     return {
         row.series_id: (row.committed_at, row.sha)
-        for row in connection.execute(statement)
+        for row in connection.execute(_AT_COMMITS, parameters)
         if row.sha == sha_of[row.series_id]
     }
 
@@ -234,7 +264,13 @@ def _elsewhere(connection: sa.Connection, queries: Sequence[TargetContextQuery])
         if query.suite.series in positions:
             at_position[positions[query.suite.series]].append(query.suite)
     for position, suites in at_position.items():
-        lists = [connection.execute(statement).all() for statement in _runs_elsewhere(suites[0].row, position)]
+        committed_at, sha = position
+        times = {"time": committed_at, "since": committed_at - RECENT}
+        of_suite = {"suite": suites[0].row.id}
+        lists = [
+            connection.execute(_SAME_COMMIT, of_suite | {"sha": sha}).all(),
+            connection.execute(_NIGHTLY, of_suite | times).all(),
+        ]
         for suite in suites:
             newest: dict[int, tuple[str, str]] = {}
             # The same commit first: `setdefault` keeps the first run of each target.
@@ -244,28 +280,3 @@ def _elsewhere(connection: sa.Connection, queries: Sequence[TargetContextQuery])
             by_name = sorted(newest.items(), key=lambda target_run: target_run[1][1])[:MOST_TARGETS]
             elsewhere[suite.series] = {(number, sha, suite.name): name for number, (sha, name) in by_name}
     return elsewhere
-
-
-def _runs_elsewhere(suite: SuiteRow, position: Position) -> Iterator[sa.Select[Any]]:
-    """Yield statements for runs of a suite on all targets: of a commit, then the newest nightly ones up to there."""
-    series, points, targets = schema.series, schema.points, schema.targets
-    candidate = points.alias()
-    newest = (
-        sa.select(candidate.c.id)
-        .where(candidate.c.series_id == series.c.id, candidate.c.linked, candidate.c.committed_at <= position[0])
-        .order_by(candidate.c.committed_at.desc(), candidate.c.sha.desc())
-        .limit(1)
-        .correlate(series)
-        .scalar_subquery()
-    )
-    select_runs = sa.select(targets.c.id, targets.c.lab, targets.c.target, points.c.sha).where(
-        series.c.suite_id == suite.id
-    )
-    same_commit = select_runs.select_from(
-        series.join(targets).join(points, sa.and_(points.c.series_id == series.c.id, points.c.sha == position[1]))
-    ).where(points.c.complete, points.c.infra == "")
-    nightly = select_runs.select_from(series.join(targets).join(points, points.c.id == newest))
-    nightly = nightly.where(points.c.committed_at >= position[0] - RECENT).order_by(points.c.committed_at.desc())
-    # One of them may be the target of the query itself.
-    for statement in (same_commit, nightly):
-        yield statement.limit(MOST_TARGETS + 1)

@@ -337,22 +337,28 @@ def newest_messages(connection: sa.Connection, repository: str, since: float, li
     )
     joined = suites.join(series, series.c.suite_id == suites.c.id).join(targets)
     statement = (
-        sa.select(table, suites.c.id.label("suite_id"), suites.c.suite, suites.c.names)
-        .add_columns(targets.c.lab, targets.c.target)
+        sa.select(suites.c.id, suites.c.names, suites.c.suite, targets.c.lab, targets.c.target, table.c.ordinal)
+        .add_columns(*(table.c[name] for name in FailureMessage.__dataclass_fields__))
         .select_from(joined.join(table, table.c.series_id == series.c.id))
         .where(suites.c.repository == repository, table.c.reported_at >= sa.func.coalesce(oldest_listed, since))
         .where(table.c.reported_at >= since)
         .order_by(table.c.reported_at.desc(), table.c.series_id, table.c.ordinal)
         .limit(limit)
     )
+    messages = [
+        (names.SuiteRow(number, count), suite, TargetKey(repository, lab, target), ordinal, FailureMessage(*message))
+        for number, count, suite, lab, target, ordinal, *message in connection.execute(statement).all()
+    ]
+    tests: dict[names.SuiteRow, dict[int, str]] = {row: {} for row, *_ in messages}
+    for row, _, _, ordinal, _ in messages:
+        tests[row][ordinal] = ""
+    for row, name_at in tests.items():
+        # Once for each suite, because the names of a large one are not cached.
+        name_of = all_names(connection, row)
+        name_at.update((ordinal, name_of[ordinal]) for ordinal in name_at)
     return [
-        RegressionMessage(
-            TargetKey(repository, row["lab"], row["target"]),
-            row["suite"],
-            all_names(connection, names.SuiteRow(row["suite_id"], row["names"]))[row["ordinal"]],
-            _message(row),
-        )
-        for row in connection.execute(statement).mappings().all()
+        RegressionMessage(target, suite, tests[row][ordinal], message)
+        for row, suite, target, ordinal, message in messages
     ]
 
 

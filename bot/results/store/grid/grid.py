@@ -316,13 +316,17 @@ def _by_suite(reported: Mapping[tuple[int, str], list[runs.Numbered]]) -> dict[P
     return runs_at
 
 
+# Made once, because making the statement takes longer than answering it.
+_RENAMES = sa.select(schema.renames.c.point_id, schema.renames.c.pairs).where(
+    schema.renames.c.series_id.in_(sa.bindparam("series", expanding=True)),
+    schema.renames.c.point_id.in_(sa.bindparam("points", expanding=True)),
+)
+
+
 def _renames(connection: sa.Connection, series: Collection[int], points: Sequence[int]) -> dict[int, dict[int, int]]:
     """Return the renames at points: the old ordinals of tests by the new ones."""
-    table = schema.renames
     renames_of: dict[int, dict[int, int]] = {}
     for chunk in schema.in_chunks(points):
-        statement = sa.select(table.c.point_id, table.c.pairs).where(
-            table.c.series_id.in_(series), table.c.point_id.in_(chunk)
-        )
-        renames_of |= {row.point_id: dict(RenamePairs(row.pairs)) for row in connection.execute(statement)}
+        rows = connection.execute(_RENAMES, {"series": list(series), "points": chunk})
+        renames_of |= {row.point_id: dict(RenamePairs(row.pairs)) for row in rows}
     return renames_of

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
+from operator import itemgetter
+from typing import Any
 
 import sqlalchemy as sa
 from nightjar_formats.model import TargetKey
@@ -73,6 +75,70 @@ def targets_on_page(grid_range: GridRange, lines: Iterable[GridLine]) -> list[st
     return ordered[grid_range.first_target :][: grid_range.most_targets]
 
 
+# Made once, because making the statements takes longer than answering them.
+_SERIES, _POINTS = schema.series, schema.points
+_NEWER, _EARLIER = _POINTS.alias(), _POINTS.alias()
+_FIRST = first_on_nightly().label("first")
+_OF_SERIES: sa.BindParameter[Any] = sa.bindparam("series", expanding=True)
+
+
+def _newest_first(points: sa.FromClause) -> tuple[sa.ColumnElement[Any], ...]:
+    return points.c.committed_at.desc(), points.c.sha.desc()
+
+
+def _nth_newest(*conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[float]:
+    """Return the time of the point of a series on the nightly branch that has `newer` newer ones."""
+    return (
+        sa.select(_NEWER.c.committed_at)
+        .where(_NEWER.c.series_id == _SERIES.c.id, _NEWER.c.mainline, *conditions)
+        .order_by(*_newest_first(_NEWER))
+        .limit(1)
+        .offset(sa.bindparam("newer"))
+        .correlate(_SERIES)
+        .scalar_subquery()
+    )
+
+
+def _linked_before(time: sa.ColumnElement[Any], newer: sa.ColumnElement[int]) -> sa.Select[Any]:
+    """Return the statement for the linked point of each series before a time that has `newer` newer ones."""
+    last = (
+        sa.select(_EARLIER.c.id)
+        .where(_EARLIER.c.series_id == _SERIES.c.id, _EARLIER.c.linked, _EARLIER.c.committed_at < time)
+        .order_by(*_newest_first(_EARLIER))
+        .limit(1)
+        .offset(newer)
+        .correlate(_SERIES)
+        .scalar_subquery()
+    )
+    joined = _SERIES.join(_POINTS, _POINTS.c.id == last)
+    return sa.select(_POINTS).select_from(joined).where(_SERIES.c.id.in_(_OF_SERIES))
+
+
+_UNTIL: sa.BindParameter[float] = sa.bindparam("until", type_=sa.Double)
+_OLDEST = sa.select(_nth_newest(_NEWER.c.committed_at < _UNTIL)).where(_SERIES.c.id.in_(_OF_SERIES))
+_COMMITS = (
+    sa.select(_POINTS.c.committed_at, _POINTS.c.sha)
+    .where(_POINTS.c.series_id.in_(_OF_SERIES), _POINTS.c.committed_at >= sa.bindparam("since"), _POINTS.c.mainline)
+    .where(_POINTS.c.committed_at < _UNTIL)
+    .distinct()
+)
+_AT_COMMITS = sa.select(_POINTS).where(
+    _POINTS.c.series_id.in_(_OF_SERIES),
+    _POINTS.c.mainline,
+    _POINTS.c.committed_at.between(sa.bindparam("first"), sa.bindparam("last")),
+)
+_LAST_BEFORE = _linked_before(sa.bindparam("before", type_=sa.Double), sa.bindparam("newer", type_=sa.Integer))
+_NEWEST = (
+    sa.select(_POINTS)
+    .select_from(_SERIES.join(_POINTS, _POINTS.c.series_id == _SERIES.c.id))
+    .where(_SERIES.c.id.in_(_OF_SERIES), _POINTS.c.mainline)
+    .where(_POINTS.c.committed_at >= sa.func.coalesce(_nth_newest(), 0.0))
+    .order_by(_POINTS.c.series_id, *_newest_first(_POINTS))
+)
+# Where the time is NULL, all points of the series are read, and the comparison with NULL finds none before them.
+_BEFORE_NEWEST = _linked_before(_nth_newest(), sa.literal(0))
+
+
 def lines_of(connection: sa.Connection, grid_range: GridRange) -> list[GridLine]:
     """Return the suites on targets that a grid shows."""
     statement = select_suites_on_targets(grid_range.repository, grid_range.lab, grid_range.target, grid_range.suite)
@@ -85,47 +151,27 @@ def lines_of(connection: sa.Connection, grid_range: GridRange) -> list[GridLine]
             row.target_id,
             row.first,
         )
-        for row in connection.execute(statement.add_columns(first_on_nightly().label("first")))
+        for row in connection.execute(statement.add_columns(_FIRST))
     ]
 
 
 def newest_commits(connection: sa.Connection, lines: Sequence[GridLine], grid_range: GridRange) -> list[Position]:
     """Return the newest commits with results in any line, one more than `grid_range.limit`."""
-    series, points = schema.series, schema.points
-    numbers = [line.series for line in lines]
-    until = [points.c.committed_at < grid_range.until] if grid_range.until is not None else []
-    oldest = (
-        sa.select(points.c.committed_at)
-        .where(points.c.series_id == series.c.id, points.c.mainline, *until)
-        .order_by(points.c.committed_at.desc(), points.c.sha.desc())
-        .limit(1)
-        .offset(grid_range.limit)
-        .correlate(series)
-        .scalar_subquery()
-    )
-    oldest_times = connection.execute(sa.select(oldest).where(series.c.id.in_(numbers))).scalars()
+    until = float("inf") if grid_range.until is None else grid_range.until
+    parameters = {"series": [line.series for line in lines], "until": until}
+    oldest_times = connection.execute(_OLDEST, {**parameters, "newer": grid_range.limit}).scalars()
     # No older commit is shown: one line alone has enough newer ones, and those of others only add to them.
     since = max((time for time in oldest_times if time is not None), default=0.0)
-    statement = (
-        sa.select(points.c.committed_at, points.c.sha)
-        .where(
-            points.c.series_id.in_(numbers), points.c.committed_at >= max(since, grid_range.since), points.c.mainline
-        )
-        .where(*until)
-        .distinct()
-    )
-    committed_at_of = {row.sha: row.committed_at for row in connection.execute(statement)}
+    rows = connection.execute(_COMMITS, {**parameters, "since": max(since, grid_range.since)})
+    committed_at_of = {sha: committed_at for committed_at, sha in rows}
     ordered = sorted(((committed_at, sha) for sha, committed_at in committed_at_of.items()), reverse=True)
     return ordered[: grid_range.limit + 1]
 
 
 def rows_at(connection: sa.Connection, series: Collection[int], commits: Sequence[Position]) -> Sequence[sa.RowMapping]:
     """Return the points of some series at commits of the nightly branch, which are given newest first."""
-    points = schema.points
-    statement = sa.select(points).where(
-        points.c.series_id.in_(series), points.c.mainline, points.c.committed_at.between(commits[-1][0], commits[0][0])
-    )
-    return connection.execute(statement).mappings().all()
+    parameters = {"series": list(series), "first": commits[-1][0], "last": commits[0][0]}
+    return connection.execute(_AT_COMMITS, parameters).mappings().all()
 
 
 def rows_of_commit(connection: sa.Connection, series: Collection[int], sha: str) -> Sequence[sa.RowMapping]:
@@ -145,81 +191,34 @@ def commits_beginning_with(connection: sa.Connection, series: Collection[int], d
 
 def rows_before(connection: sa.Connection, series: Collection[int], oldest: Position) -> dict[int, sa.RowMapping]:
     """Return the last linked point of each series before the commits of a grid, to compare the first of them with."""
-    table, points = schema.series, schema.points
-    earlier = points.alias()
-    newest = (
-        sa.select(earlier.c.id)
-        # Not those with the same time: `rows_at` has them.
-        .where(earlier.c.series_id == table.c.id, earlier.c.linked, earlier.c.committed_at < oldest[0])
-        .order_by(earlier.c.committed_at.desc(), earlier.c.sha.desc())
-        .limit(1)
-        .correlate(table)
-        .scalar_subquery()
-    )
-    statement = sa.select(points).select_from(table.join(points, points.c.id == newest)).where(table.c.id.in_(series))
-    return {row["series_id"]: row for row in connection.execute(statement).mappings()}
+    # Not those with the same time: `rows_at` has them.
+    parameters = {"series": list(series), "before": oldest[0], "newer": 0}
+    return {row["series_id"]: row for row in connection.execute(_LAST_BEFORE, parameters).mappings()}
 
 
 def newest_linked_rows(
     connection: sa.Connection, series: Collection[int], grid_range: GridRange
 ) -> tuple[list[sa.RowMapping], dict[int, sa.RowMapping]]:
     """Return the newest linked point of each series in the time of a grid, and the linked one before it, if any."""
-    table, points = schema.series, schema.points
-    linked = points.alias()
-    until = [linked.c.committed_at < grid_range.until] if grid_range.until is not None else []
-    newest_first = (
-        sa.select(linked.c.id)
-        .where(linked.c.series_id == table.c.id, linked.c.linked, *until)
-        .order_by(linked.c.committed_at.desc(), linked.c.sha.desc())
-        .limit(1)
-        .correlate(table)
-    )
+    until = float("inf") if grid_range.until is None else grid_range.until
     newest, before = (
-        {
-            row["series_id"]: row
-            for row in connection.execute(
-                sa.select(points)
-                .select_from(table.join(points, points.c.id == newest_first.offset(place).scalar_subquery()))
-                .where(table.c.id.in_(series))
-            ).mappings()
-        }
-        for place in range(2)
+        connection.execute(_LAST_BEFORE, {"series": list(series), "before": until, "newer": newer}).mappings().all()
+        for newer in range(2)
     )
-    return [row for row in newest.values() if row["committed_at"] >= grid_range.since], before
+    return [row for row in newest if row["committed_at"] >= grid_range.since], {row["series_id"]: row for row in before}
 
 
 def newest_rows(
     connection: sa.Connection, series: Collection[int], count: int
 ) -> list[tuple[sa.RowMapping, sa.RowMapping | None]]:
     """Return the newest points of each series on the nightly branch, oldest first, each as `with_earlier` does."""
-    table, points = schema.series, schema.points
-    newer, earlier = points.alias(), points.alias()
-    newest_first = newer.c.committed_at.desc(), newer.c.sha.desc()
-    of_series = sa.select(newer.c.committed_at).where(newer.c.series_id == table.c.id, newer.c.mainline)
-    oldest = of_series.order_by(*newest_first).limit(1).offset(count - 1).correlate(table).scalar_subquery()
-    statement = (
-        sa.select(points)
-        .select_from(table.join(points, points.c.series_id == table.c.id))
-        .where(table.c.id.in_(series), points.c.mainline, points.c.committed_at >= sa.func.coalesce(oldest, 0.0))
-        .order_by(points.c.series_id, points.c.committed_at.desc(), points.c.sha.desc())
-    )
-    rows = list[sa.RowMapping]()
-    for _, series_rows in groupby(connection.execute(statement).mappings().all(), key=lambda row: row["series_id"]):
+    parameters = {"series": list(series), "newer": count - 1}
+    rows, previous = list[sa.RowMapping](), connection.execute(_BEFORE_NEWEST, parameters).mappings().all()
+    newest = connection.execute(_NEWEST, parameters).mappings().all()
+    for _, series_rows in groupby(newest, key=itemgetter("series_id")):
         # More than `count` are found if others have the same time as the oldest one.
         rows += islice(series_rows, count)
-    # Where `oldest` is NULL, all points of the series were read, and the comparison with NULL finds none before them.
-    previous_point = (
-        sa.select(earlier.c.id)
-        .where(earlier.c.series_id == table.c.id, earlier.c.linked, earlier.c.committed_at < oldest)
-        .order_by(earlier.c.committed_at.desc(), earlier.c.sha.desc())
-        .limit(1)
-        .correlate(table)
-        .scalar_subquery()
-    )
-    linked = (
-        sa.select(points).select_from(table.join(points, points.c.id == previous_point)).where(table.c.id.in_(series))
-    )
-    return with_earlier(rows, {row["series_id"]: row for row in connection.execute(linked).mappings()})
+    return with_earlier(rows, {row["series_id"]: row for row in previous})
 
 
 def with_earlier(

@@ -5,18 +5,18 @@ However many targets there are, it takes a few statements, which indices answer.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import sqlalchemy as sa
-from nightjar_formats.columns import ABSENT, SEEN, at, duration, status_byte
+from nightjar_formats.columns import ABSENT, STATUS_BYTES, at, duration, is_flaky, status_of
 from nightjar_formats.columns.collect import Reason
 from nightjar_formats.model import Detail, TargetKey
 
-from bot.results.compare.flaky import WINDOW, flakiness_of
-from bot.results.compare.lasting import Segment as LastingSegment
+from bot.results.compare.flaky import OUTCOME_LETTERS, WINDOW, flakiness_of_outcomes
 from bot.results.compare.quarantine import NO_QUARANTINE
 from bot.results.store.grid.rows import GridLine, GridRange, lines_of, newest_rows
 from bot.results.store.history.explained import linked_windows
@@ -31,8 +31,7 @@ from bot.results.store.tables.points import Position
 from bot.results.store.tables.runs import stored_runs
 
 
-@dataclass(frozen=True, slots=True)
-class TestRun:
+class TestRun(NamedTuple):
     """A test at a commit of a suite on a target; `committed_at` is in seconds since 1970.
 
     `status` is its status byte at this commit, and `previous` that at the commit that this one is compared with, None
@@ -116,7 +115,7 @@ def runs_of_test(
     explained = _explained(connection, lines, runs_of_series, outcomes, grid_range)
     # `newest_rows` goes from old to new.
     return {
-        series: [replace(run, previous=KNOWN) if (series, run.sha) in explained else run for run in reversed(test_runs)]
+        series: [run._replace(previous=KNOWN) if (series, run.sha) in explained else run for run in reversed(test_runs)]
         for series, test_runs in runs_of_series.items()
     }
 
@@ -225,15 +224,16 @@ def _read_unlinked(
     return dict(zip(groups, runs.statuses(connection, list(groups.values())), strict=True)) if groups else {}
 
 
+_BYTES = {(status_of(byte), is_flaky(byte)): byte for byte in reversed(range(STATUS_BYTES))}
+"""The status byte of a segment, by its status and whether it is flaky; that of an absent test is 0."""
+
+
 class _LinkedOutcomes:
     """How a test ended at the linked points of a series, and what it was called, from its segments."""
 
     def __init__(self, segments: Sequence[Segment], test: str) -> None:
         self._begins = [(segment.committed_at, segment.sha) for segment in segments]
-        self._outcomes = [
-            (ABSENT if segment.status is None else status_byte(segment.status, segment.flaky), segment.name)
-            for segment in segments
-        ]
+        self._outcomes = [(_BYTES[segment.status, segment.flaky], segment.name) for segment in segments]
         self._first = ABSENT, segments[0].name if segments else test
         self.names = list(dict.fromkeys([test, *(segment.name for segment in reversed(segments))]))
         self.was_flaky = any(segment.flaky for segment in segments)
@@ -242,15 +242,6 @@ class _LinkedOutcomes:
         """Return the status byte of the test at a point, and its name."""
         index = bisect_right(self._begins, position)
         return self._outcomes[index - 1] if index else self._first
-
-    def over(self, chain: Sequence[Position]) -> list[LastingSegment]:
-        """Return the segments of the test over some points that follow each other."""
-        first = self.at(chain[0])[0]
-        segments = [(0, SEEN[first] if first else None)]
-        for index in range(bisect_right(self._begins, chain[0]), bisect_right(self._begins, chain[-1])):
-            byte = self._outcomes[index][0]
-            segments.append((bisect_left(chain, self._begins[index]), SEEN[byte] if byte else None))
-        return segments
 
 
 def _explained(
@@ -275,14 +266,16 @@ def _explained(
     windows = linked_windows(connection, positions) if positions else {}
     for series, test_runs in failing.items():
         chain = [(point.committed_at, point.sha) for point in windows.get(series, ())]
-        explained |= {(series, run.sha) for run in test_runs if _is_explained(run, chain, outcomes[series])}
+        letters = [OUTCOME_LETTERS[outcomes[series].at(position)[0]] for position in chain]
+        explained |= {(series, run.sha) for run in test_runs if _is_explained(run, chain, letters)}
     return explained
 
 
-def _is_explained(run: TestRun, chain: Sequence[Position], outcomes: _LinkedOutcomes) -> bool:
+def _is_explained(run: TestRun, chain: Sequence[Position], letters: Sequence[str]) -> bool:
+    """Return whether known flakiness explains a failure; `letters` say how the test ended at each point of a chain."""
     end = bisect_right(chain, run.position)
-    window = chain[max(0, end - WINDOW) : end]
-    history, runs = outcomes.over(window) if window else [], len(window)
-    if not window or window[-1] != run.position:
-        history, runs = [*history, (runs, SEEN[run.status])], runs + 1
-    return flakiness_of(history, runs).explains
+    window = letters[:end]
+    # A commit that is no point of the chain counts as one more run after those before it.
+    if not end or chain[end - 1] != run.position:
+        window = [*window, OUTCOME_LETTERS[run.status]]
+    return flakiness_of_outcomes("".join(window[-WINDOW:])).explains

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import sqlalchemy as sa
 from nightjar_formats.model import TargetKey
 
@@ -11,6 +9,32 @@ from bot.results.compare.ancestors import Candidate
 from bot.results.store.tables import schema
 
 NEWEST = 100
+
+# Made once, because making the statement takes longer than answering it.
+_POINTS, _POINT = schema.points, schema.points.alias()
+_OF_SUITE = (
+    sa.select(_POINTS.c.series_id)
+    .select_from(
+        _POINTS.join(schema.series)
+        .join(schema.suites)
+        .join(schema.targets, schema.series.c.target_id == schema.targets.c.id)
+    )
+    .where(schema.suites.c.repository == sa.bindparam("repository"), schema.suites.c.suite == sa.bindparam("suite"))
+    .where(schema.targets.c.lab == sa.bindparam("lab"), schema.targets.c.target == sa.bindparam("target"))
+    .scalar_subquery()
+)
+_MOMENT = (
+    sa.select(sa.func.min(_POINT.c.committed_at))
+    .where(_POINT.c.series_id.in_(_OF_SUITE), _POINT.c.sha == sa.bindparam("sha"))
+    .scalar_subquery()
+)
+_BASELINES = (
+    sa.select(_POINTS.c.sha, _POINTS.c.committed_at)
+    .where(_POINTS.c.series_id.in_(_OF_SUITE), _POINTS.c.sha != sa.bindparam("sha"))
+    .where(_POINTS.c.linked, _POINTS.c.committed_at <= _MOMENT)
+    .order_by(_POINTS.c.committed_at.desc(), _POINTS.c.sha.desc())
+    .limit(sa.bindparam("most"))
+)
 
 
 def baselines(
@@ -20,22 +44,6 @@ def baselines(
 
     Heads of pull requests are left out: with one as the baseline, a failure of the pull request would no longer be new.
     """
-    points, point = schema.points, schema.points.alias()
-    of_target = (schema.targets.c.lab == target.lab, schema.targets.c.target == target.target)
-    of_suite = _of_suite(sa.select(points.c.series_id), target.repository, suite).where(*of_target).scalar_subquery()
-    moment = sa.select(sa.func.min(point.c.committed_at)).where(point.c.series_id.in_(of_suite), point.c.sha == sha)
-    statement = (
-        sa.select(points.c.sha, points.c.committed_at)
-        .where(points.c.series_id.in_(of_suite), points.c.sha != sha)
-        .where(points.c.linked, points.c.committed_at <= moment.scalar_subquery())
-        .order_by(points.c.committed_at.desc(), points.c.sha.desc())
-        .limit(limit)
-    )
-    return [Candidate(row.sha, row.committed_at) for row in connection.execute(statement)]
-
-
-def _of_suite(statement: sa.Select[Any], repository: str, suite: str) -> sa.Select[Any]:
-    joined = schema.points.join(schema.series).join(schema.suites).join(
-        schema.targets, schema.series.c.target_id == schema.targets.c.id
-    )  # fmt: skip
-    return statement.select_from(joined).where(schema.suites.c.repository == repository, schema.suites.c.suite == suite)
+    suite_on_target = {"repository": target.repository, "lab": target.lab, "target": target.target, "suite": suite}
+    rows = connection.execute(_BASELINES, suite_on_target | {"sha": sha, "most": limit})
+    return [Candidate(*row) for row in rows]

@@ -255,6 +255,6 @@ def _flaky_ordinals(
     points = sorted(point.id for window in windows.values() for point in window)
     flaky = defaultdict[int, set[int]](set)
     for chunk in schema.in_chunks(points):
-        for series, ordinal in connection.execute(_FLAKY, {"points": chunk}):
+        for series, ordinal in connection.execute(_FLAKY, {"points": chunk}).all():
             flaky[series].add(ordinal)
     return flaky

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
 import sqlalchemy as sa
-from nightjar_formats.columns import ABSENT, SEEN, at
+from nightjar_formats.columns import ABSENT, STATUS_BYTES, at, is_flaky, status_of
 from nightjar_formats.model import Status, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
@@ -191,7 +192,7 @@ def _trace(connection: sa.Connection, lines: Mapping[int, _Line], test: int, ali
                     name_changes.append(_Change(since, ordinal, None, None))
                 earlier_names[number] = (rename.old, since)
                 line.oldest = rename.old
-            line.changes = sorted(name_changes, key=lambda change: change.position) + line.changes
+            line.changes = sorted(name_changes, key=attrgetter("position")) + line.changes
         pending = earlier_names
 
 
@@ -238,7 +239,7 @@ def _changes(connection: sa.Connection, series: Collection[int], ordinals: Colle
         .where(changes.c.series_id.in_(series), changes.c.ordinal.in_(ordinals))
     )
     changes_of: dict[int, list[_Change]] = {}
-    for number, ordinal, old_status, new_status, committed_at, sha in connection.execute(statement):
+    for number, ordinal, old_status, new_status, committed_at, sha in connection.execute(statement).all():
         changes_of.setdefault(number, []).append(_Change((committed_at, sha), ordinal, old_status, new_status))
     return changes_of
 
@@ -277,14 +278,14 @@ def _first_statuses(connection: sa.Connection, lines: Mapping[int, _Line], suite
     return first_statuses | {number: at(columns[place], unknown[number].oldest) for number, place in places.items()}
 
 
+_ENDS = [(status_of(byte), is_flaky(byte)) for byte in range(STATUS_BYTES)]
+"""How a test ended, by its status byte."""
+
+
 def _segments(line: _Line, byte: int, name_of: Sequence[str]) -> TestHistory:
-    segments = [_segment(line.first, byte, name_of[line.oldest])] if byte else []
-    for change in line.changes:
-        byte = byte if change.new_status is None else change.new_status
-        segments.append(_segment(change.position, byte, name_of[change.ordinal]))
+    committed_at, sha = line.first
+    segments = [Segment(sha, committed_at, *_ENDS[byte], name_of[line.oldest])] if byte else []
+    for (committed_at, sha), ordinal, _, new_status in line.changes:
+        byte = byte if new_status is None else new_status
+        segments.append(Segment(sha, committed_at, *_ENDS[byte], name_of[ordinal]))
     return tuple(segments)
-
-
-def _segment(position: Position, byte: int, name: str) -> Segment:
-    (committed_at, sha), seen = position, SEEN[byte]
-    return Segment(sha, committed_at, seen.status if byte else None, seen.flaky, name)

@@ -160,9 +160,11 @@ def _candidates(
         for series, flipped, to_flaky in connection.execute(_FLIPPED, {"numbers": chunk, "since": since}):
             # NULL if none of these tests became flaky.
             proofs = Counter((to_flaky or "").split(SEPARATOR))
-            for ordinal, flips in Counter(flipped.split(SEPARATOR)).items():
-                if flips >= LEAST_FLIPS or ordinal in proofs:
-                    ranked.append((proofs[ordinal], flips, series, int(ordinal)))
+            ranked += [
+                (proofs.get(ordinal, 0), flips, series, int(ordinal))
+                for ordinal, flips in Counter(flipped.split(SEPARATOR)).items()
+                if flips >= LEAST_FLIPS or ordinal in proofs
+            ]
     if len(ranked) > MOST_TESTS:
         ranked = nlargest(MOST_TESTS, ranked)
     counts = {(series, ordinal): (proved, flips) for proved, flips, series, ordinal in ranked}
@@ -250,7 +252,7 @@ def _flaky_tests(
             history = history_of.get(candidate.ordinal, [])
             flakiness = flakiness_of(history, len(window))
             proofs = [
-                FlakyCommit(point.sha, point.committed_at, "", 0)
+                point
                 for point, seen in zip(window, outcomes(history, len(window)), strict=False)
                 if seen is not None and seen.flaky
             ]
@@ -263,7 +265,7 @@ def _flaky_tests(
                 flakiness.failed + flakiness.row,
                 len(proofs),
                 flakiness.explains,
-                tuple(proofs[: -MOST_PROOFS - 1 : -1]),
+                tuple(FlakyCommit(point.sha, point.committed_at, "", 0) for point in proofs[: -MOST_PROOFS - 1 : -1]),
             )
     for candidate in page:
         yield test_of[candidate.suite.series, candidate.ordinal]
@@ -278,6 +280,6 @@ def _with_runs(
 
     def with_runs(test: FlakyTest, proof: FlakyCommit) -> FlakyCommit:
         runs = stored.get((targets[test.target], proof.sha, test.suite), [])
-        return replace(proof, run_id=runs[-1].run_id if runs else "", runs=len(runs))
+        return FlakyCommit(proof.sha, proof.committed_at, runs[-1].run_id if runs else "", len(runs))
 
     return [replace(test, proofs=tuple(with_runs(test, proof) for proof in test.proofs)) for test in tests]

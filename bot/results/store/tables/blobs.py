@@ -7,7 +7,7 @@ import struct
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, islice, pairwise
+from itertools import accumulate, chain, islice, pairwise, repeat
 from operator import sub
 
 from nightjar_formats import zstd
@@ -252,7 +252,8 @@ def read_reasons(blob: bytes | None) -> Reasons:
     troubles, messages, texts, *remaining = json.loads(data[_HEAD.size : _HEAD.size + length])  # noqa: TID251  # ours
     numbers = struct.unpack_from(f"<{2 * count}I", data, _HEAD.size + length)
     fields = (map(_TROUBLES.__getitem__, troubles), messages, accumulate(texts), *remaining)
-    reasons = list(map(Reason._make, zip(*fields, strict=True)))
+    # `Reason._make` would be a call of Python for each of thousands of reasons.
+    reasons: list[Reason] = list(map(tuple.__new__, repeat(Reason), zip(*fields, strict=True)))
     return Reasons(list(accumulate(numbers[:count])), list(numbers[count:]), reasons)
 
 

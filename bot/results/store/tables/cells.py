@@ -7,7 +7,7 @@ it passed, was skipped or was absent then. One of our tests compares both module
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from functools import cache
 from operator import itemgetter
@@ -73,7 +73,6 @@ IS_PRESENT = bytes(byte % STATUS_BYTES > 0 for byte in range(256))
 """Translates a status column into 1 for each test that is present, and 0 for others."""
 RAN = bytes(0 < byte < STATUS_BYTES and byte & STATUS_BITS != CODES[Status.SKIPPED] for byte in range(256))
 """Translates a status column into 1 for each test that ran, and 0 for others."""
-_FIELDS = range(len(fields(CellCounts)))
 IS_FLAKY = bytes(byte < STATUS_BYTES and bool(byte & FLAKY) for byte in range(256))
 KNOWN = 7
 """In the column of the commit before, and only in memory: a quarantine or flakiness explains the test's failure now.
@@ -201,30 +200,22 @@ class TestGroups:
     def count(self, previous: bytes | None, column: bytes) -> list[CellCounts]:
         """Count the tests of each group; `previous` is the column of the commit before, None where there is none."""
         pairs = self._with_scattered(paired_column(previous, column))
-        counts_of = _counts_of_pairs(has_before=previous is not None)
-        seen = [pair for pair in distinct_bytes(pairs) if pair % STATUS_BYTES]
-        counted = list[CellCounts]()
-        for start, end in self._spans:
-            times = [(counts_of[pair], time) for pair in seen if (time := pairs.count(pair, start, end))]
-            counted.append(CellCounts(*(sum(counts[field] * time for counts, time in times) for field in _FIELDS)))
-        return counted
+        tables = _marks_of_pairs(has_before=previous is not None)
+        return list(map(CellCounts, *(self._count_ones(pairs.translate(table)) for table in tables)))
 
     def count_marked(self, column: bytes) -> list[int]:
         """Return how many tests of each group a column of 0 and 1 marks with 1."""
-        marks = self._with_scattered(column) if column else b""
+        return self._count_ones(self._with_scattered(column) if column else b"")
+
+    def _count_ones(self, marks: bytes) -> list[int]:
+        if 1 not in marks:
+            return [0] * len(self._spans)
         return [marks.count(1, start, end) for start, end in self._spans]
 
     def _with_scattered(self, column: bytes) -> bytes:
         # Tests beyond the end of a column are absent.
         tests = column[: self._names].ljust(self._names, b"\0")
         return tests if self._scattered is None else tests + bytes(self._scattered(tests))
-
-
-def distinct_bytes(column: bytes) -> Iterator[int]:
-    """Yield each byte of a column once. A column has few of them, so this takes a tenth of the time of a set."""
-    while column:
-        yield column[0]
-        column = column.translate(None, column[:1])
 
 
 def seen_tests(columns: Iterable[bytes], names: int) -> bytes:
@@ -236,12 +227,13 @@ def seen_tests(columns: Iterable[bytes], names: int) -> bytes:
 
 
 @cache
-def _counts_of_pairs(*, has_before: bool) -> list[tuple[int, ...]]:
-    """Return what each byte of a `paired_column` counts."""
+def _marks_of_pairs(*, has_before: bool) -> list[bytes]:
+    """Return for each count of a cell the table that translates a `paired_column` into 1 for each test that counts."""
     pairs = (divmod(pair, STATUS_BYTES) for pair in range(PAIRS))
-    return [
+    counts = (
         astuple(count_cell(bytes([previous]) if has_before else None, bytes([status]))) for previous, status in pairs
-    ]
+    )
+    return list(map(bytes, zip(*counts, strict=True)))
 
 
 def _number(column: bytes) -> int:

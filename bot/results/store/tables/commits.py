@@ -14,6 +14,9 @@ from bot.results.state import CommitSummary, Run
 from bot.results.store.tables import schema
 
 _TABLE = schema.commits
+_FIND = sa.select(_TABLE.c.sha, _TABLE.c.title, _TABLE.c.author, _TABLE.c.pull_request).where(
+    _TABLE.c.repository == sa.bindparam("repository"), _TABLE.c.sha.in_(sa.bindparam("shas", expanding=True))
+)
 _ADD = {
     dialect: insert(_TABLE).on_conflict_do_nothing()
     for dialect, insert in (("postgresql", postgresql.insert), ("sqlite", sqlite.insert))
@@ -39,7 +42,6 @@ def summaries_of(connection: sa.Connection, repository: str, shas: Iterable[str]
     summaries = {}
     ordered = sorted(set(shas))
     for chunk in schema.in_chunks(ordered):
-        statement = sa.select(_TABLE).where(_TABLE.c.repository == repository, _TABLE.c.sha.in_(chunk))
-        for row in connection.execute(statement):
-            summaries[row.sha] = CommitSummary(row.title, row.author, row.pull_request)
+        for sha, *summary in connection.execute(_FIND, {"repository": repository, "shas": chunk}):
+            summaries[sha] = CommitSummary(*summary)
     return summaries

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -56,6 +57,8 @@ def suites_on_targets(
     suite: str | None = None,
 ) -> list[SuiteOnTarget]:
     """Return the suites of a repository on each of its targets, by target and suite; None matches all."""
+    named = {"lab": lab, "target": target, "suite": suite}
+    filters = {name: value for name, value in named.items() if value is not None}
     return [
         SuiteOnTarget(
             row.id,
@@ -64,24 +67,41 @@ def suites_on_targets(
             TargetKey(repository, row.lab, row.target),
             row.target_id,
         )
-        for row in connection.execute(select_suites_on_targets(repository, lab, target, suite))
+        for row in connection.execute(_suites_statement(tuple(filters)), {"repository": repository, **filters})
     ]
+
+
+_SUITES_ON_TARGETS = (
+    sa.select(schema.series.c.id, schema.suites.c.id.label("suite_id"), schema.suites.c.suite, schema.suites.c.names)
+    .add_columns(schema.series.c.target_id, schema.targets.c.lab, schema.targets.c.target)
+    .select_from(
+        schema.suites.join(schema.series, schema.series.c.suite_id == schema.suites.c.id).join(
+            schema.targets, schema.series.c.target_id == schema.targets.c.id
+        )
+    )
+    .order_by(schema.targets.c.lab, schema.targets.c.target, schema.suites.c.suite)
+)
+
+
+@cache
+def _suites_statement(filters: tuple[str, ...]) -> sa.Select[Any]:
+    """Return the statement of `suites_on_targets`; `filters` are the parameters that are not None."""
+    columns = {"lab": schema.targets.c.lab, "target": schema.targets.c.target, "suite": schema.suites.c.suite}
+    return _SUITES_ON_TARGETS.where(
+        schema.suites.c.repository == sa.bindparam("repository"),
+        *(columns[name] == sa.bindparam(name) for name in filters),
+    )
 
 
 def select_suites_on_targets(
     repository: str, lab: str | None = None, target: str | None = None, suite: str | None = None
 ) -> sa.Select[Any]:
     """Return a statement for the suites of a repository on each of its targets; None matches all."""
-    series, targets, suites = schema.series, schema.targets, schema.suites
-    joined = suites.join(series, series.c.suite_id == suites.c.id).join(targets, series.c.target_id == targets.c.id)
+    targets, suites = schema.targets, schema.suites
     filters = {targets.c.lab: lab, targets.c.target: target, suites.c.suite: suite}
-    return (
-        sa.select(series.c.id, suites.c.id.label("suite_id"), suites.c.suite, suites.c.names, series.c.target_id)
-        .add_columns(targets.c.lab, targets.c.target)
-        .select_from(joined)
-        .where(suites.c.repository == repository)
-        .where(*(column == value for column, value in filters.items() if value is not None))
-        .order_by(targets.c.lab, targets.c.target, suites.c.suite)
+    return _SUITES_ON_TARGETS.where(
+        suites.c.repository == repository,
+        *(column == value for column, value in filters.items() if value is not None),
     )
 
 

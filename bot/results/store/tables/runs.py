@@ -316,7 +316,7 @@ def bare_runs(connection: sa.Connection, places: Iterable[Place]) -> dict[Place,
     for chunk in schema.in_chunks(shas):
         for number, target, sha, suite, run_id, state, claims in connection.execute(
             _BARE, {"targets": targets, "shas": chunk}
-        ):
+        ).all():
             if (place := (target, sha, suite)) in requested:
                 runs_at.setdefault(place, []).append(BareRun(number, run_id, state == RunState.STORED))
                 claimed[number] = claims

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 import sqlalchemy as sa
@@ -15,6 +15,10 @@ from bot.engine.sql.portable import original, storable
 
 Id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 """SQLite numbers rows by itself only if the type is INTEGER: https://sqlite.org/lang_createtable.html#rowid"""
+
+
+def _original(value: str | None) -> str | None:
+    return None if value is None else original(value)
 
 
 class Storable(sa.types.TypeDecorator[str]):
@@ -27,9 +31,9 @@ class Storable(sa.types.TypeDecorator[str]):
         """Return the text as it is stored."""
         return None if value is None else storable(value)
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
-        """Return the original text."""
-        return None if value is None else original(value)
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[str | None], str | None]:
+        """Return the function that returns the original text; `process_result_value` would be two more calls."""
+        return _original
 
 
 MAX_IN_VALUES = 500
