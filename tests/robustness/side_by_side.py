@@ -43,7 +43,8 @@ class SideBySide:
         await self.finish()
         deliveries = await self.place.quiet()
         refused = {conversation.REFUSED for conversation in self.conversations.values() if conversation.REFUSED}
-        assert [message for message in failures(deliveries) if not any(words in message for words in refused)] == []
+        unexpected = [message for message in failures(deliveries) if not any(words in message for words in refused)]
+        assert unexpected == [], "\n".join(unexpected)
         traceback_texts = tracebacks(self.place.bot)
         assert traceback_texts == [], "\n".join(traceback_texts)
         return deliveries

@@ -29,7 +29,8 @@ class SlowSet(Conversation):
     KEYS: ClassVar[Mapping[str, Any]] = {
         "slow_tests": {"budget": "1m"},
         "owners": [{"test": "tests/*", "owners": ["@triager"]}],
-        "results": {"labs": {"example-lab": {"targets": ["adreno"]}}},
+        # No check run is written: GitHub does not know the commits of the stored runs.
+        "results": {"labs": {"example-lab": {"targets": ["adreno"]}}, "settle": "12h"},
         "cc_reviewers": False,
         "repository_file": False,
     }
