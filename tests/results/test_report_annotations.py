@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from nightjar_formats.model import Detail, Trouble
 
-from bot.results.report.check_run import LAST_LINE, annotations_of
-from bot.results.report.findings import Findings, IgnoredFailures
+from bot.results.report.check_run import annotations_of
+from bot.results.report.findings import LAST_LINE, Findings, IgnoredFailures
 from tests.results.reported import a_suite, compared, findings
 
 PATH = "tests/python/test_tile.py"
