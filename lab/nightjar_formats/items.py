@@ -1,4 +1,4 @@
-"""Take one item of several."""
+"""Take one item of several, or say how many there are."""
 
 from __future__ import annotations
 
@@ -15,3 +15,8 @@ def first_of(items: Iterable[Item]) -> Item:
     for item in items:
         return item
     raise IndexError(NO_ITEM)
+
+
+def counted(count: int, noun: str = "test") -> str:
+    """Return a number with its noun, such as `1 test` or `2,000 tests`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -9,9 +9,10 @@ from enum import Enum
 from html import escape
 from typing import NamedTuple
 
+from nightjar_formats.items import counted
 from nightjar_formats.model import BAD, Case, Status
 from nightjar_lab import texts
-from nightjar_lab.pytest.printable import counted, printable
+from nightjar_lab.pytest.printable import printable
 
 MOST_FAILURES = 50
 """Failed tests that the summary names."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from nightjar_formats.errors import UserError
+from nightjar_formats.items import counted
 from nightjar_formats.limits import MAX_ARTIFACTS, MAX_FILES
 from nightjar_formats.model import Claims, RunKey
 from nightjar_formats.runs.artifacts import artifact_fault, is_log
@@ -174,7 +175,7 @@ def artifacts(run: RunFolder) -> RunArtifacts:
         else:
             result.files.append(path)
     if (more := len(result.files) - MAX_ARTIFACTS) > 0:
-        result.left_out.append(texts.ARTIFACTS_LEFT_OUT.format(count=more, most=MAX_ARTIFACTS))
+        result.left_out.append(texts.ARTIFACTS_LEFT_OUT.format(files=counted(more, "file"), most=MAX_ARTIFACTS))
         del result.files[MAX_ARTIFACTS:]
     return result
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nightjar_formats.items import counted
 from nightjar_formats.model import MANIFEST
 from nightjar_lab import texts
 from nightjar_lab.glob_parts import GlobPart
@@ -90,7 +91,7 @@ def _not_a_result(name: str, path_stat: os.stat_result, level: int) -> str:
 def named_lines(lines: Sequence[str]) -> list[str]:
     """Return at most `MOST_NAMED` lines, and how many more there are."""
     more = len(lines) - MOST_NAMED
-    return [*lines[:MOST_NAMED], *([texts.MORE_LEFT_OUT.format(count=more)] if more > 0 else [])]
+    return [*lines[:MOST_NAMED], *([texts.MORE_LEFT_OUT.format(files=counted(more, "more file"))] if more > 0 else [])]
 
 
 @dataclass

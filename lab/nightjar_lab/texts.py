@@ -24,7 +24,7 @@ REDIRECTED = "the address redirects to {to} ({status}), and nightjar-lab follows
 
 # Files that a command wrote, and why some are not uploaded
 LEFT_OUT = "{path} is not uploaded: {reason}"
-MORE_LEFT_OUT = "{count} more files are not uploaded"
+MORE_LEFT_OUT = "not uploaded either: {files}"
 IS_LINK = "it is a link; write the file itself"
 HAS_LINKS = "it has a second name (a hard link); write a copy"
 NOT_REGULAR = "it is not a regular file"
@@ -40,7 +40,7 @@ NOT_PACKED = (
     "let the command write fewer files, or run it in shards (--shard). The reports stay in {folder}"
 )
 
-ARTIFACTS_LEFT_OUT = "{count} files of NIGHTJAR_FILES are not uploaded: a run has at most {most}; write fewer"
+ARTIFACTS_LEFT_OUT = "NIGHTJAR_FILES has {files} more than the {most} that a run may have; they are not uploaded"
 
 # What it does
 WAITS_FOR_JOBS = "waiting for jobs for {targets}, asking the bot at {url}"

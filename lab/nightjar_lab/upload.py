@@ -16,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from nightjar_formats.items import counted
 from nightjar_formats.limits import MAX_ARTIFACTS, MAX_FILE_BYTES, MAX_FILES, MAX_RUN_BYTES
 from nightjar_formats.model import MANIFEST
 from nightjar_formats.runs.artifacts import artifact_fault, is_log
@@ -93,7 +94,7 @@ def result_files(
         else:
             artifacts.append((path, file_stat))
     if (more := len(artifacts) - MAX_ARTIFACTS) > 0:
-        left_out.append(texts.ARTIFACTS_LEFT_OUT.format(count=more, most=MAX_ARTIFACTS))
+        left_out.append(texts.ARTIFACTS_LEFT_OUT.format(files=counted(more, "file"), most=MAX_ARTIFACTS))
         del artifacts[MAX_ARTIFACTS:]
     for line in named_lines(left_out):
         named(line)

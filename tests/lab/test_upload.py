@@ -202,4 +202,4 @@ def test_files_that_are_left_out_are_counted_once_ten_are_named(folder: Path) ->
         (folder / f"{number:02}.xml").touch()
     lines: list[str] = []
     assert result_files(folder, named=lines.append) == []
-    assert lines[9:] == ["09.xml is not uploaded: it is empty", "3 more files are not uploaded"]
+    assert lines[9:] == ["09.xml is not uploaded: it is empty", "not uploaded either: 3 more files"]

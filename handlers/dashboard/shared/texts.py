@@ -99,11 +99,10 @@ def cell_words(
 
 
 def compact(count: int) -> str:
-    """Write a count in at most four characters: 999, 1.2k, 34k, 1.2M."""
-    if count < THOUSAND:
-        return str(count)
+    """Write a count in at most four characters up to 999 million: 999, 1.2k, 34k, 1.2M."""
     for size, unit in ((THOUSAND**2, "M"), (THOUSAND, "k")):
-        if count >= size:
+        # Half a unit less is rounded up to the next one: 999,500 is 1.0M, not 1000k.
+        if count >= size - size / THOUSAND / 2:
             scaled = count / size
             return f"{scaled:.1f}{unit}" if scaled < 9.95 else f"{scaled:.0f}{unit}"
     return str(count)

@@ -211,7 +211,7 @@ REPORT_NO_TESTS = (
 REPORT_NO_OUTCOME = "{what}: {nodeid} has neither phases nor a known outcome, but {outcome}"
 REPORT_SUBTEST_FAILED = "A subtest failed; pytest-json-report does not say why (pytest-reportlog does)"
 REPORT_HIDDEN = (
-    "pytest failed, but none of these tests did: a subtest of one of the {count:,} tests with subtests failed, and "
+    "pytest failed, but none of these tests did: a subtest failed, in one of the tests with subtests ({count:,}), and "
     "pytest-json-report does not say which (pytest-reportlog does)"
 )
 
@@ -239,7 +239,7 @@ RUST_TOO_FEW = "The report ends after {ended:,} of {expected:,} tests: the proce
 
 # Benchmarks
 NO_BENCHMARKS = "{what}: there is no member `{member}`"
-COMMAND_FAILED = "{count:,} runs of the command failed, the first with exit status {status}"
+COMMAND_FAILED = "the command failed in {count:,} of {runs:,} runs, at first with exit status {status}"
 BENCHMARK_FAILED = "The benchmark failed or was skipped: the report has no result of it"
 GO_BENCHMARK_FAILED = "The benchmark failed"
 GO_NO_BENCHMARK = "{what}: no line is the result of a benchmark: run go test -bench"

@@ -19,8 +19,3 @@ def printable(text: str, most: int = 2_000) -> str:
     if len(text) > most:
         text = text[: most - 1] + "…"
     return text.translate(UNPRINTABLE)
-
-
-def counted(count: int, noun: str = "test") -> str:
-    """Return a number with its noun, such as `1 test` or `2,000 tests`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from nightjar_formats.items import counted
 from nightjar_lab.pytest import run_texts as texts
-from nightjar_lab.pytest.printable import counted, printable
+from nightjar_lab.pytest.printable import printable
 from nightjar_lab.pytest.registry import ACTIVE
 from nightjar_lab.pytest.report_file import ReportFile, ReportNotOpened, open_report, open_report_in
 from nightjar_lab.pytest.report_lines import line_of, poor_line, report_line

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
+from nightjar_formats.items import counted
 from nightjar_lab.pytest import run_texts as texts
-from nightjar_lab.pytest.printable import counted, printable
+from nightjar_lab.pytest.printable import printable
 
 MOST_TESTS = 10
 MOST_ISSUES = 3

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from nightjar_formats.items import first_of
+from nightjar_formats.items import counted, first_of
 from nightjar_formats.strict_json import read_json
 from nightjar_lab.pytest import run_texts as texts
 from nightjar_lab.pytest.durations import DurationsUnavailable, KnownDuration, durations_from
-from nightjar_lab.pytest.printable import counted, printable
+from nightjar_lab.pytest.printable import printable
 from nightjar_lab.pytest.report import REPORT, Report
 from nightjar_lab.pytest.shards import ShardPlan, ShardSpec, assign_shards
 

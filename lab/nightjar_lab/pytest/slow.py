@@ -8,10 +8,11 @@ from typing import NamedTuple, Protocol
 
 import pytest
 
+from nightjar_formats.items import counted
 from nightjar_formats.terminal import quoted_text
 from nightjar_lab import levels
 from nightjar_lab.pytest import run_texts as texts
-from nightjar_lab.pytest.printable import counted, printable
+from nightjar_lab.pytest.printable import printable
 
 VARIABLE = "SKIP_SLOW_TESTS"
 TRUE = frozenset({"true", "1", "yes"})

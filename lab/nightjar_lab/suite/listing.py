@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 
+from nightjar_formats.items import counted
 from nightjar_lab.suite import texts
 from nightjar_lab.suite.discovery import FLOWS, SUITES, entry_points
 from nightjar_lab.suite.runner import CannotRun, SuiteRunner
@@ -32,7 +33,7 @@ class ListedFlow:
         """Describe it in one line."""
         if self.reason:
             return texts.UNAVAILABLE.format(reason=self.reason)
-        count = "" if self.cases is None else texts.CASES.format(count=self.cases)
+        count = "" if self.cases is None else counted(self.cases, texts.CASE)
         return "; ".join(part for part in (f"{self.backend} {self.version}".strip(), count, self.description) if part)
 
     def as_json(self) -> dict[str, object]:

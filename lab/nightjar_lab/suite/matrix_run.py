@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from nightjar_formats.items import counted
 from nightjar_formats.terminal import escape_controls
 from nightjar_lab.cli.errors import BadSettings, CommandFailed
 from nightjar_lab.suite import texts
@@ -86,6 +87,6 @@ def run_matrix(options: Mapping[str, Any]) -> None:
         not_run = [{"name": name, "reason": reason} for name, reason in matrix_run.not_run]
         click.echo(json.dumps({"runs": matrix_run.records, "not_run": not_run}, indent=2))
     missing = sum(row.missing for row in matrix_run.rows)
-    faults = [*matrix_run.faults, *([texts.STOPPED.format(count=missing)] if missing else [])]
+    faults = [*matrix_run.faults, *([texts.STOPPED.format(cases=counted(missing, texts.CASE))] if missing else [])]
     if faults:
         raise CommandFailed("\n".join(faults))

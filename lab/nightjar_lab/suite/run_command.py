@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from nightjar_formats.items import counted
 from nightjar_lab.cli.errors import CommandFailed, needed, one_line_errors
 from nightjar_lab.cli.options import SHA, TARGET, BotAddress, json_option
 from nightjar_lab.cli.upload import UploadPlace, claim_options, place_options, upload_files, upload_place
@@ -92,7 +93,7 @@ def _run_pair(options: Mapping[str, Any]) -> None:
         end = run_with_progress(request)
     print_end(end, request, as_json=options["as_json"] and place is None)
     if end.missing:
-        raise CommandFailed(texts.STOPPED.format(count=end.missing))
+        raise CommandFailed(texts.STOPPED.format(cases=counted(end.missing, texts.CASE)))
     if place is not None:
         with one_line_errors():
             upload_files(place, upload_options_of(options, request, end, started_at))

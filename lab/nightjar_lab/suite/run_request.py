@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from nightjar_formats.items import counted
 from nightjar_formats.terminal import escape_controls
 from nightjar_lab.cli.errors import BadSettings
 from nightjar_lab.suite import texts
@@ -106,7 +107,9 @@ def print_end(end: SuiteRunEnd, request: SuiteRequest, *, as_json: bool) -> None
     if as_json:
         click.echo(json.dumps(end_record(end, request), indent=2))
     else:
-        click.echo(texts.RAN.format(count=len(end.results), suite=end.info.suite, flow=end.info.flow))
+        click.echo(
+            texts.RAN.format(cases=counted(len(end.results), texts.CASE), suite=end.info.suite, flow=end.info.flow)
+        )
         for outcome, count in end.counts.items():
             click.echo(f"{count:7}  {outcome}")
         click.echo(texts.STORED.format(path=escape_controls(str(request.jsonl))))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from nightjar_formats.items import counted
 from nightjar_formats.terminal import escape_controls
 from nightjar_lab.suite import texts
 from nightjar_lab.suite.outcome import SuiteOutcome
@@ -95,9 +96,9 @@ def percentage(count: int, total: int) -> str:
 
 
 def _warnings(outcomes: Mapping[SuiteOutcome, int], missing: int, notices: Iterable[str]) -> list[str]:
-    lines = [texts.SUMMARY_MISSING.format(count=missing)] if missing else []
+    lines = [texts.SUMMARY_MISSING.format(cases=counted(missing, texts.CASE))] if missing else []
     lines += [
-        text.format(count=outcomes[outcome])
+        text.format(cases=counted(outcomes[outcome], texts.CASE))
         for outcome, text in (
             (SuiteOutcome.CRASH, texts.SUMMARY_CRASHES),
             (SuiteOutcome.TIMEOUT, texts.SUMMARY_TIMEOUTS),

@@ -23,7 +23,7 @@ OUTPUT_FAR = (
     "differs in {count} of {total} elements, by {largest:.6g} at most; the first is at {place}: {found}, expected "
     "{expected} (tolerance {absolute:g} + {relative:g} * |expected|)"
 )
-MORE_OUTPUTS = "; {count} more outputs differ"
+MORE_OUTPUTS = "; other outputs that differ: {count}"
 
 # Running
 OUTPUT_CUT = "\n[{count} bytes are left out]\n"
@@ -61,10 +61,10 @@ CUT_OFF = "the row that ends at line {line} is cut off"
 
 # Summary
 SUMMARY_TITLE = "# Backend suite {suite} on {flow}"
-SUMMARY_MISSING = "{count} cases have no result: the run was stopped before they ran."
-SUMMARY_CRASHES = "The process crashed in {count} cases."
-SUMMARY_TIMEOUTS = "{count} cases took too long and were stopped."
-SUMMARY_MEMORY = "{count} cases used too much memory and were stopped."
+SUMMARY_MISSING = "No result for {cases}: the run was stopped before."
+SUMMARY_CRASHES = "The process crashed in {cases}."
+SUMMARY_TIMEOUTS = "The limit of time stopped {cases}."
+SUMMARY_MEMORY = "The limit of memory stopped {cases}."
 SUMMARY_DELEGATED = "- **Delegated**: {count}/{total} of the passing cases have operators that the backend runs"
 SUMMARY_STAGES = "Failures by stage"
 SUMMARY_FAILED = "Failed tests"
@@ -79,7 +79,7 @@ SUITE_HELP = "A suite of `suite list`, or MODULE:NAME. May be repeated."
 
 # Commands
 UNAVAILABLE = "not available: {reason}"
-CASES = "{count} cases"
+CASE = "case"
 NOTHING_LISTED = (
     "no installed package has flows or suites; to get some, run `pip install './lab[onnx]'` in a checkout of Nightjar"
 )
@@ -99,9 +99,9 @@ NOT_RUN = "{name} is not available: {reason}"
 SEVERAL_NOT_RUN = "{name} are not available: {reason}"
 FAILED_RUN = "{run}: {reason}"
 CONTINUES = "{done} of {total} cases have results in {path}; --fresh starts over"
-RAN = "{count} cases of {suite} on {flow}:"
+RAN = "{cases} of {suite} on {flow}:"
 STORED = "Results: {path}"
-STOPPED = "{count} cases have no result yet; repeat the command to continue"
+STOPPED = "no result yet for {cases}; repeat the command to continue"
 MIXED = "the files are of different versions or commits; make a report of each"
 ONE_REPORT = "--report is for one flow and one suite; files of several have only a --summary"
 NO_SUCH_SHARD = "--shard {shard}: there is no such shard; 1/4 is the first of four"

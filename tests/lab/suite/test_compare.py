@@ -58,7 +58,7 @@ def test_equal_outputs_pass(values: list[Any]) -> None:
         ([[INF]], [[-INF]], "Output 0 differs in 1 of 1"),
         ([[INF]], [[1.0]], "Output 0 differs in 1 of 1"),
         ([[1.0]], [[INF]], "Output 0 differs in 1 of 1"),
-        ([[0.0], [0.0]], [[1.0], [2.0]], "; 1 more outputs differ"),
+        ([[0.0], [0.0]], [[1.0], [2.0]], "; other outputs that differ: 1"),
         ([["a", "b"]], [["a", "c"]], "Output 0 differs in 1 of 2 elements"),
         ([None], [[1.0]], "Output 0 is None, expected list"),
         ([[np.zeros(2)]], [[np.zeros(2), np.zeros(2)]], "Output 0 has 1 elements, expected 2"),

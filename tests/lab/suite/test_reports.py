@@ -156,8 +156,8 @@ def test_a_summary_warns_of_crashes_missing_cases_and_workers() -> None:
         notices=["it aborts", "it aborts"],
     )
     warning = text.partition("\n\n- **Pass**")[0]
-    assert "> [!WARNING]\n> - 2 cases have no result" in warning
-    assert "crashed in 1 cases" in warning
+    assert "> [!WARNING]\n> - No result for 2 cases" in warning
+    assert "crashed in 1 case." in warning
     assert "` it aborts ` (2)" in warning
     assert "| Process Crash | load |" in text
 

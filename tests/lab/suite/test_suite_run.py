@@ -81,7 +81,7 @@ def test_a_killed_run_loses_only_the_case_in_progress(folder: Path) -> None:
     output = process.communicate()[1].decode()
     assert process.returncode == 1
     assert "2 of 3 cases have results" in output
-    assert output.endswith("1 cases have no result yet; repeat the command to continue\n")
+    assert output.endswith("no result yet for 1 case; repeat the command to continue\n")
     assert "Traceback" not in output
     assert len(Path("a.csv").read_text().splitlines()) == 3
     assert hostile.has_ended(stopped)

@@ -126,7 +126,7 @@ def test_a_failed_subtest_hidden_by_the_report_is_not_a_green_run() -> None:
     *tests, hidden = cases("pytest/unit-hidden.pytest-json-report.json")
     assert [case.status for case in tests] == [Status.PASSED] * 2
     assert (hidden.nodeid, hidden.status) == ("pytest::subtests", Status.FAILED)
-    assert "a subtest of one of the 2 tests with subtests failed" in hidden.message
+    assert "a subtest failed, in one of the tests with subtests (2)" in hidden.message
 
 
 def test_an_exit_status_explained_by_a_failure_hides_nothing() -> None:

@@ -38,7 +38,8 @@ def read(stream: BinaryIO) -> Iterator[Case]:
         benchmarks.add(name, SYSTEM_TIME, result.get("system"))
         benchmarks.add(name, PEAK_MEMORY, *values.sequence(result.get("memory_usage_byte")))
         # With --ignore-failure, hyperfine measures commands that fail.
-        failed = [code for code in values.sequence(result.get("exit_codes")) if code != 0]
+        codes = values.sequence(result.get("exit_codes"))
+        failed = [code for code in codes if code != 0]
         if failed:
-            benchmarks.fail(name, texts.COMMAND_FAILED.format(count=len(failed), status=failed[0]))
+            benchmarks.fail(name, texts.COMMAND_FAILED.format(count=len(failed), runs=len(codes), status=failed[0]))
     yield from benchmarks.cases()
