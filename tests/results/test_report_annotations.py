@@ -71,6 +71,12 @@ def test_a_file_that_may_be_anywhere_is_found_only_by_its_whole_path() -> None:
     assert [a.line for a in annotations_of(one(Detail(text="conftest.py:3: in a"), test, ("conftest.py",)))] == [3]
 
 
+def test_a_file_is_found_in_a_folder_that_ends_as_its_path_begins() -> None:
+    path = "compiler/compiler"
+    (annotation,) = annotations_of(one(Detail(text=f"/home/ci/{path}/compiler:12: error"), f"{path}::a", (path,)))
+    assert annotation.line == 12
+
+
 def test_without_the_files_of_the_commit_there_are_no_annotations() -> None:
     assert annotations_of(one(Detail(path=PATH, line=3), files=None)) == ()
 

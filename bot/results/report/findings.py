@@ -308,9 +308,10 @@ def _last_frame(text: str, path: str) -> int | None:
     """
     last = None
     for text_line in text.replace("\0", "\N{REPLACEMENT CHARACTER}").splitlines():
-        if path not in text_line:
+        if not path or path not in text_line:
             continue
-        for match in _FRAME.finditer(text_line.replace(path, "\0")):
+        # From the right: in `/home/lab/a/a/a:12`, the path `a/a` is also part of its folder.
+        for match in _FRAME.finditer("\0".join(text_line.rsplit(path))):
             folder = match["folder"]
             if (not folder or "/" in path) and not any(name in folder for name in FOREIGN):
                 last = int(match["line"])
