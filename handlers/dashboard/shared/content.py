@@ -17,10 +17,13 @@ Content = tuple[object, ...]
 def content_of_results(parts: DashboardParts) -> Callable[[PageRequest], Awaitable[Content]]:
     """Return the `content` function of pages that depend on results and on the time.
 
-    It returns the revision of the repository's results, 0 without any, and `DashboardParts.moment`.
+    It returns the revision of the repository's results, 0 without any, and `DashboardParts.moment`. It raises
+    LookupError if app.yaml does not list the repository: pages may be cached from when it did.
     """
 
     async def content(request: PageRequest) -> Content:
+        if parts.config.configured.settings_of(request.repository) is None:
+            raise LookupError(request.repository)
         revisions = await request.pages.look_up(parts.results.store.read, revisions_of, [request.repository])
         return *revisions, parts.moment()
 

@@ -16,6 +16,7 @@ from bot.app.load import parse_config
 from bot.app.services import list_commands_of
 from bot.aws.bucket import RunStore
 from bot.aws.store_folder import StoreFolder
+from bot.config import Config
 from bot.core.metrics import Metrics
 from bot.core.redaction import Redactor
 from bot.core.untrusted.pool import Pool
@@ -71,6 +72,7 @@ class DashboardSite:
     client: aiohttp.ClientSession
     store: ResultsStore
     records: Records
+    settings: Config
     moment: float = NOW
 
     async def get(self, path: str, **headers: str) -> tuple[int, dict[str, str], str]:
@@ -184,7 +186,7 @@ async def dashboard_site(
         stack.push_async_callback(runner.cleanup)
         await LimitedSite(runner, "127.0.0.1", 0, connections).start()
         client = await stack.enter_async_context(aiohttp.ClientSession(auto_decompress=True))
-        yield DashboardSite(f"http://127.0.0.1:{runner.addresses[0][1]}", client, store, engine.records)
+        yield DashboardSite(f"http://127.0.0.1:{runner.addresses[0][1]}", client, store, engine.records, settings)
 
 
 __all__ = ["REPOSITORY", "DashboardSite", "dashboard_site"]

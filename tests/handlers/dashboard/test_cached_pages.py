@@ -12,7 +12,7 @@ from bot.web.pages import Pages
 from bot.web.rate_limit import RateLimit
 from bot.web.sign_in.cookies import SESSION_COOKIE
 from tests.handlers.dashboard.nightly_runs import ADRENO, HEXAGON, NIGHTLY_RUNS, NOW, REPOSITORY, Sent, sha
-from tests.handlers.dashboard.site import DashboardSite, dashboard_site
+from tests.handlers.dashboard.site import CONFIG, DashboardSite, dashboard_site
 from tests.result_statements import statements
 
 HERE, API = f"/r/{REPOSITORY}", f"/api/v1/repos/{REPOSITORY}"
@@ -120,3 +120,12 @@ async def test_a_repository_that_becomes_known_by_a_pattern_has_one_spelling_too
     settings.configured.know(7, "octocat/Runtime")
     assert pages.canonical_name("OCTOCAT/runtime") == "octocat/Runtime"
     assert pages.canonical_name("octocat/Other") == "octocat/Other"
+
+
+async def test_a_repository_that_matches_a_pattern_no_more_has_no_page_although_one_is_cached(tmp_path: Path) -> None:
+    async with dashboard_site(tmp_path, config=CONFIG.replace(f"{REPOSITORY}:", "'octocat/*':")) as site:
+        site.settings.configured.know(7, REPOSITORY)
+        paths = [path for path in STORED if path != "/"]
+        assert [(await site.get(path))[0] for path in paths] == [200] * len(paths)
+        site.settings.configured.forget(7)
+        assert [(await site.get(path))[0] for path in paths] == [404] * len(paths)
