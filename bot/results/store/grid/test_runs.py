@@ -274,7 +274,7 @@ def _explained(
 def _is_explained(run: TestRun, chain: Sequence[Position], letters: Sequence[str]) -> bool:
     """Return whether known flakiness explains a failure; `letters` say how the test ended at each point of a chain."""
     end = bisect_right(chain, run.position)
-    window = letters[:end]
+    window = letters[max(0, end - WINDOW) : end]
     # A commit that is no point of the chain counts as one more run after those before it.
     if not end or chain[end - 1] != run.position:
         window = [*window, OUTCOME_LETTERS[run.status]]
