@@ -75,8 +75,9 @@ def failed_test(status: int, output: str) -> str:
     """
     if status in _ALL_PASSED or status < 0:
         return ""
-    failed = _FAILED.search(output)
-    return failed[1] if failed else NOT_STARTED
+    # A test that runs pytest itself shows that output, too, before the summary.
+    failed = _FAILED.findall(output)
+    return failed[-1] if failed else NOT_STARTED
 
 
 def _limit() -> None:

@@ -184,6 +184,7 @@ def test_what_other_processes_run_is_tried_in_a_copy_of_the_tree(tmp_path: Path)
         (0, "2 passed", ""),
         (5, "no tests ran", ""),
         (1, "FAILED t.py::test_a[a b-[1]] - assert 1 == 2\n1 failed", "t.py::test_a"),
+        (1, "FAILED inner.py::test_b - its output\nFAILED t.py::test_a - assert 1\n1 failed", "t.py::test_a"),
         (2, "ERROR t.py - ImportError\n1 error", "t.py"),
         (4, "ImportError while loading conftest", NOT_STARTED),
         (-9, "", ""),

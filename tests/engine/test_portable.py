@@ -113,6 +113,7 @@ async def test_the_columns_of_a_job_have_the_same_types_on_both(database: Databa
     )
     expected = {"id": inserted["id"], "args": {"guid": "42", "n": [1, None]}, "scheduled_at": starts_at}
     assert inserted == expected | {"abort_requested": False}
+    assert inserted["abort_requested"] is False  # not 0
     (read,) = await run(
         "SELECT id, args->>'guid' AS guid, date_part('epoch', scheduled_at) AS starts_at,"
         " date_part('epoch', now()) > 1700000000 AS after FROM procrastinate_jobs"

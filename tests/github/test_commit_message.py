@@ -152,6 +152,7 @@ def test_an_unmatched_back_tick_makes_no_code() -> None:
     ("text", "expected"),
     [
         ("a <!-- b --> c", "a  c"),
+        ("a <!-- b --> c <!-- d --> e", "a  c  e"),
         ("<!-- a\n\nb `c\n-->\nText", "Text"),
         ("<!--\n```\nno code\n```\n-->\nText", "Text"),
         ("Text\n\n<!-- never closed\n\nhidden", "Text"),

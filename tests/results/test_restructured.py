@@ -196,4 +196,5 @@ def test_names_with_too_many_words_or_too_many_names_are_not_searched() -> None:
     many = range(restructured.MAX_RESTRUCTURED + 1)
     assert renames([f"a{number}.b" for number in many], [f"b.a{number}" for number in many]) == {}
     words = ".".join("a" for _ in range(name_parts.MAX_WORDS))
+    assert list(name_parts.split_names([words, f"{words}.a"], {}, StepBudget(1000))) == [words]
     assert renames([f"{words}.x.{name}" for name in FOUR], [f"{words}.{name}" for name in FOUR]) == {}

@@ -115,6 +115,7 @@ def test_undeclared_latin_1_is_read_and_named() -> None:
     text = "größer als 3 µs, naïve".encode("latin-1")
     [case], repairs = repaired(failing(text))
     assert case.text == "größer als 3 µs, naïve"
+    assert repaired(failing(text + b"\n\n"))[1] == repairs
     assert repairs == (
         "bytes that are not UTF-8 were read as windows-1252 (4, the first in line 2); use UTF-8, or name the encoding "
         'in the first line, as in <?xml version="1.0" encoding="iso-8859-1"?>'

@@ -47,7 +47,11 @@ def test_what_is_no_duration_has_no_seconds(value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "first", "line"), [(1, 1, 1), (0, 0, 1), (6, 0, 7), ("7", 1, 7), (0, 1, None), (2.5, 1, None)]
+    ("value", "first", "line"),
+    [
+        *((1, 1, 1), (0, 0, 1), (6, 0, 7), ("7", 1, 7), (0, 1, None), (2.5, 1, None)),
+        *((values.MAX_LINE, 1, values.MAX_LINE), (values.MAX_LINE + 1, 1, None)),
+    ],
 )
 def test_a_line_counts_from_1(value: object, first: int, line: int | None) -> None:
     assert values.line(value, first) == line
