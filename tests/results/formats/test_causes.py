@@ -206,7 +206,7 @@ def test_the_place_of_a_failure_is_no_part_of_its_cause(place: str) -> None:
         ("No Device", "there is no device\n", ""),
         ("there is no device", "NO DEVICE\n", ""),
         ("Failed", "\n \n", ""),
-        ("Failed", "no DEVICE  of the lab\n", "no DEVICE of the lab"),
+        ("Failed", "no DEVICE  of the lab\n", "no DEVICE  of the lab"),
         ("x" * MAX_MESSAGE, f"why\n{'X' * (MAX_MESSAGE // 2)}", ""),
         ("x" * MAX_MESSAGE, f"why\n{'X' * (MAX_MESSAGE // 2 - 1)}", "why"),
     ],
