@@ -30,7 +30,7 @@ NOT_MEASURED = {
     "traced tests take less than 95 % of their branches; tests of databases, clients and labs take the others": (
         *("bot/app/doctor/judge.py", "bot/app/lab_lines.py", "bot/app/setup/*", "bot/ci/addresses.py"),
         *("bot/ci/restarts.py", "bot/cli/*", "bot/commands/conclusion.py", "bot/core/page_paths.py"),
-        *("bot/core/untrusted/wire.py", "bot/core/utc.py", "bot/effects/section_words.py"),
+        *("bot/core/parts.py", "bot/core/untrusted/wire.py", "bot/core/utc.py", "bot/effects/section_words.py"),
         *("bot/github/addresses.py", "bot/github/commits/ours.py", "bot/github/commits/required.py"),
         "bot/github/text/commit_message.py",
         *("bot/github/text/skip_directives.py", "bot/github/transport/*", "bot/results/compare/ancestors.py"),

@@ -5,7 +5,7 @@ As aiohttp's `AppKey`: https://docs.aiohttp.org/en/stable/web_advanced.html#appl
 
 from __future__ import annotations
 
-from typing import Any, Generic, Never, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Never, TypeVar
 
 T = TypeVar("T")
 
@@ -22,9 +22,10 @@ class PartKey(Generic[T]):
 class PartMap(dict[PartKey[Any], Any]):
     """The parts of one process. Raises LookupError for a part that nobody provides."""
 
-    def __setitem__(self, key: PartKey[T], part: T) -> None:
-        """Provide a part."""
-        super().__setitem__(key, part)
+    if TYPE_CHECKING:
+
+        def __getitem__(self, key: PartKey[T], /) -> T: ...
+        def __setitem__(self, key: PartKey[T], part: T, /) -> None: ...
 
     def __missing__(self, key: PartKey[Any]) -> Never:
         raise LookupError(MISSING.format(name=key.name))

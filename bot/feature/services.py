@@ -37,5 +37,4 @@ class Services:
 
     def part(self, key: PartKey[T]) -> T:
         """Return what another module provides. Raises LookupError where nobody does."""
-        part: T = self.parts[key]
-        return part
+        return self.parts[key]

@@ -59,8 +59,7 @@ class EffectContext:
 
     def part(self, key: PartKey[P]) -> P:
         """Return what a feature or a module shares. Raises LookupError if nobody provides it."""
-        part: P = self.parts[key]
-        return part
+        return self.parts[key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +73,7 @@ class StoreContext:
 
     def part(self, key: PartKey[P]) -> P:
         """Return what a feature or a module shares. Raises LookupError if nobody provides it."""
-        part: P = self.parts[key]
-        return part
+        return self.parts[key]
 
 
 class ChangesSettings:

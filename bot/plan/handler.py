@@ -41,8 +41,7 @@ class Context:
 
     def part(self, key: PartKey[P]) -> P:
         """Return what a feature or a module shares. Raises LookupError if nobody provides it."""
-        part: P = self.parts[key]
-        return part
+        return self.parts[key]
 
 
 @dataclass(frozen=True, slots=True)
