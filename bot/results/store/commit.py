@@ -87,8 +87,7 @@ def durations_of_commit(connection: sa.Connection, target: TargetKey, suite: str
     """
     table = schema.columns
     row = names.find(connection, target.repository, suite)
-    numbers = runs.reported_on_target(connection, target, sha, suite).stored
-    if row is None:
+    if row is None or not (numbers := runs.reported_on_target(connection, target, sha, suite).stored):
         return {}
     statement = sa.select(table.c.run_id, table.c.durations).where(table.c.run_id.in_(numbers))
     stored = {row.run_id: raw(row.durations) for row in connection.execute(statement)}

@@ -63,6 +63,11 @@ class GridRange:
     first_target: int = 0
     most_targets: int | None = None
 
+    @property
+    def end(self) -> float:
+        """The time of `until`, infinite without one."""
+        return float("inf") if self.until is None else self.until
+
 
 def targets_in_order(configured: Sequence[str], lines: Iterable[GridLine]) -> list[str]:
     """Return the targets of app.yaml, with or without results, and then all others that have lines, as LAB/TARGET."""
@@ -157,8 +162,7 @@ def lines_of(connection: sa.Connection, grid_range: GridRange) -> list[GridLine]
 
 def newest_commits(connection: sa.Connection, lines: Sequence[GridLine], grid_range: GridRange) -> list[Position]:
     """Return the newest commits with results in any line, one more than `grid_range.limit`."""
-    until = float("inf") if grid_range.until is None else grid_range.until
-    parameters = {"series": [line.series for line in lines], "until": until}
+    parameters = {"series": [line.series for line in lines], "until": grid_range.end}
     oldest_times = connection.execute(_OLDEST, {**parameters, "newer": grid_range.limit}).scalars()
     # No older commit is shown: one line alone has enough newer ones, and those of others only add to them.
     since = max((time for time in oldest_times if time is not None), default=0.0)
@@ -200,10 +204,9 @@ def newest_linked_rows(
     connection: sa.Connection, series: Collection[int], grid_range: GridRange
 ) -> tuple[list[sa.RowMapping], dict[int, sa.RowMapping]]:
     """Return the newest linked point of each series in the time of a grid, and the linked one before it, if any."""
-    until = float("inf") if grid_range.until is None else grid_range.until
+    parameters = {"series": list(series), "before": grid_range.end}
     newest, before = (
-        connection.execute(_LAST_BEFORE, {"series": list(series), "before": until, "newer": newer}).mappings().all()
-        for newer in range(2)
+        connection.execute(_LAST_BEFORE, parameters | {"newer": newer}).mappings().all() for newer in range(2)
     )
     return [row for row in newest if row["committed_at"] >= grid_range.since], {row["series_id"]: row for row in before}
 

@@ -57,8 +57,7 @@ def suites_on_targets(
     suite: str | None = None,
 ) -> list[SuiteOnTarget]:
     """Return the suites of a repository on each of its targets, by target and suite; None matches all."""
-    named = {"lab": lab, "target": target, "suite": suite}
-    filters = {name: value for name, value in named.items() if value is not None}
+    statement, parameters = _suites_of(repository, lab, target, suite)
     return [
         SuiteOnTarget(
             row.id,
@@ -67,7 +66,7 @@ def suites_on_targets(
             TargetKey(repository, row.lab, row.target),
             row.target_id,
         )
-        for row in connection.execute(_suites_statement(tuple(filters)), {"repository": repository, **filters})
+        for row in connection.execute(statement, parameters)
     ]
 
 
@@ -85,7 +84,7 @@ _SUITES_ON_TARGETS = (
 
 @cache
 def _suites_statement(filters: tuple[str, ...]) -> sa.Select[Any]:
-    """Return the statement of `suites_on_targets`; `filters` are the parameters that are not None."""
+    """Return the statement of `_suites_of`; `filters` are the parameters that are not None."""
     columns = {"lab": schema.targets.c.lab, "target": schema.targets.c.target, "suite": schema.suites.c.suite}
     return _SUITES_ON_TARGETS.where(
         schema.suites.c.repository == sa.bindparam("repository"),
@@ -93,16 +92,21 @@ def _suites_statement(filters: tuple[str, ...]) -> sa.Select[Any]:
     )
 
 
+def _suites_of(
+    repository: str, lab: str | None, target: str | None, suite: str | None
+) -> tuple[sa.Select[Any], dict[str, str]]:
+    """Return the statement for the suites of a repository on each of its targets, and its parameters."""
+    named = {"lab": lab, "target": target, "suite": suite}
+    filters = {name: value for name, value in named.items() if value is not None}
+    return _suites_statement(tuple(filters)), {"repository": repository, **filters}
+
+
 def select_suites_on_targets(
     repository: str, lab: str | None = None, target: str | None = None, suite: str | None = None
 ) -> sa.Select[Any]:
     """Return a statement for the suites of a repository on each of its targets; None matches all."""
-    targets, suites = schema.targets, schema.suites
-    filters = {targets.c.lab: lab, targets.c.target: target, suites.c.suite: suite}
-    return _SUITES_ON_TARGETS.where(
-        suites.c.repository == repository,
-        *(column == value for column, value in filters.items() if value is not None),
-    )
+    statement, parameters = _suites_of(repository, lab, target, suite)
+    return statement.params(parameters)
 
 
 def first_on_nightly() -> sa.ScalarSelect[float]:
