@@ -22,7 +22,7 @@ from handlers.mute import texts
 from handlers.mute.config import MUTE
 from handlers.mute.edit import KEY, item_lines
 from handlers.mute.records import MUTED_TEST, MuteOutcome, digest_of
-from handlers.results.config import LAB_RESULTS, QUARANTINE, labs_of
+from handlers.results.config import LAB_RESULTS, QUARANTINE, labs_of, names_of_targets
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
@@ -136,7 +136,7 @@ async def settings_of(services: Services, repository: str) -> tuple[str, Reposit
 
 def targets_of(settings: RepositoryConfig) -> list[str]:
     """Return the targets of a repository, as LAB/TARGET."""
-    return [f"{name}/{target}" for name, lab in labs_of(settings).items() for target in lab.targets]
+    return names_of_targets(labs_of(settings))
 
 
 async def _outcome(records: Records, repository_id: int, digest: str) -> MuteOutcome | None:

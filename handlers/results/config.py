@@ -104,3 +104,8 @@ def labs_of(config: RepositoryConfig) -> Mapping[str, Lab]:
     """Return the labs of a repository by their names; none if it has no results."""
     results = config.of(LAB_RESULTS)
     return results.labs if results is not None else {}
+
+
+def names_of_targets(labs: Mapping[str, Lab]) -> list[str]:
+    """Return all targets of labs, as LAB/TARGET, in the order of app.yaml."""
+    return [f"{name}/{target}" for name, lab in labs.items() for target in lab.targets]

@@ -12,7 +12,7 @@ from bot.results.compare.quarantine import QuarantineOf, quarantine_at
 from bot.results.store.lists.run_lists import newest_arrivals
 from bot.web.problems import Problem
 from handlers.dashboard.shared.texts import NO_SUCH_TARGET
-from handlers.results.config import LAB_RESULTS, QUARANTINE, labs_of
+from handlers.results.config import LAB_RESULTS, QUARANTINE, labs_of, names_of_targets
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
@@ -80,4 +80,4 @@ def pairs_of(settings: RepositoryConfig) -> dict[str, PairedTargets]:
 
 def configured_targets(settings: RepositoryConfig) -> list[str]:
     """Return all targets of a repository, as LAB/TARGET, in the order of app.yaml."""
-    return [f"{name}/{target}" for name, lab in labs_of(settings).items() for target in lab.targets]
+    return names_of_targets(labs_of(settings))
