@@ -32,6 +32,8 @@ CERTAIN_SECONDS = 2.0
 """Seconds for which a view of a repository counts as certain: deliveries this close may be routed in any order."""
 REFRESH_SECONDS = 0.5
 """Seconds after which the records of a repository with deliveries are read again."""
+YOUNG_SECONDS = 1.0
+"""The age up to which a view is not read again: it stays certain until the round after the next."""
 MOST_REFRESHED = 100
 """Repositories to read again in one round; now and then a delivery of any other gets a job that it does not need."""
 
@@ -81,7 +83,8 @@ class WebhookPrefilter:
             await asyncio.sleep(pause)
             self._has_asked.clear()
             asked, self._asked = self._asked, {}
-            for repository in list(asked.values())[-MOST_REFRESHED:]:
+            ageing = [repository for repository in asked.values() if not self._is_young(repository)]
+            for repository in ageing[-MOST_REFRESHED:]:
                 try:
                     self.remember(repository, await read(repository))
                 except DatabaseFailure:
@@ -94,6 +97,10 @@ class WebhookPrefilter:
     def forget(self, repository: Repository) -> None:
         """Distrust the views of a repository read so far, and one that is being read: an effect has changed it."""
         self._changed[repository.id] = self.clock()
+
+    def _is_young(self, repository: Repository) -> bool:
+        view = self.view_of(repository)
+        return view is not None and view.at > self.clock() - YOUNG_SECONDS
 
     def view_of(self, repository: Repository) -> RepositoryView | None:
         """Return a view of a repository of this name that was read a moment ago, None if there is none."""

@@ -39,6 +39,7 @@ from bot.github.limits.ranks import CURRENT_RANK, Rank, ranked
 from bot.github.pull_heads import note_head
 from bot.github.repositories.in_force import config_in_force, file_key
 from bot.github.repositories.known import KNOWN_REPOSITORY, PAUSED, KnownRepository, LeftAlone, Repositories
+from bot.github.repositories.privacy import called_private_key
 from bot.plan.codec import Codec
 from bot.plan.effect import ChangesSettings, Effect, EffectContext, StoreContext, StoredEffect
 from bot.plan.failure_text import failure_text
@@ -140,10 +141,14 @@ class Pipeline:
             self.prefilter.remember(delivery.repository, await self.view_of(delivery.repository))
 
     async def view_of(self, repository: Repository) -> RepositoryView:
-        """Read the prefilter's view of a repository from the records."""
+        """Read the prefilter's view of a repository from the records, with one statement."""
         read_at = self.prefilter.clock()
-        name, config = await self._named_config(repository, self.records)
-        private = name is not None and await self.repositories.is_called_private(name)
+        name = await self.repositories.name_of(repository)
+        if name is None:
+            return RepositoryView(repository.full_name, config=None, called_private=False, at=read_at)
+        records = await self.records.fetch(file_key(name), called_private_key(name))
+        config = await config_in_force(self.config, records, name)
+        private = await self.repositories.is_called_private(name, records)
         return RepositoryView(repository.full_name, config, private, read_at)
 
     async def plan(self, delivery: Delivery, handler: str, intent: str) -> PlannedEffects:
@@ -254,19 +259,13 @@ class Pipeline:
         raise UnknownHandler(name)
 
     async def _config_of(self, repository: Repository, handler: str, records: RecordReader) -> RepositoryConfig:
-        _, config = await self._named_config(repository, records)
+        name = await self.repositories.name_of(repository)
+        config = await config_in_force(self.config, records, name) if name is not None else None
         if config is None:
             if any(candidate.after_removal for candidate in self.router.handlers if candidate.name == handler):
                 return type(self.config.defaults)()
             raise UserError(NOT_CONFIGURED.format(repository=repository.full_name))
         return config
-
-    async def _named_config(
-        self, repository: Repository, records: RecordReader
-    ) -> tuple[str | None, RepositoryConfig | None]:
-        """Return the name of a repository in app.yaml and its settings in force, None and None if it is not listed."""
-        name = await self.repositories.name_of(repository)
-        return name, await config_in_force(self.config, records, name) if name is not None else None
 
     @asynccontextmanager
     async def _context(self, delivery: Delivery, intent: str, handler: str) -> AsyncIterator[Context]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import aiohttp
@@ -255,8 +256,7 @@ class GitHubApp:
         if full_name is None or listed_place != place:
             return None
         credentials = InstallationCredentials(self._tokens, TokenKey(place.installation, None, READING))
-        url = sansio.format_url("/repos/{+repo}", {"repo": full_name}, base_url=self._wire.api_url)
-        return SharedReading(credentials, url, place.repository, self._confirmed)
+        return SharedReading(credentials, _address_of(self._wire.api_url, full_name), place.repository, self._confirmed)
 
     async def _mint(self, key: TokenKey) -> Token:
         """Make a token for one repository, or for reading all of the installation if the key names none."""
@@ -379,6 +379,12 @@ class GitHubApp:
             await self.metadata_client(installation).getitem("/users/{username}", {"username": login}), "user"
         )
         return AppIdentity(app.integer("id"), app.string("slug"), login, user.integer("id"))
+
+
+@lru_cache(maxsize=4096)
+def _address_of(api_url: str, full_name: str) -> str:
+    """Return the address of a repository's REST API. Remembered, because each client of the repository has it."""
+    return sansio.format_url("/repos/{+repo}", {"repo": full_name}, base_url=api_url)
 
 
 def _token(answer: Payload, clock: GitHubClock) -> Token:

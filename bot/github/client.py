@@ -100,13 +100,13 @@ class ApiCall:
     def rest(cls, method: str, url: str, url_vars: UrlVars = None) -> ApiCall:
         """Describe a REST request."""
         route = ABSOLUTE if "://" in url else url.split("?")[0].split("{?")[0].split("{&")[0]
+        if method == "GET":
+            return cls(route, write=False, repeatable=True)
         path = urlsplit(sansio.format_url(url, url_vars)).path
         pattern = _REPEATABLE_POST if method == "POST" else _NOT_REPEATABLE
         # For a POST, the pattern lists the repeatable paths; for any other method, those that are not repeatable.
-        repeatable = method == "GET" or (pattern.search(path) is not None) == (method == "POST")
-        return cls(
-            route, write=method != "GET", repeatable=repeatable, write_key="" if repeatable else f"{method} {path}"
-        )
+        repeatable = (pattern.search(path) is not None) == (method == "POST")
+        return cls(route, write=True, repeatable=repeatable, write_key="" if repeatable else f"{method} {path}")
 
     @classmethod
     def of_graphql(cls, query: str, variables: Mapping[str, Any]) -> ApiCall:

@@ -14,7 +14,7 @@ import pytest
 
 from bot.app.features import NOTES, full_router
 from bot.app.load import parse_config
-from bot.app.prefilter import CERTAIN_SECONDS, RepositoryView, WebhookPrefilter
+from bot.app.prefilter import CERTAIN_SECONDS, REFRESH_SECONDS, RepositoryView, WebhookPrefilter
 from bot.app.processor import Pipeline
 from bot.core.events import Delivery, Payload, Repository
 from bot.engine.processor import Routing
@@ -191,6 +191,30 @@ async def test_while_deliveries_arrive_records_are_read_again_even_without_jobs(
     assert not prefilter.why_ignored(delivery()), "without the database nothing is certain"
     away[0] = False
     await until(lambda: bool(prefilter.why_ignored(delivery())))
+    refreshing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await refreshing
+
+
+async def test_a_view_that_was_just_read_is_not_read_again(prefilter: WebhookPrefilter, clock: Clock) -> None:
+    """A command and its answer are two deliveries in one moment, and the job of the first has read the view."""
+    read_at: list[float] = []
+
+    async def read(repository: Repository) -> RepositoryView:
+        view = prefilter.view_of(repository)
+        assert view is not None
+        read_at.append(clock.now)
+        return replace(view, at=clock.now)
+
+    refreshing = asyncio.create_task(prefilter.refresh_views(read, pause=0))
+    began = clock.now
+    # In every round a delivery arrives, so the view never expires, but only some rounds read it.
+    for _ in range(12):
+        assert prefilter.why_ignored(delivery())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        clock.now += REFRESH_SECONDS
+    assert [moment - began for moment in read_at] == [1.0, 2.0, 3.0, 4.0, 5.0]
     refreshing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await refreshing

@@ -246,9 +246,9 @@ class Repositories:
             changed = delivery.event == "repository" and action == PRIVATIZED
             await self._note_private(delivery, payload.at("repository"), changed=changed)
 
-    async def is_called_private(self, name: str) -> bool:
+    async def is_called_private(self, name: str, records: RecordReader) -> bool:
         """Return whether a payload has called a repository of app.yaml private."""
-        return bool(await self._called_private.delivery_of(name))
+        return bool(await self._called_private.delivery_of(name, records))
 
     async def _see_all(self, delivery: Delivery, key: str, away: LeftAlone | None) -> None:
         for repository in delivery.payload.items(key) if delivery.payload.has(key) else ():

@@ -14,7 +14,7 @@ from bot.core.events import Payload
 from bot.engine.records import Key, Record
 
 if TYPE_CHECKING:
-    from bot.engine.records import Records
+    from bot.engine.records import RecordReader, Records
 
 NOBODY = ""
 
@@ -50,14 +50,21 @@ class CalledPrivate:
     def __init__(self, records: Records) -> None:
         self._records = records
 
-    async def delivery_of(self, name: str) -> str:
-        """Return the GUID of the delivery that called `owner/name` private, empty if none did."""
-        return (await self._records.get(_key(name)) or CalledPrivateBy()).delivery
+    async def delivery_of(self, name: str, records: RecordReader | None = None) -> str:
+        """Return the GUID of the delivery that called `owner/name` private, empty if none did.
+
+        Whoever has fetched its record passes `records`.
+        """
+        return (await (records or self._records).get(called_private_key(name)) or CalledPrivateBy()).delivery
 
     async def deliveries_of(self, names: Collection[str]) -> dict[str, str]:
         """Return the GUIDs of the deliveries that called some repositories private, by the names that were given."""
-        stored = await self._records.get_some([_key(name) for name in names])
-        return {name: called.delivery for name in names if (called := stored.get(_key(name).name)) and called.delivery}
+        stored = await self._records.get_some([called_private_key(name) for name in names])
+        return {
+            name: called.delivery
+            for name in names
+            if (called := stored.get(called_private_key(name).name)) and called.delivery
+        }
 
     async def note(self, name: str, delivery: str, *, changed: bool) -> None:
         """Remember that the delivery with this GUID calls `owner/name` private.
@@ -67,14 +74,17 @@ class CalledPrivate:
         private repository together write once.
         """
         if changed or not await self.delivery_of(name):
-            await self._records.put(_key(name), CalledPrivateBy(delivery))
+            await self._records.put(called_private_key(name), CalledPrivateBy(delivery))
 
     async def take_back(self, name: str, delivery: str) -> None:
         """Forget that this delivery called `owner/name` private, unless a later one has called it private since."""
         record = CalledPrivateBy(delivery)
         # Change the record only if it still names this delivery.
-        await self._records.change(_key(name), lambda stored: CalledPrivateBy() if stored == record else None)
+        await self._records.change(
+            called_private_key(name), lambda stored: CalledPrivateBy() if stored == record else None
+        )
 
 
-def _key(name: str) -> Key[CalledPrivateBy]:
+def called_private_key(name: str) -> Key[CalledPrivateBy]:
+    """Return the key of the record of `owner/name`, a name in app.yaml."""
     return CALLED_PRIVATE.of(name.lower())
