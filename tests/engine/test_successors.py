@@ -196,6 +196,28 @@ async def test_a_whole_plan_runs_without_a_poll_or_a_notification(url_with_table
     assert world.written == [f"guid a {target}" for target in [*targets, "end"]]
 
 
+async def test_the_event_of_a_plan_is_fetched_although_its_effects_follow(url_with_tables: str, world: World) -> None:
+    effects = [{"target": "event", "announces": True}, {"target": "x", "waits_for": "deliver"}]
+    async with running(url_with_tables, world, pace=replace(QUICK, poll=LONG, idle_poll=LONG, reap=LONG)) as engine:
+        await engine.accept("guid", "issue_comment", body({"a": {"effects": effects}}), LOCK)
+        await until(lambda: "deliver toy:1" in world.happenings)
+        world.passed("deliver")
+        await settled(engine, "guid", "toy:1")
+    assert world.written == ["guid a x"]
+
+
+async def test_a_job_that_was_being_fetched_when_the_worker_stopped_is_not_begun(database: Database) -> None:
+    manager = manager_of(database.connector)
+    await stored(database.connector, "a")
+    worker = await manager.register_worker()
+    fetching = asyncio.create_task(manager.fetch_job(None, worker))
+    await asyncio.sleep(0)
+    manager.stop()
+    assert await fetching is None
+    await manager.unregister_worker(worker)
+    assert await states(database.connector) == {"a": "todo 0"}
+
+
 async def test_a_stopping_worker_begins_no_successor(url_with_tables: str, world: World) -> None:
     effects = [{"target": "first", "waits_for": "stopping"}, {"target": "second"}]
     async with running(url_with_tables, world) as engine:
