@@ -110,6 +110,11 @@ class Changes:
         self._deliveries[announcement.guid] = self._new_delivery(announcement, not_before)
         return not await self._known_guids([announcement.guid])
 
+    @property
+    def has_events(self) -> bool:
+        """Whether events are announced, whose jobs may have any lock."""
+        return bool(self._deliveries)
+
     def steps(self) -> Steps[None]:
         """Store the changes, as part of a transaction. Raises `Outdated`."""
         # In the order of keys: otherwise two transactions that write the same records could wait for each other.

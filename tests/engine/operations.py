@@ -17,7 +17,7 @@ from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 
 from bot.engine.jobs.once import NewJob, defer_once
-from bot.engine.jobs.steps import FETCH, PARK
+from bot.engine.jobs.steps import FETCH, FINISH_NOTED, PARK, successor_of
 from bot.engine.postgres.connector import PostgresConnector
 from bot.engine.sql.errors import DatabaseFailure
 from bot.engine.sqlite.connector import SqliteConnector
@@ -33,6 +33,7 @@ WEIGHTS = {
     "park": 8,
     "raise_priority": 3,
     "finish": 18,
+    "finish_noted": 12,
     "retry": 8,
     "cancel": 4,
     "abort": 3,
@@ -61,6 +62,12 @@ SELECT job.id FROM procrastinate_jobs AS job
                           other.status = 'todo' AND (other.priority > job.priority OR (
                           other.priority = job.priority AND other.id < job.id)))))
 """
+WORKER = "SELECT worker_id FROM procrastinate_jobs WHERE id = %(id)s"
+UNPARK = """
+UPDATE procrastinate_jobs SET nightjar_parked = FALSE
+ WHERE nightjar_parked AND id = (SELECT id FROM procrastinate_jobs WHERE lock = %(lock)s AND status = 'todo'
+                                  ORDER BY priority DESC, id LIMIT 1)
+"""
 RAISE = "UPDATE procrastinate_jobs SET priority = priority + 1 WHERE id = %(id)s AND status = 'todo'"
 Answer = tuple[str, object]
 EngineConnector = SqliteConnector | PostgresConnector
@@ -77,7 +84,7 @@ class Twins:
         self.twin_of: dict[int, int] = {}
         self.doing: set[int] = set()
         self.done: Counter[str] = Counter()
-        self.steps = 0
+        self.steps = self.successors = 0
 
     async def step(self) -> None:
         """Run one operation on both."""
@@ -244,6 +251,35 @@ class Twins:
         )
         if status is not Status.CANCELLED:
             self.doing.discard(job_id)
+
+    async def _finish_noted(self) -> None:
+        """End a job as its worker does, or one that has lost it; this may begin the next job of its lock."""
+        if (job_id := self._random_job_id(0.9)) is None:
+            return
+        begins_next = self.random.random() < 0.8
+        worker = self.random.choice(self.workers)
+        if self.random.random() < 0.9:
+            rows = await self.connectors[0].execute_query_all_async(WORKER, id=job_id)
+            holders = [pair for pair in self.workers if {"worker_id": pair[0]} in rows]
+            worker = holders[0] if holders else worker
+        values = {"status": "succeeded", "outcome": "applied", "note": "{}", "begins_next": begins_next}
+        on_postgres, on_sqlite = [
+            await connector.execute_query_all_async(
+                FINISH_NOTED, id=self._paired(job_id, side), worker_id=worker[side], **values
+            )
+            for side, connector in enumerate(self.connectors)
+        ]
+        assert len(on_postgres) == len(on_sqlite), self.steps
+        if on_postgres:
+            self.doing.discard(job_id)
+        successors = successor_of(on_postgres), successor_of(on_sqlite)
+        begun = [QuietJob.from_row(row) if row else None for row in successors]
+        self._compare_jobs([begun[0]], [begun[1]])
+        if begun[0]:
+            self.successors += 1
+            self.doing.add(cast(int, begun[0].id))
+            # PostgreSQL's trigger runs when the successor has begun, and unparks the job behind it, which does no harm.
+            await self.connectors[1].execute_query_async(UNPARK, lock=begun[0].lock)
 
     async def _retry(self) -> None:
         if (job_id := self._random_job_id(0.8)) is None:

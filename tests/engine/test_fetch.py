@@ -14,12 +14,13 @@ import pytest
 from procrastinate.jobs import Job, Status
 
 from bot.engine.database import Database
+from bot.engine.jobs.notes import APPLIED, Note
 from bot.engine.jobs.once import NewJob, defer_once
 from bot.engine.jobs.steps import ANY_QUEUE, WINDOW
 from bot.engine.sql.transactions import Connector
 from bot.engine.sqlite.connector import SqliteConnector
 from bot.engine.worker.guard import Guard
-from bot.engine.worker.manager import EngineJobManager
+from bot.engine.worker.manager import EngineJobManager, leave_note
 from tests.tables import with_tables
 from tests.waiting import until
 
@@ -108,19 +109,34 @@ async def test_jobs_that_a_stopped_worker_had_not_begun_return_without_a_lost_tr
     assert await fetched(manager, await manager.register_worker(), 2) == ["-b", "-c"]
 
 
-@pytest.mark.parametrize("replicas", [2, 3])
-async def test_replicas_share_jobs_and_locks(database_url: str, replicas: int) -> None:
+async def test_a_job_that_has_ended_names_no_worker(database: Database) -> None:
+    """Otherwise the end of a worker would change all jobs that it ever ran."""
+    connector, manager = database.connector, manager_of(database.connector, 5)
+    await stored(connector, "-a", "-b", "-c")
+    worker = await manager.register_worker()
+    plain, noted, retried = [cast("Job", await manager.fetch_job(None, worker)) for _ in range(3)]
+    leave_note(noted, Note(outcome=APPLIED))
+    for job in (plain, noted):
+        await manager.finish_job(job, Status.SUCCEEDED, delete_job=False)
+    await manager.retry_job(retried, datetime.now(UTC))
+    rows = await connector.execute_query_all_async(STATES)
+    assert [(row["status"], row["worker_id"]) for row in rows] == [("succeeded", None)] * 2 + [("todo", None)]
+
+
+@pytest.mark.parametrize(("replicas", "end"), [(2, "x"), (3, "x"), (3, "9")], ids=["two", "three", "plans"])
+async def test_replicas_share_jobs_and_locks(database_url: str, replicas: int, end: str) -> None:
     databases = [Database(database_url) for _ in range(replicas)]
     for database in databases:
         await database.open()
-    await stored(databases[0].connector, *(f"{lock}{n}x" for n in range(20) for lock in "abcdefgh-"))
+    keys = [f"{lock}{n}{end}" for n in range(20) for lock in "abcdefgh-"]
+    await stored(databases[0].connector, *keys)
     try:
         runs = await asyncio.gather(*(_work(database) for database in databases))
     finally:
         for database in databases:
             await database.close()
     done = [key for run in runs for key in run]
-    assert sorted(done) == sorted(f"{lock}{n}x" for n in range(20) for lock in "abcdefgh-")
+    assert sorted(done) == sorted(keys)
     for run in runs:
         for lock in "abcdefgh":
             numbers = [int(key[1:-1]) for key in run if key[0] == lock]
@@ -135,6 +151,7 @@ async def _work(database: Database) -> list[str]:
         jobs = [job for job in [await manager.fetch_job(None, worker) for _ in range(4)] if job]
         keys += [str(job.queueing_lock)[5:] for job in jobs]
         for job in jobs:
+            leave_note(job, Note(outcome=APPLIED))
             await manager.finish_job(job, Status.SUCCEEDED, delete_job=False)
     return keys
 

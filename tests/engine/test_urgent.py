@@ -9,6 +9,7 @@ from bot.engine.service import Engine
 from bot.engine.upkeep import LONG_WAIT, MOST_AT_ONCE, raise_oldest
 from tests.engine.running import LOCK, QUICK, opened, running, settled
 from tests.engine.toy import World, body, writes
+from tests.waiting import until
 
 BACKLOG = 300
 NOW = 1_700_000_000.0
@@ -34,6 +35,23 @@ async def test_a_command_goes_before_a_backlog_and_after_earlier_deliveries_of_i
         assert delivered(world)[:2] == ["push", "command"]
         assert world.written == ["command a x"]
         assert "push-after" not in delivered(world)[:3]
+
+
+async def test_a_command_goes_behind_the_plan_in_progress_and_before_the_next_delivery_of_its_pull_request(
+    url_with_tables: str, world: World
+) -> None:
+    """The end of a job begins the next job of its plan, but never a delivery, which would go before those of others."""
+    plan = {"effects": [{"target": "x", "waits_for": "commanded"}, {"target": "y"}], "conclude": {}}
+    async with running(url_with_tables, world, pace=ONE_AT_A_TIME) as engine:
+        await engine.accept("first", "pull_request", body({"a": plan}), LOCK)
+        for n in range(20):
+            await engine.accept(f"next-{n}", "pull_request", body({"a": writes("x", "y")}), LOCK)
+        await until(lambda: world.passes("effect first a x"))
+        await engine.accept("command", "issue_comment", body({"a": writes("z")}), "pr:1#8", urgent=True)
+        world.passed("commanded")
+        await settled(engine, "command")
+    assert delivered(world)[:2] == ["first", "command"]
+    assert world.written[:4] == ["first a x", "first a y", "first a end", "command a z"]
 
 
 async def test_a_command_that_arrives_together_with_others_goes_behind_earlier_ones(

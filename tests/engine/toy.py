@@ -11,7 +11,7 @@ import os
 import signal
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -21,8 +21,9 @@ from typing import Any
 from gidgethub import BadRequest
 
 from bot.core.errors import Away, GiveWay, PayloadError, RefusedToPerson, TryAgain, UnknownHandler, UserError
-from bot.core.events import Delivery
+from bot.core.events import Delivery, Repository
 from bot.engine.changes import Changes
+from bot.engine.internal import InternalEvent
 from bot.engine.processor import ErrorKind
 from bot.engine.records import Record
 from bot.engine.retry import LostTooOften
@@ -207,12 +208,26 @@ async def count(target: str, changes: Changes) -> AppliedEffect:
     return AppliedEffect("counted")
 
 
+EVENT = InternalEvent("nightjar.toy", Tally, guid=lambda _, tally: f"toy:{tally.count}", lock=lambda _, __: "toy")
+
+
+async def announce(changes: Changes) -> AppliedEffect:
+    """Announce an event, as an effect that is stored with its plan; its delivery has the lock `toy`."""
+    await changes.announce(EVENT, Repository(1, "octocat/compiler", None), Tally(1))
+    return AppliedEffect("announced")
+
+
 def planned(script: Mapping[str, Any]) -> PlannedEffects:
     effects = [
-        PlannedEffect(e["target"], {"kind": "Write", **e}, partial(count, e["target"]) if e.get("counts") else None)
-        for e in script.get("effects", [])
+        PlannedEffect(e["target"], {"kind": "Write", **e}, _stored_with_plan(e)) for e in script.get("effects", [])
     ]
     return PlannedEffects(tuple(effects), "as the payload says", conclusion_basis=script.get("conclude"))
+
+
+def _stored_with_plan(effect: Mapping[str, Any]) -> Callable[[Changes], Awaitable[AppliedEffect]] | None:
+    if effect.get("announces"):
+        return announce
+    return partial(count, effect["target"]) if effect.get("counts") else None
 
 
 def error_of(name: str) -> Exception:

@@ -9,7 +9,7 @@ import select
 import uuid
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, LiteralString, TypeVar
+from typing import Any, LiteralString, TypeVar, cast
 from weakref import WeakSet
 
 import procrastinate
@@ -34,7 +34,7 @@ from bot.engine.jobs.inbox import (
     unique_deliveries,
     values_of_store,
 )
-from bot.engine.jobs.steps import ANY_QUEUE, FETCH, SCANNED, WAKE
+from bot.engine.jobs.steps import ANY_QUEUE, FETCH, FINISH_NOTED, SCANNED, WAKE, successor_of
 from bot.engine.outage import is_outage
 from bot.engine.postgres.announcer import JobAnnouncer
 from bot.engine.postgres.batches import Batcher
@@ -136,6 +136,10 @@ class _Pool(AsyncConnectionPool[psycopg.AsyncConnection]):
         if message.sqlstate == MAY_RUN:
             self._announcing.add(connection)
 
+    def withdraw(self, connection: psycopg.AsyncConnection) -> None:
+        """Forget the messages of the transaction that a connection runs."""
+        self._announcing.discard(connection)
+
     async def putconn(self, connection: psycopg.AsyncConnection) -> None:
         """Take a connection back, whatever became of its transaction."""
         if connection in self._announcing:
@@ -205,6 +209,10 @@ class PostgresConnector(procrastinate.PsycopgConnector):
             return await self._fetch(arguments)
         if query == STORE:
             return await self._deliveries.call(arguments)
+        if query == FINISH_NOTED:
+            with _own_errors(), wrap_exceptions():
+                async with self.pool.connection() as connection:
+                    return await self._execute(connection, query, arguments)
         with _own_errors():
             rows = await super().execute_query_all_async(query, **arguments)
         return [_original(row) for row in rows]
@@ -228,6 +236,9 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         async with self._get_cursor(connection) as cursor:
             await cursor.execute(query, self._wrap_json(dict(values)))
             rows = await cursor.fetchall() if cursor.description else []
+        if query == FINISH_NOTED and successor_of(rows):
+            # All jobs of this transaction have the lock under which the successor runs now.
+            cast("_Pool", self.pool).withdraw(connection)
         return [_original(row) for row in rows]
 
     async def execute_query_one_async(self, query: LiteralString, **arguments: Any) -> Row:

@@ -18,12 +18,12 @@ from collections.abc import Awaitable, Callable, Generator, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, LiteralString, TypeVar, cast
 
 from procrastinate import connector, schema, sql
 
 from bot.engine.jobs.inbox import BODIES_AT_ONCE, FORGET_BODY, MOVE_BODY, STORE, moved_values, store_on_sqlite
-from bot.engine.jobs.steps import ANY_QUEUE, FETCH, NOTIFICATIONS, WAKE
+from bot.engine.jobs.steps import ANY_QUEUE, FETCH, FINISH_NOTED, NOTIFICATIONS, WAKE, successor_of
 from bot.engine.sql import portable
 from bot.engine.sql.errors import DatabaseFailure, DuplicateKey
 from bot.engine.sql.portable import Row, check_version
@@ -106,6 +106,8 @@ class SqliteConnector(connector.BaseAsyncConnector):
         self._writer: Writer | None = None
         self._listeners: list[_Listener] = []
         self._notification_count = 0
+        self._unpublished: Notices = []
+        """The notifications of the transaction under way; belongs to the writer's thread."""
 
     def get_sync_connector(self) -> connector.BaseConnector:
         """Return this connector: Procrastinate runs its synchronous calls as asynchronous ones."""
@@ -163,13 +165,13 @@ class SqliteConnector(connector.BaseAsyncConnector):
         """
         rows = await self._run(FETCH, arguments, has_rows=True)
         if rows[0][NOTIFICATIONS] != self._notification_count and all(row["id"] is None for row in rows):
-            self._publish([("", WAKE)])
+            self._tell([("", WAKE)])
         return rows
 
     def _fetch_noticing(self, connection: sqlite3.Connection, arguments: dict[str, object]) -> list[Row]:
         """Return the fetched jobs, each with the number of notifications before the fetch, published or not."""
         rows = STEPS[FETCH](connection, **arguments)
-        return [{**row, NOTIFICATIONS: self._notification_count} for row in rows]
+        return [{**row, NOTIFICATIONS: self._notification_count + len(self._unpublished)} for row in rows]
 
     async def _run(self, query: str, arguments: dict[str, object], *, has_rows: bool) -> list[Row]:
         if query == _SCHEMA:
@@ -178,11 +180,29 @@ class SqliteConnector(connector.BaseAsyncConnector):
             return await self._write(lambda writer: writer.run_batched(batched, arguments))
         if query == FETCH:
             return await self._write(lambda writer: writer.run(partial(self._fetch_noticing, arguments=arguments)))
+        if query == FINISH_NOTED:
+            return await self.transact(partial(_single, query, arguments))
         return await self._write(lambda writer: writer.run(_operation(query, arguments, has_rows=has_rows)))
 
     async def transact(self, begin: Callable[[], Steps[Result]]) -> Result:
         """Run a transaction, as `bot.engine.sql.transactions` describes."""
-        return await self._write(lambda writer: writer.run(partial(_run_steps, begin=begin)))
+        return await self._write(lambda writer: writer.run(partial(self._run_steps, begin=begin)))
+
+    def _run_steps(self, connection: sqlite3.Connection, begin: Callable[[], Steps[Result]]) -> Result:
+        steps, notices_before = begin(), len(self._unpublished)
+        rows: Any = None  # with which a generator begins
+        try:
+            while True:
+                query, values = steps.send(rows)
+                if batched := _BATCHED.get(query):
+                    (rows,) = batched(connection, [values])
+                else:
+                    rows = _operation(query, dict(values), has_rows=False)(connection)
+                if query == FINISH_NOTED and successor_of(rows):
+                    # All jobs of this transaction have the lock under which the successor runs now.
+                    del self._unpublished[notices_before:]
+        except StopIteration as end:
+            return cast("Result", end.value)
 
     async def _write(self, run: Callable[[Writer], Awaitable[Result]]) -> Result:
         if self._writer is None:
@@ -215,6 +235,10 @@ class SqliteConnector(connector.BaseAsyncConnector):
             self._listeners.remove(listener)
 
     def _publish(self, notices: Notices) -> None:
+        self._notification_count += len(notices)
+        self._tell(notices)
+
+    def _tell(self, notices: Notices) -> None:
         for listener in tuple(self._listeners):
             matching = [
                 (channel, payload)
@@ -253,11 +277,11 @@ class SqliteConnector(connector.BaseAsyncConnector):
         connection.execute("PRAGMA foreign_keys = ON")  # off by default, for each connection
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute("PRAGMA journal_size_limit = 67108864")  # else the log keeps its greatest size
+        self._unpublished = notices
         connection.row_factory = portable.row
         portable.add_functions(connection, self._clock)
 
         def wake(queue_name: str, kind: str, job_id: int) -> None:
-            self._notification_count += 1
             notices.append((queue_name, json.dumps({"type": kind, "job_id": job_id})))
 
         connection.create_function("nightjar_wake", 3, wake)
@@ -350,18 +374,8 @@ def _operation(
     return partial(portable.execute, sql=query, arguments=arguments, has_rows=has_rows)
 
 
-def _run_steps(connection: sqlite3.Connection, begin: Callable[[], Steps[Result]]) -> Result:
-    steps = begin()
-    rows: Any = None  # with which a generator begins
-    try:
-        while True:
-            query, values = steps.send(rows)
-            if batched := _BATCHED.get(query):
-                (rows,) = batched(connection, [values])
-            else:
-                rows = _operation(query, dict(values), has_rows=False)(connection)
-    except StopIteration as end:
-        return cast("Result", end.value)
+def _single(query: LiteralString, arguments: dict[str, object]) -> Steps[list[Row]]:
+    return (yield query, arguments)
 
 
 def _enqueue(listener: _Listener, notices: list[tuple[str, str]]) -> None:

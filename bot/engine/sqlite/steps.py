@@ -6,9 +6,20 @@ import json
 import sqlite3
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from bot.engine.jobs.notes import WRITE
-from bot.engine.jobs.steps import FETCH, FINISH, FINISH_NOTED, NEXT_SCHEDULED, PARK, RETRY, RETRY_NOTED, SCANNED
+from bot.engine.jobs.steps import (
+    FETCH,
+    FINISH,
+    FINISH_NOTED,
+    IS_SUCCESSOR,
+    NEXT_SCHEDULED,
+    PARK,
+    RETRY,
+    RETRY_NOTED,
+    SCANNED,
+)
 from bot.engine.sql import portable
 from bot.engine.sql.portable import Row
 from bot.engine.sqlite.queries import COLUMNS
@@ -42,6 +53,13 @@ BEGIN = f"""
 UPDATE procrastinate_jobs SET status = 'doing', worker_id = ? WHERE id IN (SELECT value FROM json_each(?))
 RETURNING {COLUMNS}
 """  # noqa: S608  # a constant
+BEGIN_NEXT = f"""
+UPDATE procrastinate_jobs SET status = 'doing', worker_id = ?
+ WHERE id = (SELECT id FROM procrastinate_jobs WHERE lock = ? AND status = 'todo' ORDER BY priority DESC, id LIMIT 1)
+   AND {IS_SUCCESSOR}
+RETURNING {COLUMNS}
+"""  # noqa: S608  # constants
+NO_SUCCESSOR: list[Row] = [{"id": None}]
 
 
 def fetch_jobs(connection: sqlite3.Connection, *, worker_id: int, most: int, window: int) -> list[Row]:
@@ -61,7 +79,7 @@ def fetch_jobs(connection: sqlite3.Connection, *, worker_id: int, most: int, win
         if len(free) == most or scanned == window:
             break
     if not free:
-        return [{"id": None, SCANNED: scanned}]
+        return [{"id": None, SCANNED: scanned, "more": scanned == window}]
     fetched = free
     if len(free) > 1:
         # A job that was tried before is fetched alone, as by `bot.engine.jobs.steps.FETCH`.
@@ -88,15 +106,23 @@ def end_noted(
     """End a job with a statement and store its note, if the worker still holds the job."""
     ended = portable.execute(connection, statement, values, has_rows=True)
     for row in ended:
-        note_values = {"job_id": row["id"], "outcome": outcome, "text": note}
+        note_values = {"job_id": row["ended"], "outcome": outcome, "text": note}
         portable.execute(connection, WRITE, note_values, has_rows=False)
     return ended
+
+
+def finish_noted(connection: sqlite3.Connection, *, begins_next: bool, worker_id: int, **values: Any) -> list[Row]:
+    """End a job like `end_noted`; with `begins_next`, also begin its successor, and return that."""
+    ended = end_noted(connection, statement=FINISH, worker_id=worker_id, **values)
+    if not ended or not begins_next:
+        return ended
+    return connection.execute(BEGIN_NEXT, (worker_id, ended[0]["lock"])).fetchall() or NO_SUCCESSOR
 
 
 STEPS: dict[str, Callable[..., list[Row]]] = {
     FETCH: fetch_jobs,
     PARK: park_jobs,
     NEXT_SCHEDULED: next_scheduled,
-    FINISH_NOTED: partial(end_noted, statement=FINISH),
+    FINISH_NOTED: finish_noted,
     RETRY_NOTED: partial(end_noted, statement=RETRY),
 }

@@ -167,11 +167,12 @@ class Writer:
             while is_open:
                 calls, is_open = self._next()
                 self._commit_together(connection, calls)
-                _settle(calls)
+                # Before the callers get their answers, which may say how many notifications there were.
                 if self._notices:
                     published = self._notices.copy()
                     self._notices.clear()
                     self._publish(published)
+                _settle(calls)
         except BaseException as error:
             self._refusal = STOPPED.format(error=error)
             raise

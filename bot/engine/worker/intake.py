@@ -44,11 +44,12 @@ class Intake:
 
         Pauses first if enough jobs run beside a flood.
         """
-        if self._is_flooded() and len(running) >= self._few:
+        if self.is_flooded() and len(running) >= self._few:
             await asyncio.sleep(self._pause)
-        if self._is_flooded():
+        if self.is_flooded():
             most = min(most, max(self._few, len(running) + AT_LEAST))
         return max(1, most - len(running))
 
-    def _is_flooded(self) -> bool:
+    def is_flooded(self) -> bool:
+        """Return whether many deliveries have just come in."""
         return len(self._arrivals) == self._arrivals.maxlen and time.monotonic() - self._arrivals[0] < self._within

@@ -1,9 +1,10 @@
-"""Override six behaviors of Procrastinate's job manager.
+"""Override seven behaviors of Procrastinate's job manager.
 
 - The log shows only the name and ID of a job: its arguments hold whole webhook bodies.
 - One fetch returns as many jobs as the worker can begin: with one job per commit, the disk would limit the rate.
 - While no job waits, the worker polls less often.
 - One statement ends a job and stores the note of its outcome, so no crash falls between them.
+- The same statement begins the next job of a plan, so that the worker does not have to fetch it.
 - The manager retries to store the end of a job while the database is unavailable. Its worker is alive, so otherwise the
   job would stay `doing` for ever and block all jobs under its lock.
 - Only the worker that holds a job may end it: while a worker was frozen, others may have taken its job over.
@@ -15,7 +16,7 @@ import asyncio
 import contextlib
 import datetime
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, LiteralString, cast
 
@@ -36,13 +37,15 @@ from bot.engine.jobs.steps import (
     RETRY,
     RETRY_NOTED,
     RETURN_UNBEGUN,
+    RETURN_UNKNOWN,
     SCANNED,
     WINDOW,
+    successor_of,
 )
 from bot.engine.outage import is_outage
 from bot.engine.retry import unnoted_wait
 from bot.engine.sql.errors import DatabaseFailure
-from bot.engine.sql.portable import JSONDict
+from bot.engine.sql.portable import JSONDict, Row
 from bot.engine.sql.transactions import Connector
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.intake import Intake
@@ -64,13 +67,17 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class NoteHolder:
-    """Holds the note of a job's try until the job ends; `has_ended`: its end is stored already."""
+    """Holds the note of a job's try until the job ends, and the manager that fetched the job.
 
-    __slots__ = ("has_ended", "note")
+    `has_ended`: its end is stored already. `may_have_ended`: a statement was sent that ends it and begins the next job.
+    """
+
+    __slots__ = ("has_ended", "manager", "may_have_ended", "note")
 
     def __init__(self) -> None:
         self.note: Note | None = None
-        self.has_ended = False
+        self.has_ended = self.may_have_ended = False
+        self.manager: EngineJobManager | None = None
 
 
 @attr.dataclass(frozen=True, kw_only=True)
@@ -94,9 +101,23 @@ def leave_note(job: procrastinate_jobs.Job, note: Note) -> None:
     _holder(job).note = note
 
 
-def leave_ended(job: procrastinate_jobs.Job) -> None:
-    """Mark a job whose end was stored together with what follows from it, or that another worker has taken over."""
-    _holder(job).has_ended = True
+def begins_next(job: procrastinate_jobs.Job) -> bool:
+    """Return whether the end of a job may begin the next job of its lock. Call this before the statement is sent."""
+    holder = _holder(job)
+    is_allowed = holder.manager is not None and holder.manager.begins_next
+    holder.may_have_ended |= is_allowed
+    return is_allowed
+
+
+def leave_ended(job: procrastinate_jobs.Job, rows: Sequence[Row] = ()) -> None:
+    """Mark a job whose end was stored together with what follows from it, or that another worker has taken over.
+
+    `rows` is the result of the statement that ended it. The worker begins the successor that they name.
+    """
+    holder = _holder(job)
+    holder.has_ended = True
+    if holder.manager is not None:
+        holder.manager.add_successor(rows)
 
 
 def _holder(job: procrastinate_jobs.Job) -> NoteHolder:
@@ -152,6 +173,13 @@ class EngineJobManager(JobManager):
         self._begun: set[int] = set()
         self._count_at_full_fetch: int | None = None
         """The number of notifications before the last fetch, if that fetched all jobs that could run."""
+        self._is_asked_again = False
+        """Whether the worker will ask for a job because it got one, and not because a poll or a notification came."""
+        self._next_poll = 0.0
+        """The time of the event loop when jobs may have come that were not announced."""
+        self._is_stopping = False
+        self.wake: Callable[[], None] = lambda: None
+        """Makes the worker ask for a job; set by the worker."""
         self._guard = guard
         self._give_up = give_up
         self._patience = patience
@@ -159,29 +187,62 @@ class EngineJobManager(JobManager):
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> procrastinate_jobs.Job | None:
         """Return the next job that may run, from any queue: a worker of the engine serves all of them."""
         if not self._fetched:
-            count_then, self._count_at_full_fetch = self._count_at_full_fetch, None
-            if count_then is not None and count_then == self._notification_count():
-                # The worker always asks once more. The last fetch found no other job, and no notification has arrived
-                # since it began.
-                return None
-            if self._notification_count() == self._count_at_empty_fetch and not await self._can_fetch():
-                return None
-            most = await self._intake.room(self._begun, self._concurrency)
-            count_before = self._notification_count()
-            rows = await self._fetch(worker_id, most)
-            jobs = [cast("QuietJob", QuietJob.from_row(row)) for row in rows if row["id"] is not None]
-            if jobs and not any(row.get("more", True) for row in rows):
-                # SQLite also counts the notifications before its own fetch, such as that of the end of the last job.
-                self._count_at_full_fetch = rows[0].get(NOTIFICATIONS, count_before)
-            self._count_at_empty_fetch = -1 if jobs else rows[0].get(NOTIFICATIONS, count_before)
-            self.pause, self.is_idle = self._poll, False
-            # Sorted here, because SQLite's RETURNING has no order: https://sqlite.org/lang_returning.html
-            self._fetched.extend(sorted(jobs, key=lambda job: (-job.priority, job.id)))
-        if not self._fetched:
+            await self._fetch_more(worker_id)
+        # Not an `else`: meanwhile, a job may have ended and begun its successor, or the worker may be stopping.
+        if not self._fetched or self._is_stopping:
             return None
         job = self._fetched.popleft()
         self._begun.add(cast("int", job.id))
         return job
+
+    async def _fetch_more(self, worker_id: int) -> None:
+        count = self._notification_count()
+        is_asked_again, self._is_asked_again = self._is_asked_again, False
+        if is_asked_again and count is not None and count == self._count_at_full_fetch:
+            # The worker always asks once more. The last fetch found no other job, and no notification has arrived since
+            # it began.
+            return
+        if count == self._count_at_empty_fetch and not await self._can_fetch():
+            return
+        most = await self._intake.room(self._begun, self._concurrency)
+        count, moment = self._notification_count(), self._now()
+        rows = await self._fetch(worker_id, most)
+        jobs = [self._quiet(row) for row in rows if row["id"] is not None]
+        # SQLite also counts the notifications before its own fetch, such as that of the end of the last job.
+        count = rows[0].get(NOTIFICATIONS, count)
+        self._count_at_full_fetch = None if any(row.get("more", True) for row in rows) else count
+        self._count_at_empty_fetch = -1 if jobs else count
+        self._is_asked_again = bool(jobs)
+        self.pause, self.is_idle = self._poll, False
+        self._next_poll = moment + self._poll
+        # Sorted here, because SQLite's RETURNING has no order: https://sqlite.org/lang_returning.html
+        self._fetched.extend(sorted(jobs, key=lambda job: (-job.priority, job.id)))
+
+    def _quiet(self, row: Row) -> QuietJob:
+        job = cast("QuietJob", QuietJob.from_row(row))
+        job.holder.manager = self
+        return job
+
+    @property
+    def begins_next(self) -> bool:
+        """Whether the end of a job may begin the next one of its lock: not while others must have their turn."""
+        return not self._is_stopping and not self._intake.is_flooded()
+
+    def add_successor(self, rows: Sequence[Row]) -> None:
+        """Let the worker begin the job that the end of another has begun in the database."""
+        if row := successor_of(rows):
+            self._fetched.append(self._quiet(row))
+            self._is_asked_again = self._now() < self._next_poll
+            self.pause = max(0.0, self._next_poll - self._now())
+            self.wake()
+
+    def stop(self) -> None:
+        """Return no more jobs, and let those that end begin no others."""
+        self._is_stopping = True
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()
 
     async def _fetch(self, worker_id: int, most: int) -> list[dict[str, Any]]:
         """Fetch jobs; park those that cannot run as long as they fill the window, because others may wait behind."""
@@ -195,7 +256,7 @@ class EngineJobManager(JobManager):
 
     async def _can_fetch(self) -> bool:
         """Return whether a job may run, after a fetch that found none; else set the pause until the next check."""
-        count_before = self._notification_count()
+        count_before, moment = self._notification_count(), self._now()
         (row,) = await self.connector.execute_query_all_async(NEXT_SCHEDULED, most=MOST_WAITING)
         seconds = self._idle_poll if row["seconds"] is None else float(row["seconds"])
         if row["scheduled"] < row["waiting"] or row["waiting"] == MOST_WAITING or seconds <= 0.0:
@@ -204,6 +265,7 @@ class EngineJobManager(JobManager):
         # The worker drops the notifications of a fetch, so it comes again at once for those that came meanwhile.
         is_current = self._notification_count() == count_before
         self.pause = min(max(seconds, self._poll), self._idle_poll) if is_current else 0.0
+        self._next_poll = moment + self.pause
         return False
 
     def _notification_count(self) -> int | None:
@@ -214,6 +276,7 @@ class EngineJobManager(JobManager):
         """Register a worker, which begins without jobs."""
         self._count_at_empty_fetch, self.pause, self.is_idle = -1, self._poll, False
         self._count_at_full_fetch = None
+        self._is_asked_again = self._is_stopping = False
         self._fetched.clear()
         self._begun.clear()
         return await super().register_worker()
@@ -283,13 +346,22 @@ class EngineJobManager(JobManager):
 
     async def _write(self, job: procrastinate_jobs.Job, ending: _Ending, note: Note | None) -> None:
         values = {**ending.values, "id": job.id, "worker_id": job.worker_id}
+        may_have_ended = _holder(job).may_have_ended
         if note is None:
             rows = await self.connector.execute_query_all_async(ending.plain, **values)
         else:
             values |= {"outcome": note.outcome, "note": note.written()}
+            if ending.noted == FINISH_NOTED:
+                values["begins_next"] = begins_next(job)
             rows = await self.connector.execute_query_all_async(ending.noted, **values)
+        self.add_successor(rows)
         if not rows:
             log.warning(TAKEN_OVER, job=job.id)
+            if may_have_ended:
+                # The answer to an earlier statement was lost. If that ended the job, nobody knows of the successor.
+                known = [*self._begun, *(fetched.id for fetched in self._fetched)]
+                values = {"lock": job.lock, "worker_id": job.worker_id, "known": known}
+                await self.connector.execute_query_async(RETURN_UNKNOWN, **values)
         elif note is not None:
             self._guard.forget(cast("int", job.id))
 

@@ -101,6 +101,12 @@ class EngineWorker(Worker):
         )
         self._manager = manager
         self._tick = tick
+        manager.wake = self._new_job_event.set
+
+    def stop(self) -> None:
+        """Begin no more jobs, not even those that are being fetched or that the end of another begins."""
+        self._manager.stop()
+        super().stop()  # type: ignore[no-untyped-call]
 
     @property
     def fetch_job_polling_interval(self) -> float:

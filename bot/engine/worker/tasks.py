@@ -83,10 +83,10 @@ from bot.engine.retry import (
     next_try,
 )
 from bot.engine.sql.errors import DatabaseFailure
-from bot.engine.sql.portable import JSONDict
+from bot.engine.sql.portable import JSONDict, Row
 from bot.engine.sql.transactions import Connector, Steps
 from bot.engine.worker.guard import Busy, Guard, Stopping
-from bot.engine.worker.manager import TAKEN_OVER, leave_ended, leave_note
+from bot.engine.worker.manager import TAKEN_OVER, begins_next, leave_ended, leave_note
 from bot.engine.worker.repeat import resume, resume_later
 from bot.engine.writes import CHECK_AFTER, CheckAgain, Writes
 
@@ -136,6 +136,10 @@ class FollowUp:
     again: bool = False
     plan_args: JSONDict | None = None
     """If set, the job becomes that of a plan, with these arguments."""
+
+    def has_only_lock(self, lock: str | None) -> bool:
+        """Return whether all new jobs have this lock. A fetch has to find the others."""
+        return all(job.lock == lock for job in self.jobs) and not (self.changes and self.changes.has_events)
 
 
 class TakenOver(Exception):
@@ -260,19 +264,19 @@ class Attempt:
             if isinstance(result, JobOutcome):
                 return result
             try:
-                outcome = await connector.transact(partial(self._steps, result, tries))
+                outcome, rows = await connector.transact(partial(self._steps, result, tries, begins_next(self.job)))
             except Outdated as error:
                 # The records that the work has read were changed meanwhile, so it must be done again.
                 outdated = error
                 continue
-            leave_ended(self.job)
+            leave_ended(self.job, rows)
             self.guard.forget(id_of(self.job))
             if result.changes is not None:
                 result.changes.committed()
             return outcome
         raise outdated
 
-    def _steps(self, follow_up: FollowUp, tries: Tries) -> Steps[JobOutcome]:
+    def _steps(self, follow_up: FollowUp, tries: Tries, may_begin_next: bool) -> Steps[tuple[JobOutcome, list[Row]]]:
         deferred: list[Deferred] = []
         if follow_up.jobs:
             deferred = yield from (insert_again if follow_up.again else insert_once)(follow_up.jobs)
@@ -282,10 +286,17 @@ class Attempt:
             yield BECOME_PLAN, {"id": id_of(self.job), "args": follow_up.plan_args}
         outcome = follow_up.outcome(deferred)
         note = _note_of(outcome, tries)
-        values = {"id": id_of(self.job), "worker_id": self.job.worker_id, "status": Status.SUCCEEDED.value}
-        if not (yield FINISH_NOTED, {**values, "outcome": note.outcome, "note": note.written()}):
+        values = {
+            "id": id_of(self.job),
+            "worker_id": self.job.worker_id,
+            "status": Status.SUCCEEDED.value,
+            "outcome": note.outcome,
+            "note": note.written(),
+            "begins_next": may_begin_next and follow_up.has_only_lock(self.job.lock),
+        }
+        if not (rows := (yield FINISH_NOTED, values)):
             raise TakenOver
-        return outcome
+        return outcome, rows
 
     async def _settle(
         self, connector: Connector, error: Exception, tries: Tries, began: float

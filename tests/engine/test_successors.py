@@ -1,0 +1,249 @@
+"""The end of a job begins the next job of its plan, so the worker need not fetch it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import LiteralString, cast
+
+import psycopg
+import pytest
+from procrastinate.jobs import Job, Status
+
+from bot.engine.database import Database
+from bot.engine.jobs.notes import APPLIED, Note
+from bot.engine.jobs.steps import FINISH_NOTED
+from bot.engine.sql.transactions import Connector
+from bot.engine.worker.guard import Guard
+from bot.engine.worker.intake import Intake
+from bot.engine.worker.manager import EngineJobManager, begins_next, leave_note
+from tests.engine.running import LOCK, QUICK, running, settled
+from tests.engine.test_fetch import LATER, STARTS_AT, TRIED, fetched, listening, states, stored
+from tests.engine.toy import World, body, writes
+from tests.tables import with_tables
+from tests.waiting import until
+
+LONG = 3600.0
+LOST: LiteralString = "UPDATE procrastinate_jobs SET worker_id = NULL WHERE queueing_lock = 'once:a9'"
+STARTS: LiteralString = """
+SELECT count(*) AS count FROM procrastinate_events JOIN procrastinate_jobs AS job ON job.id = job_id
+ WHERE job.task_name = 'effect' AND type = 'started'
+"""
+
+
+def manager_of(connector: Connector, intake: Intake | None = None, concurrency: int = 9) -> EngineJobManager:
+    """Return a manager that polls so seldom that only the end of a job, or a notification, makes it fetch."""
+    return EngineJobManager(
+        connector, Guard(), lambda: None, intake=intake, concurrency=concurrency, poll=LONG, idle_poll=LONG
+    )
+
+
+async def begun(manager: EngineJobManager, *keys: str) -> tuple[int, Job]:
+    """Store jobs, and fetch the first one with a new worker; return both."""
+    await stored(cast("Connector", manager.connector), *keys)
+    worker = await manager.register_worker()
+    return worker, cast("Job", await manager.fetch_job(None, worker))
+
+
+async def end(manager: EngineJobManager, job: Job) -> None:
+    leave_note(job, Note(outcome=APPLIED))
+    await manager.finish_job(job, Status.SUCCEEDED, delete_job=False)
+
+
+async def test_the_end_of_a_job_begins_the_next_job_of_its_plan_and_no_other_delivery(database: Database) -> None:
+    manager, wakes = manager_of(database.connector), list[str]()
+    manager.wake = lambda: wakes.append("")
+    worker, job = await begun(manager, "a9", "aa7", "ab8", "ac1", "bb8")
+    assert [job.queueing_lock, *await fetched(manager, worker, 2)] == ["once:a9", "bb8", "nothing"]
+    for key in ("ab8", "aa7"):
+        await end(manager, job)
+        assert (await states(database.connector))[key] == "doing 0"
+        job = cast("Job", await manager.fetch_job(None, worker))
+        assert job.queueing_lock == f"once:{key}"
+    await end(manager, job)
+    assert len(wakes) == 2
+    assert await states(database.connector) == {
+        "a9": "succeeded 1",
+        "aa7": "succeeded 1",
+        "ab8": "succeeded 1",
+        "ac1": "todo 0",
+        "bb8": "doing 0",
+    }
+    assert await fetched(manager, worker, 2) == ["ac1", "nothing"]
+
+
+@pytest.mark.parametrize("change", [TRIED, LATER], ids=["tried before", "scheduled for later"])
+async def test_a_job_that_a_fetch_must_choose_is_not_begun(database: Database, change: LiteralString) -> None:
+    manager = manager_of(database.connector)
+    _, job = await begun(manager, "a9", "ab8", "ac7")
+    await database.connector.execute_query_async(change, keys=["once:ab8"])
+    await end(manager, job)
+    assert [state[:4] for state in (await states(database.connector)).values()] == ["succ", "todo", "todo"]
+
+
+async def test_a_job_without_a_lock_begins_no_other(database: Database) -> None:
+    manager = manager_of(database.connector, concurrency=1)
+    _, job = await begun(manager, "-9", "-x8")
+    await end(manager, job)
+    assert (await states(database.connector))["-x8"] == "todo 0"
+
+
+def flooded() -> Intake:
+    intake = Intake(many=1, within=LONG)
+    intake.count()
+    return intake
+
+
+@pytest.mark.parametrize("reason", ["flood", "stop"])
+async def test_no_job_is_begun_while_deliveries_flood_in_or_the_worker_stops(database: Database, reason: str) -> None:
+    manager = manager_of(database.connector, flooded() if reason == "flood" else None)
+    worker, job = await begun(manager, "a9", "ab8")
+    if reason == "stop":
+        manager.stop()
+    await end(manager, job)
+    assert (await states(database.connector))["ab8"] == "todo 0"
+    await manager.unregister_worker(worker)
+    await manager.register_worker()
+    assert manager.begins_next == (reason == "stop")
+
+
+async def test_a_successor_that_a_stopped_worker_had_not_begun_returns_without_a_lost_try(database: Database) -> None:
+    manager = manager_of(database.connector)
+    worker, job = await begun(manager, "a9", "ab8")
+    await end(manager, job)
+    assert (await states(database.connector))["ab8"] == "doing 0"
+    await manager.unregister_worker(worker)
+    assert (await states(database.connector))["ab8"] == "todo 0"
+
+
+async def test_a_worker_whose_job_was_taken_over_begins_no_other(database: Database) -> None:
+    manager = manager_of(database.connector)
+    worker, job = await begun(manager, "a9", "ab8")
+    await database.connector.execute_query_async(LOST)
+    await end(manager, job)
+    assert await states(database.connector) == {"a9": "doing 0", "ab8": "todo 0"}
+    assert await fetched(manager, worker, 1) == ["nothing"]
+
+
+async def test_a_successor_whose_announcement_was_lost_returns_to_the_queue(database: Database) -> None:
+    """A connection may break, or the job be cancelled, after the database has ended the job and begun the next one."""
+    manager = manager_of(database.connector)
+    worker, job = await begun(manager, "a9", "ab8", "bb7")
+    values = {"id": job.id, "worker_id": worker, "status": "succeeded", "outcome": APPLIED, "note": "{}"}
+    values["begins_next"] = begins_next(job)
+    assert await database.connector.execute_query_all_async(FINISH_NOTED, **values)
+    assert await states(database.connector) == {"a9": "succeeded 1", "ab8": "doing 0", "bb7": "doing 0"}
+    await end(manager, job)
+    assert await states(database.connector) == {"a9": "succeeded 1", "ab8": "todo 0", "bb7": "doing 0"}
+    assert await fetched(manager, worker, 3) == ["bb7", "ab8", "nothing"]
+
+
+async def test_a_successor_is_no_news_for_any_worker(database: Database) -> None:
+    connector, manager = database.connector, manager_of(database.connector)
+    worker = await manager.register_worker()
+    async with listening(database):
+        await stored(connector, "a9", "ab8", "ac0", "-x")
+        # There is no notification when a waiting job's time comes, so a worker sees that job only if it fetches.
+        await connector.execute_query_async(STARTS_AT.format(at="to_timestamp(4102444800)"))
+        job = cast("Job", await manager.fetch_job(None, worker))
+        assert await fetched(manager, worker, 1) == ["nothing"]
+        await connector.execute_query_async(STARTS_AT.format(at="NULL"))
+        count_before = connector.notification_count
+        await end(manager, job)
+        assert connector.notification_count == count_before
+        job = cast("Job", await manager.fetch_job(None, worker))
+        assert [job.queueing_lock, *await fetched(manager, worker, 1)] == ["once:ab8", "nothing"]
+        # Its end lets a delivery run, which a fetch must find, together with the other job.
+        await end(manager, job)
+        assert connector.notification_count != count_before
+        assert await fetched(manager, worker, 3) == ["ac0", "-x", "nothing"]
+
+
+async def test_after_the_next_poll_was_due_a_successor_does_not_save_a_fetch(database: Database) -> None:
+    connector = database.connector
+    manager = EngineJobManager(connector, Guard(), lambda: None, concurrency=9, poll=0.0)
+    worker = await manager.register_worker()
+    async with listening(database):
+        await stored(connector, "a9", "ab8", "-x")
+        await connector.execute_query_async(STARTS_AT.format(at="to_timestamp(4102444800)"))
+        job = cast("Job", await manager.fetch_job(None, worker))
+        assert await fetched(manager, worker, 1) == ["nothing"]
+        await connector.execute_query_async(STARTS_AT.format(at="NULL"))
+        await end(manager, job)
+        assert await fetched(manager, worker, 2) == ["ab8", "-x"]
+
+
+async def test_a_successor_that_comes_during_a_fetch_without_result_runs(sqlite_url: str) -> None:
+    """The worker forgets all wake-ups that come before the answer to its fetch."""
+    database = Database(with_tables(sqlite_url))
+    await database.open()
+    manager = manager_of(database.connector)
+    async with listening(database):
+        worker, job = await begun(manager, "a9", "ab8", "ac8")
+        assert await fetched(manager, worker, 2) == ["nothing", "nothing"]
+        # SQLite answers in the order of the requests.
+        ending, fetching = asyncio.create_task(end(manager, job)), asyncio.create_task(fetched(manager, worker, 1))
+        assert await fetching == ["ab8"]
+        await ending
+    await database.close()
+
+
+async def test_a_whole_plan_runs_without_a_poll_or_a_notification(url_with_tables: str, world: World) -> None:
+    targets = [f"t{number}" for number in range(5)]
+    async with running(url_with_tables, world, pace=replace(QUICK, poll=LONG, idle_poll=LONG, reap=LONG)) as engine:
+        await engine.accept("guid", "issue_comment", body({"a": writes(*targets, conclude={})}), LOCK)
+        await settled(engine, "guid")
+    assert world.written == [f"guid a {target}" for target in [*targets, "end"]]
+
+
+async def test_the_event_of_a_plan_is_fetched_although_its_effects_follow(url_with_tables: str, world: World) -> None:
+    effects = [{"target": "event", "announces": True}, {"target": "x", "waits_for": "deliver"}]
+    async with running(url_with_tables, world, pace=replace(QUICK, poll=LONG, idle_poll=LONG, reap=LONG)) as engine:
+        await engine.accept("guid", "issue_comment", body({"a": {"effects": effects}}), LOCK)
+        await until(lambda: "deliver toy:1" in world.happenings)
+        world.passed("deliver")
+        await settled(engine, "guid", "toy:1")
+    assert world.written == ["guid a x"]
+
+
+async def test_a_job_that_was_being_fetched_when_the_worker_stopped_is_not_begun(database: Database) -> None:
+    manager = manager_of(database.connector)
+    await stored(database.connector, "a")
+    worker = await manager.register_worker()
+    fetching = asyncio.create_task(manager.fetch_job(None, worker))
+    await asyncio.sleep(0)
+    manager.stop()
+    assert await fetching is None
+    await manager.unregister_worker(worker)
+    assert await states(database.connector) == {"a": "todo 0"}
+
+
+async def test_a_stopping_worker_begins_no_successor(url_with_tables: str, world: World) -> None:
+    effects = [{"target": "first", "waits_for": "stopping"}, {"target": "second"}]
+    async with running(url_with_tables, world) as engine:
+        await engine.accept("guid", "issue_comment", body({"a": {"effects": effects}}), LOCK)
+        await until(lambda: world.passes("effect guid a first"))
+        stopping = asyncio.create_task(engine.stop())
+        await asyncio.sleep(0)
+        world.passed("stopping")
+        await stopping
+    database = Database(url_with_tables)
+    await database.open()
+    assert await database.connector.execute_query_all_async(STARTS) == [{"count": 1}]
+    await database.close()
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+async def test_the_end_of_a_job_never_waits_for_its_successor(postgres_url: str, is_held: bool) -> None:
+    database = Database(postgres_url)
+    await database.open()
+    manager = manager_of(database.connector)
+    worker, job = await begun(manager, "a9", "ab8", "ac7")
+    async with await psycopg.AsyncConnection.connect(postgres_url) as other:
+        if is_held:
+            await other.execute("SELECT 1 FROM procrastinate_jobs WHERE queueing_lock = 'once:ab8' FOR UPDATE")
+        await end(manager, job)
+        states_now = await states(database.connector)
+        assert states_now == {"a9": "succeeded 1", "ab8": "todo 0" if is_held else "doing 0", "ac7": "todo 0"}
+    assert await fetched(manager, worker, 1) == ["ab8"]
+    await database.close()
