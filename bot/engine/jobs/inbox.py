@@ -10,6 +10,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, LiteralString, TypeVar, cast
 
 from cachetools import LRUCache
@@ -62,17 +63,20 @@ GO_FIRST: LiteralString = """
 UPDATE procrastinate_jobs SET priority = %(urgent)s
  WHERE lock = ANY(%(first)s::text[]) AND status = 'todo' AND priority = %(plain)s
 """
-# The ID comes from the sequence of jobs, so a delivery and its job have the same one.
+# The ID comes from the sequence of jobs, so a delivery and its job have the same one. Only the bodies are parameters of
+# their own, because psycopg takes as long for a list of each other column as for all of them in one text.
 STORE: LiteralString = (
     "WITH first AS ("  # noqa: S608  # a constant
     + GO_FIRST
     + """), given AS (
-    SELECT * FROM unnest(
-        %(guid)s::text[], %(event)s::text[], %(lock)s::text[], %(received_at)s::double precision[], %(note)s::text[],
-        %(body)b::bytea[], %(queue)s::text[], %(task)s::text[], %(priority)s::integer[], %(key)s::text[],
-        %(args)s::jsonb[], %(scheduled_at)s::timestamptz[]
+    SELECT * FROM ROWS FROM (
+        json_to_recordset(%(rows)s::json) AS (
+            guid text, event text, lock text, received_at double precision, note text, queue text, task text,
+            priority integer, key text, args jsonb, scheduled_at timestamptz
+        ),
+        unnest(%(bodies)b::bytea[])
     ) WITH ORDINALITY AS given (
-        guid, event, lock, received_at, note, body, queue, task, priority, key, args, scheduled_at, place
+        guid, event, lock, received_at, note, queue, task, priority, key, args, scheduled_at, body, place
     ) ORDER BY place
 ), delivery AS (
     INSERT INTO nightjar_inbox (id, guid, event, lock, received_at, note, body)
@@ -119,7 +123,6 @@ VALUES {marks}
 JOB_VALUES = ("queue", "task", "priority", "lock", "key", "args", "scheduled_at")
 DELIVERIES_ON_SQLITE = "INSERT INTO nightjar_inbox (id, guid, event, lock, received_at, note, body) VALUES {marks}"
 DELIVERY_VALUES = ("guid", "event", "lock", "received_at", "note", "body")
-ALL_VALUES = dict.fromkeys(DELIVERY_VALUES + JOB_VALUES)
 
 Values = dict[str, object]
 """The values of a delivery; those of its job are missing if it is ignored."""
@@ -178,12 +181,6 @@ def unique_deliveries(deliveries: Sequence[Mapping[str, object]]) -> tuple[list[
     return list(rows.values()), list(urgent_locks)
 
 
-def values_of_store(rows: Sequence[Values], urgent_locks: Sequence[object]) -> Values:
-    """Return the values of `STORE` for the results of `unique_deliveries`: a list for each column, and the locks."""
-    columns = {name: [row.get(name) for row in rows] for name in ALL_VALUES}
-    return {**columns, "first": list(urgent_locks), "urgent": URGENT_PRIORITY, "plain": DELIVERY_PRIORITY}
-
-
 def store_on_sqlite(connection: sqlite3.Connection, deliveries: Sequence[Mapping[str, object]]) -> list[list[Row]]:
     """Do on SQLite what `STORE` does on PostgreSQL.
 
@@ -192,27 +189,27 @@ def store_on_sqlite(connection: sqlite3.Connection, deliveries: Sequence[Mapping
     cursor = connection.cursor()
     cursor.row_factory = None
     unique, urgent_locks = unique_deliveries(deliveries)
-    rows: list[dict[str, Value]] = [{name: stored(value) for name, value in row.items()} for row in unique]
     # SQLite has one writer at a time, and this runs in its transaction, so no delivery is stored in between.
-    known_guids = {
-        guid for batch in _batches(rows) for (guid,) in _run(cursor, KNOWN_TO_SQLITE, [[row["guid"] for row in batch]])
-    }
-    new = [row for row in rows if row["guid"] not in known_guids]
+    guids = [stored(row["guid"]) for row in unique]
+    known_guids = {guid for batch in _batches(guids) for (guid,) in _run(cursor, KNOWN_TO_SQLITE, [batch])}
+    new = [row for row, guid in zip(unique, guids, strict=True) if guid not in known_guids]
     if not new:
         return [[] for _ in deliveries]
     for lock in urgent_locks:
         cursor.execute(GO_FIRST_ON_SQLITE, (URGENT_PRIORITY, stored(lock), DELIVERY_PRIORITY))
     count = (len(new),)
     ((last_id,),) = cursor.execute(NEXT_IDS, count).fetchall() or cursor.execute(FIRST_IDS, count).fetchall()
-    for delivery_id, row in enumerate(new, last_id - len(new) + 1):
-        row["id"] = delivery_id
-    for batch in _batches([row for row in new if row["note"] is None]):
-        _run(cursor, JOBS_ON_SQLITE, [[row["id"], *(row[name] for name in JOB_VALUES)] for row in batch])
-    for batch in _batches(new):
-        _run(cursor, DELIVERIES_ON_SQLITE, [[row["id"], *(row[name] for name in DELIVERY_VALUES)] for row in batch])
-    return ids_of(
-        deliveries, {values["guid"]: row["id"] for values, row in zip(unique, rows, strict=True) if "id" in row}
-    )
+    numbered = list(enumerate(new, last_id - len(new) + 1))
+    for batch in _batches([_ordered(number, row, JOB_VALUES) for number, row in numbered if row["note"] is None]):
+        _run(cursor, JOBS_ON_SQLITE, batch)
+    for batch in _batches([_ordered(number, row, DELIVERY_VALUES) for number, row in numbered]):
+        _run(cursor, DELIVERIES_ON_SQLITE, batch)
+    return ids_of(deliveries, {row["guid"]: number for number, row in numbered})
+
+
+def _ordered(delivery_id: int, row: Values, names: Sequence[str]) -> list[Value]:
+    """Return the values of a delivery for a statement on SQLite, its ID first."""
+    return [delivery_id, *(stored(row[name]) for name in names)]
 
 
 def ids_of(deliveries: Sequence[Mapping[str, object]], ids: Mapping[object, object]) -> list[list[Row]]:
@@ -222,10 +219,13 @@ def ids_of(deliveries: Sequence[Mapping[str, object]], ids: Mapping[object, obje
 
 
 def _run(cursor: sqlite3.Cursor, statement: str, rows: Sequence[Sequence[Value]]) -> sqlite3.Cursor:
-    marks = f"({', '.join('?' * len(rows[0]))})"
-    return cursor.execute(
-        statement.format(marks=", ".join([marks] * len(rows))), [value for row in rows for value in row]
-    )
+    return cursor.execute(_with_marks(statement, len(rows), len(rows[0])), [value for row in rows for value in row])
+
+
+@cache
+def _with_marks(statement: str, rows: int, columns: int) -> str:
+    marks = f"({', '.join('?' * columns)})"
+    return statement.format(marks=", ".join([marks] * rows))
 
 
 def _batches(rows: Sequence[Item]) -> Iterator[Sequence[Item]]:
