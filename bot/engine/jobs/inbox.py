@@ -93,6 +93,25 @@ SELECT id, guid FROM delivery
 """Stores a batch of deliveries on PostgreSQL. SQLite has no statement that inserts into two tables:
 `store_on_sqlite`."""
 
+# Most deliveries have no job, and these statements take the server two thirds and half of the time of `STORE`.
+STORE_IGNORED: LiteralString = """
+INSERT INTO nightjar_inbox (id, guid, event, lock, received_at, note, body)
+SELECT nextval('procrastinate_jobs_id_seq'), guid, event, lock, received_at, note, body
+  FROM ROWS FROM (
+      json_to_recordset(%(rows)s::json) AS (guid text, event text, lock text, received_at double precision, note text),
+      unnest(%(bodies)b::bytea[])
+  ) WITH ORDINALITY AS given (guid, event, lock, received_at, note, body, place) ORDER BY place
+ON CONFLICT (guid) DO NOTHING RETURNING id, guid
+"""
+"""Stores a batch of deliveries without jobs on PostgreSQL."""
+STORE_ONE_IGNORED: LiteralString = """
+INSERT INTO nightjar_inbox (id, guid, event, lock, received_at, note, body)
+VALUES (
+    nextval('procrastinate_jobs_id_seq'), %(guid)s, %(event)s, %(lock)s, %(received_at)s, %(note)s, %(body)b
+) ON CONFLICT (guid) DO NOTHING RETURNING id, guid
+"""
+"""Stores a delivery without a job on PostgreSQL."""
+
 MOVE_BODY: LiteralString = """
 INSERT INTO nightjar_inbox (id, guid, event, lock, received_at, body)
 VALUES (%(id)s, %(guid)s, %(event)s, %(lock)s, %(received_at)s, %(body)s) ON CONFLICT DO NOTHING

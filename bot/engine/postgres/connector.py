@@ -30,6 +30,8 @@ from bot.engine.jobs.inbox import (
     FORGET_BODY,
     MOVE_BODY,
     STORE,
+    STORE_IGNORED,
+    STORE_ONE_IGNORED,
     Values,
     ids_of,
     moved_values,
@@ -213,7 +215,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
     async def _store(self, deliveries: Sequence[Values]) -> list[list[Row]]:
         with _own_errors(), wrap_exceptions():
             async with self.pool.connection() as connection:
-                cursor = await connection.execute(STORE, _values_of_store(deliveries))
+                cursor = await connection.execute(*_statement_of_store(deliveries))
                 new = await cursor.fetchall()
         return ids_of(deliveries, {original(guid): delivery_id for delivery_id, guid in new})
 
@@ -226,9 +228,9 @@ class PostgresConnector(procrastinate.PsycopgConnector):
     async def _execute(
         self, connection: psycopg.AsyncConnection, query: LiteralString, values: Mapping[str, object]
     ) -> list[Row]:
-        arguments = _values_of_store([values]) if query == STORE else self._wrap_json(dict(values))
+        statement = _statement_of_store([values]) if query == STORE else (query, self._wrap_json(dict(values)))
         async with self._get_cursor(connection) as cursor:
-            await cursor.execute(query, arguments)
+            await cursor.execute(*statement)
             rows = await cursor.fetchall() if cursor.description else []
         return [_original(row) for row in rows]
 
@@ -376,20 +378,20 @@ async def _move_bodies(connection: psycopg.AsyncConnection) -> None:
         last_id, remaining = (jobs[-1][0], True) if jobs else (last_id, False)
 
 
-def _values_of_store(deliveries: Sequence[Mapping[str, object]]) -> Values:
-    """Return the values of `STORE`: the bodies, a JSON object with all else of each delivery, and the urgent locks."""
+def _statement_of_store(deliveries: Sequence[Mapping[str, object]]) -> tuple[LiteralString, Values]:
+    """Return the statement that stores deliveries, and its values: the bodies, and JSON with all else of each."""
     unique, urgent_locks = unique_deliveries(deliveries)
-    bodies = [row.pop("body") for row in unique]
+    are_ignored = all(row["note"] is not None for row in unique)
+    if are_ignored and len(unique) == 1:
+        return STORE_ONE_IGNORED, {name: _storable(value) for name, value in unique[0].items()}
     for row in unique:
         if isinstance(moment := row.get("scheduled_at"), datetime):
             row["scheduled_at"] = moment.isoformat()
-    return {
-        "rows": Json(unique),
-        "bodies": bodies,
-        "first": [_storable(lock) for lock in urgent_locks],
-        "urgent": URGENT_PRIORITY,
-        "plain": DELIVERY_PRIORITY,
-    }
+    values: Values = {"bodies": [row.pop("body") for row in unique], "rows": Json(unique)}
+    if are_ignored:
+        return STORE_IGNORED, values
+    first = [_storable(lock) for lock in urgent_locks]
+    return STORE, {**values, "first": first, "urgent": URGENT_PRIORITY, "plain": DELIVERY_PRIORITY}
 
 
 def _storable(value: object) -> object:
