@@ -157,13 +157,19 @@ def routed(
         ending = tuple(handler.name for handler in wanting if handler.after_removal)
         return Routing(ending, "" if ending else NOT_CONFIGURED.format(repository=delivery.repository_name))
     on = [handler for handler in wanting if not handler.feature or handler.feature in config.features]
-    names = tuple(handler.name for handler in on if _accepts(handler, delivery, config, mentions))
+    # Several handlers need a mention, and the text may be long.
+    has_mention = any(handler.needs_mention for handler in on) and may_mention(
+        delivery.event, _body(delivery), mentions
+    )
+    names = tuple(
+        handler.name
+        for handler in on
+        if (has_mention or not handler.needs_mention) and _accepts(handler, delivery, config)
+    )
     return Routing(handlers=names, reason="" if names else NOT_ACCEPTED if on else FEATURE_OFF)
 
 
-def _accepts(handler: Handler, delivery: Delivery, config: RepositoryConfig, mentions: Sequence[str]) -> bool:
-    if handler.needs_mention and not may_mention(delivery.event, _body(delivery), mentions):
-        return False
+def _accepts(handler: Handler, delivery: Delivery, config: RepositoryConfig) -> bool:
     try:
         return handler.accepts is None or handler.accepts(delivery, config)
     except PayloadError:

@@ -117,7 +117,8 @@ class Router:
 
     def __init__(self) -> None:
         self.handlers: list[Handler] = []
-        self._wanting: dict[str, list[Handler]] = {}
+        self._by_action: dict[tuple[str, str], list[Handler]] = {}
+        """The handlers of an event and action, `*` for any action without handlers of its own."""
 
     def on(
         self,
@@ -143,7 +144,7 @@ class Router:
 
     def add(self, handler: Handler) -> None:
         """Register a handler; two with the same name become one handler for both sets of events."""
-        self._wanting.clear()
+        self._by_action.clear()
         # `on` may decorate one function several times, once for each event.
         for index, registered in enumerate(self.handlers):
             if registered.name == handler.name:
@@ -155,12 +156,14 @@ class Router:
 
     def wanting(self, event: str, action: str) -> Sequence[Handler]:
         """Return the handlers registered for this event, in the order of registration."""
-        if not self._wanting:
-            for handler in self.handlers:
-                for event_name in {name for name, _ in handler.wants}:
-                    self._wanting.setdefault(event_name, []).append(handler)
-        of_event = self._wanting.get(event, ())
-        return [handler for handler in of_event if (event, action) in handler.wants or (event, "*") in handler.wants]
+        if not self._by_action:
+            for pair in {pair for handler in self.handlers for pair in handler.wants}:
+                anyway = (pair[0], "*")
+                self._by_action[pair] = [
+                    handler for handler in self.handlers if pair in handler.wants or anyway in handler.wants
+                ]
+        of_any_action = self._by_action.get((event, "*"), [])
+        return self._by_action.get((event, action), of_any_action)
 
 
 def joined(routers: Iterable[Router]) -> Router:

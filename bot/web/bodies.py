@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from types import TracebackType
 
 from aiohttp import web
 from nightjar_formats.items import first_of
@@ -27,12 +27,27 @@ RETRY_AFTER = {"Retry-After": "30"}
 
 
 @dataclass(eq=False, slots=True)
-class _Arriving:
-    """A body that is arriving. To evict it, expire its timeout."""
+class _Body:
+    """The body of a request: a context that reads it and holds it. To evict it while it arrives, expire its timeout."""
 
-    timeout: asyncio.Timeout
+    bodies: Bodies
+    request: web.Request
+    timeout: asyncio.Timeout | None = None
     buffer: bytearray = field(default_factory=bytearray)
     is_evicted: bool = False
+
+    async def __aenter__(self) -> bytearray:
+        try:
+            await self.bodies.fill(self, self.request)
+        except BaseException:
+            self.bodies.release(self)
+            raise
+        return self.buffer
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bodies.release(self)
 
 
 class Bodies:
@@ -41,34 +56,31 @@ class Bodies:
     def __init__(self, limit: int, most: int) -> None:
         self._limit = limit
         self._most = most
-        self._arriving: dict[_Arriving, None] = {}
+        self._arriving: dict[_Body, None] = {}
         self.held = 0
         """The bytes in memory now."""
 
-    @asynccontextmanager
-    async def read(self, request: web.Request) -> AsyncIterator[bytearray]:
+    def read(self, request: web.Request) -> AbstractAsyncContextManager[bytearray]:
         """Read a whole body, as it was sent, and hold it while the block runs; it is empty afterwards.
 
-        Raises `Problem`: 413 for a body over `most`, 408 for a slow one, 400 for one that was cut off, and 503 for one
-        that was evicted.
+        Entering raises `Problem`: 413 for a body over `most`, 408 for a slow one, 400 for one that was cut off, and 503
+        for one that was evicted.
         """
+        # Not a generator with a decorator, which took 9 microseconds of each delivery instead of 1.5.
+        return _Body(self, request)
+
+    async def fill(self, body: _Body, request: web.Request) -> None:
+        """Read the body of a request. Raises `Problem`, as `read` describes."""
         if (request.content_length or 0) > self._most:
             raise Problem(413, BODY_TOO_LARGE.format(most=self._most))
         await request_body(request)
-        body = _Arriving(asyncio.timeout(READ_SECONDS))
-        try:
-            await self._fill(body, request)
-            yield body.buffer
-        finally:
-            self._release(body)
-
-    async def _fill(self, body: _Arriving, request: web.Request) -> None:
         self._arriving[body] = None
         try:
             if request.content.is_eof():
                 # Nearly always: a body that arrived with its headers needs no clock.
                 self._take(body, request.content.read_nowait())
             else:
+                body.timeout = asyncio.timeout(READ_SECONDS)
                 async with body.timeout:
                     while (chunk := await request.content.readany()) and not body.is_evicted:
                         self._take(body, chunk)
@@ -83,14 +95,14 @@ class Bodies:
         if body.is_evicted:
             raise Problem(503, TOO_MANY_BODIES, headers=RETRY_AFTER)
 
-    def _take(self, body: _Arriving, chunk: bytes) -> None:
+    def _take(self, body: _Body, chunk: bytes) -> None:
         if len(body.buffer) + len(chunk) > self._most:
             raise Problem(413, BODY_TOO_LARGE.format(most=self._most))
         self._make_room(body, len(chunk))
         body.buffer += chunk
         self.held += len(chunk)
 
-    def _make_room(self, newcomer: _Arriving, length: int) -> None:
+    def _make_room(self, newcomer: _Body, length: int) -> None:
         """Evict the bodies that have been arriving for the longest. Raises `Problem` if the newcomer is the oldest."""
         while self.held + length > self._limit:
             oldest = first_of(self._arriving)
@@ -98,12 +110,13 @@ class Bodies:
                 raise Problem(503, TOO_MANY_BODIES, headers=RETRY_AFTER)
             del self._arriving[oldest]
             oldest.is_evicted = True
-            self._release(oldest)
+            self.release(oldest)
             # An expired timeout cannot be rescheduled; 0 is in the past of the loop's clock.
-            if not oldest.timeout.expired():
+            if oldest.timeout is not None and not oldest.timeout.expired():
                 oldest.timeout.reschedule(0)
 
-    def _release(self, body: _Arriving) -> None:
+    def release(self, body: _Body) -> None:
+        """Forget a body."""
         self.held -= len(body.buffer)
         # A thread of a cancelled request may still read the buffer; it ends soon.
         with contextlib.suppress(BufferError):

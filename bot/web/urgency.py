@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bot.core.events import JSON_OBJECT
+
 BUTTON_ACTIONS = frozenset({"rerequested", "requested_action"})
 """Actions of `check_run` and `check_suite` that buttons on GitHub cause."""
 
@@ -39,7 +41,7 @@ def may_mention(event: str, payload: Mapping[str, Any], mentions: Sequence[str])
 
 def _text_of(event: str, payload: Mapping[str, Any]) -> str | None:
     text_holder = payload.get(TEXTS[event]) if event in TEXTS else None
-    if not isinstance(text_holder, Mapping) or "body" not in text_holder:
+    if not isinstance(text_holder, JSON_OBJECT) or "body" not in text_holder:
         return None
     # A review without text has null.
     text = text_holder["body"] or ""

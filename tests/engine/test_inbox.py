@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Coroutine
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -78,6 +81,32 @@ async def test_concurrent_deliveries_are_stored_once_each_and_in_order(database:
     assert {row["guid"]: row["of_job"] for row in rows} == {
         name: None if int(name) % 3 == 0 else name for name in names[:MANY]
     }
+
+
+@pytest.mark.parametrize("ignored", [[True], [True, True, True], [True, False, True], [False]])
+async def test_any_text_is_stored_unchanged_whatever_is_stored_with_it(database: Database, ignored: list[bool]) -> None:
+    text = '\ufdd0fdd0 \x00 \ud800 \\u0000 "é"'
+    note = {"text": text, "about": {"repository": text}}
+
+    def stored(number: int, is_ignored: bool) -> Coroutine[Any, Any, bool]:
+        job = delivery_job(f"{number} {text}", "push", 1.5, text, 7.0e9)
+        return store_delivery(database.connector, job, b"{}", note if is_ignored else None)
+
+    new = await asyncio.gather(*(stored(number, is_ignored) for number, is_ignored in enumerate(ignored)))
+    assert all(new)
+    assert not await stored(0, ignored[0]), "its GUID is known"
+    records = (await Journal(database.connector).recent())[::-1]
+    assert [record.guid for record in records] == [f"{number} {text}" for number in range(len(ignored))]
+    assert {(record.lock, record.event, record.received_at) for record in records} == {(text, "push", 1.5)}
+    assert [(record.reason, record.repository) for record in records if record.state == "ignored"] == [
+        (text, text)
+    ] * sum(ignored)
+    scheduled = await database.connector.execute_query_all_async(
+        "SELECT scheduled_at, args ->> 'guid' AS guid FROM procrastinate_jobs"
+    )
+    assert [(row["scheduled_at"], row["guid"]) for row in scheduled] == [
+        (datetime.fromtimestamp(7.0e9, UTC), record.guid) for record in records if record.state != "ignored"
+    ]
 
 
 async def test_an_ignored_delivery_is_removed_after_a_week(database: Database) -> None:

@@ -131,6 +131,34 @@ async def test_queued_operations_run_together_and_after_a_failure_one_by_one() -
     assert stored == [(1,), (2,), (3,), (4,)]
 
 
+async def test_the_only_batch_of_a_commit_is_undone_before_its_operations_run_one_by_one() -> None:
+    statements: list[str] = []
+
+    def connect_and_trace(notices: Notices) -> sqlite3.Connection:
+        connection = connect(notices)
+        connection.execute("CREATE TABLE numbers (number INTEGER)")
+        connection.set_trace_callback(statements.append)
+        return connection
+
+    def add(connection: sqlite3.Connection, numbers: Sequence[int]) -> Sequence[int]:
+        for number in numbers:
+            connection.execute("INSERT INTO numbers VALUES (?)", (number,))
+            if number == 0:
+                raise ValueError(number)
+        return numbers
+
+    writer = Writer(connect_and_trace, lambda notices: None)
+    await writer.start()
+    assert await writer.run_batched(add, 1) == 1
+    assert statements == ["BEGIN IMMEDIATE", "INSERT INTO numbers VALUES (1)", "COMMIT"], "it needs no savepoint"
+    answers = await asyncio.gather(*(writer.run_batched(add, number) for number in (2, 0, 3)), return_exceptions=True)
+    with pytest.raises(ValueError, match="0"):
+        await writer.run_batched(add, 0)
+    stored = await writer.run(lambda connection: connection.execute("SELECT number FROM numbers").fetchall())
+    await writer.stop()
+    assert (answers[::2], type(answers[1]), stored) == ([2, 3], ValueError, [(1,), (2,), (3,)])
+
+
 async def test_operations_of_one_turn_of_the_loop_run_together_and_in_order() -> None:
     batches: list[list[int]] = []
 

@@ -58,18 +58,29 @@ class Batcher(Generic[Argument, Result]):
         return await call.future
 
     async def _run(self) -> None:
-        while self._waiting:
+        running, loop = self._running, asyncio.get_running_loop()
+        while self._waiting and self._running is running:
             calls, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
-            # Finished calls were cancelled.
-            batch = asyncio.create_task(self._answer([call for call in calls if not call.future.done()]))
-            done, _ = await asyncio.wait({batch}, timeout=self.patience)
-            if not done:
-                # Not awaited: if the server hangs, the cancellation takes seconds more.
-                batch.cancel()
-                self._given_up.add(batch)
-                batch.add_done_callback(self._given_up.discard)
-                for call in calls:
-                    call.settle(None, TimeoutError())
+            timer = loop.call_later(self.patience, self._give_up, calls)
+            try:
+                # Finished calls were cancelled.
+                await self._answer([call for call in calls if not call.future.done()])
+            finally:
+                timer.cancel()
+
+    def _give_up(self, calls: Sequence[_Call[Argument, Result]]) -> None:
+        """Answer the callers of a batch that hangs, and begin the next one.
+
+        The batch is not awaited: if the server hangs, its cancellation takes seconds more.
+        """
+        assert self._running is not None
+        given_up = self._running
+        given_up.cancel()
+        self._given_up.add(given_up)
+        given_up.add_done_callback(self._given_up.discard)
+        self._running = asyncio.create_task(self._run())
+        for call in calls:
+            call.settle(None, TimeoutError())
 
     async def _answer(self, calls: Sequence[_Call[Argument, Result]]) -> None:
         if not calls:

@@ -8,6 +8,7 @@ import json
 import select
 import uuid
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any, LiteralString, TypeVar, cast
 from weakref import WeakSet
@@ -20,19 +21,21 @@ from procrastinate.manager import QUEUEING_LOCK_CONSTRAINT
 from procrastinate.sync_psycopg_connector import wrap_exceptions
 from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.types.json import Jsonb, set_json_dumps, set_json_loads
+from psycopg.types.json import Json, Jsonb, set_json_dumps, set_json_loads
 from psycopg_pool import AsyncConnectionPool
 
+from bot.engine.jobs.definitions import DELIVERY_PRIORITY, URGENT_PRIORITY
 from bot.engine.jobs.inbox import (
     BODIES_AT_ONCE,
     FORGET_BODY,
     MOVE_BODY,
     STORE,
+    STORE_IGNORED,
+    STORE_ONE_IGNORED,
     Values,
     ids_of,
     moved_values,
     unique_deliveries,
-    values_of_store,
 )
 from bot.engine.jobs.steps import ANY_QUEUE, FETCH, FINISH_NOTED, SCANNED, WAKE, successor_of
 from bot.engine.outage import is_outage
@@ -218,9 +221,11 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         return [_original(row) for row in rows]
 
     async def _store(self, deliveries: Sequence[Values]) -> list[list[Row]]:
-        with _own_errors():
-            new = await super().execute_query_all_async(STORE, **values_of_store(*unique_deliveries(deliveries)))
-        return ids_of(deliveries, {original(row["guid"]): row["id"] for row in new})
+        with _own_errors(), wrap_exceptions():
+            async with self.pool.connection() as connection:
+                cursor = await connection.execute(*_statement_of_store(deliveries))
+                new = await cursor.fetchall()
+        return ids_of(deliveries, {original(guid): delivery_id for delivery_id, guid in new})
 
     async def transact(self, begin: Callable[[], Steps[Result]]) -> Result:
         """Run a transaction, as `bot.engine.sql.transactions` describes."""
@@ -231,10 +236,9 @@ class PostgresConnector(procrastinate.PsycopgConnector):
     async def _execute(
         self, connection: psycopg.AsyncConnection, query: LiteralString, values: Mapping[str, object]
     ) -> list[Row]:
-        if query == STORE:
-            values = values_of_store(*unique_deliveries([values]))
+        statement = _statement_of_store([values]) if query == STORE else (query, self._wrap_json(dict(values)))
         async with self._get_cursor(connection) as cursor:
-            await cursor.execute(query, self._wrap_json(dict(values)))
+            await cursor.execute(*statement)
             rows = await cursor.fetchall() if cursor.description else []
         if query == FINISH_NOTED and successor_of(rows):
             # All jobs of this transaction have the lock under which the successor runs now.
@@ -383,6 +387,22 @@ async def _move_bodies(connection: psycopg.AsyncConnection) -> None:
                     args_without_body = Jsonb({name: value for name, value in args.items() if name != "body"})
                     await connection.execute(FORGET_BODY, {"id": job_id, "args": args_without_body})
         last_id, remaining = (jobs[-1][0], True) if jobs else (last_id, False)
+
+
+def _statement_of_store(deliveries: Sequence[Mapping[str, object]]) -> tuple[LiteralString, Values]:
+    """Return the statement that stores deliveries, and its values: the bodies, and JSON with all else of each."""
+    unique, urgent_locks = unique_deliveries(deliveries)
+    are_ignored = all(row["note"] is not None for row in unique)
+    if are_ignored and len(unique) == 1:
+        return STORE_ONE_IGNORED, {name: _storable(value) for name, value in unique[0].items()}
+    for row in unique:
+        if isinstance(moment := row.get("scheduled_at"), datetime):
+            row["scheduled_at"] = moment.isoformat()
+    values: Values = {"bodies": [row.pop("body") for row in unique], "rows": Json(unique)}
+    if are_ignored:
+        return STORE_IGNORED, values
+    first = [_storable(lock) for lock in urgent_locks]
+    return STORE, {**values, "first": first, "urgent": URGENT_PRIORITY, "plain": DELIVERY_PRIORITY}
 
 
 def _storable(value: object) -> object:

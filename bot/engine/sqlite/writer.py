@@ -2,8 +2,9 @@
 
 A commit that survives a power cut costs an fsync, milliseconds on many disks. So all operations that arrive while one
 commit is under way share the next (group commit). Each operation runs in a savepoint of its own, or in a batch with
-others of its kind; if a batch fails, each of its operations runs alone, so that a failure undoes nothing else
-(https://www.sqlite.org/lang_savepoint.html). Callers get their results after the commit.
+others of its kind; the only batch of a commit needs no savepoint. If a batch fails, each of its operations runs alone,
+so that a failure undoes nothing else (https://www.sqlite.org/lang_savepoint.html). Callers get their results after the
+commit.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ from bot.engine.sql.errors import DatabaseFailure
 
 MAX_BATCH = 200
 """The most operations of a commit, which bounds how long its first operation waits."""
+
+BEGIN = "BEGIN IMMEDIATE"
+"""IMMEDIATE, because a transaction that begins with a read cannot wait for another writer afterwards: SQLite answers
+SQLITE_BUSY at once (https://sqlite.org/lang_transaction.html#deferred_immediate_and_exclusive_transactions)."""
 
 NOT_OPEN = "the database is not open"
 ENDED = "the database was closed before this was stored"
@@ -196,14 +201,10 @@ class Writer:
 
     def _commit_together(self, connection: sqlite3.Connection, calls: list[_Call]) -> None:
         try:
-            # IMMEDIATE, because a transaction that begins with a read cannot wait for another writer afterwards: SQLite
-            # answers SQLITE_BUSY at once
-            # (https://sqlite.org/lang_transaction.html#deferred_immediate_and_exclusive_transactions).
-            connection.execute("BEGIN IMMEDIATE")
-            for operation, group in itertools.groupby(calls, key=lambda call: call.operation):
-                pending = [call for call in group if not call.future.cancelled()]
-                for batch in [[call] for call in pending] if operation is _run_each else [pending] if pending else []:
-                    self._attempt(connection, batch)
+            connection.execute(BEGIN)
+            batches = _batches(calls)
+            for batch in batches:
+                self._attempt(connection, batch, is_alone=len(batches) == 1)
             # If the file was removed or replaced meanwhile, SQLite would commit into the lost file.
             self._check()
             connection.execute("COMMIT")
@@ -217,10 +218,14 @@ class Writer:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
 
-    def _attempt(self, connection: sqlite3.Connection, calls: Sequence[_Call]) -> None:
-        """Run calls of one operation as a batch; if that fails, run each alone."""
+    def _attempt(self, connection: sqlite3.Connection, calls: Sequence[_Call], *, is_alone: bool) -> None:
+        """Run calls of one operation as a batch; if that fails, run each alone.
+
+        `is_alone`: the transaction has no other batch, so it can be begun again, and needs no savepoint.
+        """
         noticed = len(self._notices)
-        connection.execute("SAVEPOINT operation")
+        if not is_alone:
+            connection.execute("SAVEPOINT operation")
         try:
             results = calls[0].operation(connection, [call.argument for call in calls])
             for call, result in zip(calls, results, strict=True):
@@ -229,16 +234,17 @@ class Writer:
             # A full disk may have made SQLite give up the whole transaction (https://sqlite.org/lang_transaction.html).
             if not connection.in_transaction:
                 raise
-            connection.execute("ROLLBACK TO operation")
-            connection.execute("RELEASE operation")
+            for statement in ("ROLLBACK", BEGIN) if is_alone else ("ROLLBACK TO operation", "RELEASE operation"):
+                connection.execute(statement)
             del self._notices[noticed:]
             if len(calls) == 1:
                 calls[0].error = error
             else:
                 for call in calls:
-                    self._attempt(connection, [call])
+                    self._attempt(connection, [call], is_alone=False)
         else:
-            connection.execute("RELEASE operation")
+            if not is_alone:
+                connection.execute("RELEASE operation")
 
     def _end(self, unanswered: list[_Call]) -> None:
         """Refuse new calls and answer all old ones, so that no caller waits for a thread that has ended."""
@@ -255,6 +261,16 @@ class Writer:
             if call is not None:
                 calls.append(call)
         _settle(calls)
+
+
+def _batches(calls: Sequence[_Call]) -> list[list[_Call]]:
+    """Return the calls that were not cancelled, those of one operation that follow each other together."""
+    batches: list[list[_Call]] = []
+    for operation, group in itertools.groupby(calls, key=lambda call: call.operation):
+        pending = [call for call in group if not call.future.cancelled()]
+        if pending:
+            batches += [[call] for call in pending] if operation is _run_each else [pending]
+    return batches
 
 
 def _run_each(
