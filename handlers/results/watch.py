@@ -44,17 +44,15 @@ from bot.results.store.lists.run_lists import (
 from bot.results.store.tables.runs import processed_runs
 from bot.results.store.write.pending_checks import (
     announced,
-    repositories_with_open_checks,
     scheduled_checks,
     touch_check,
+    unfinished,
 )
 from handlers.results import texts
 from handlers.results.config import LAB_RESULTS
 from handlers.results.records import FAILED_CHECKS, LISTED, RECENTLY_LISTED, FailedChecks, Listed, RecentlyListed
 
 if TYPE_CHECKING:
-    import sqlalchemy as sa
-
     from bot.config import Config
     from bot.engine.internal import Announce
     from bot.engine.jobs.journal import DeliveryRecord, Journal
@@ -275,7 +273,7 @@ class Watch:
 
     async def _has_unfinished(self, moment: float) -> bool:
         """Return whether something that is stored must be announced: by its age, or because its jobs have failed."""
-        waiting, with_checks = await asyncio.to_thread(self._store.read, _unfinished)
+        waiting, with_checks = await asyncio.to_thread(self._store.read, unfinished)
         for repository, results in self._watched.items():
             if repository in waiting and self._first_time(await self._rechecks(repository, results)):
                 return True
@@ -315,7 +313,7 @@ class Watch:
         """Do all work of all repositories; log the work that fails, and continue. Return a line for the log."""
         announced = await self._list_buckets()
         await self._store_listed()
-        waiting, with_checks = await asyncio.to_thread(self._store.read, _unfinished)
+        waiting, with_checks = await asyncio.to_thread(self._store.read, unfinished)
         failed = await self._failed_checks()
         for repository, results in self._watched.items():
             # Most repositories have nothing to do, and nothing is read for them.
@@ -591,11 +589,6 @@ class Watch:
     async def repository_id(self, repository: str) -> int:
         """Return GitHub's ID of a repository. Raises GitHub's errors."""
         return await find_repository_id(self._records, self._github_for, repository)
-
-
-def _unfinished(connection: sa.Connection) -> tuple[Collection[str], Collection[str]]:
-    """Return the repositories with runs that wait for their files, and those with open check runs."""
-    return waiting_counts(connection).keys(), repositories_with_open_checks(connection)
 
 
 async def _no_repositories() -> Collection[str]:

@@ -187,7 +187,7 @@ async def test_trouble_with_github_at_every_request_of_two_nightly_runs_is_overc
     async with lab_town(sqlite_url, aws_world) as place:
         first, second = place.nightly_run(), place.nightly_run()
         faults: list[Fault] = []
-        routes = ("git/commits/{commit_sha}", "compare/{basehead}", "git/trees/{tree_sha}")
+        routes = ("compare/{basehead}", "git/trees/{tree_sha}")
         for route in (*routes, "commits/{ref}/check-runs"):
             faults.append(place.town.github.faults.add("GET", f"{REPO}/{route}", **TROUBLES[trouble]))
         faults.append(place.town.github.faults.add("POST", f"{REPO}/check-runs", **TROUBLES[trouble]))

@@ -24,7 +24,7 @@ from bot.github.pull_heads import head_of
 from bot.github.transport.pages import PER_PAGE
 from bot.results.ingest import texts
 from bot.results.ingest.commit_summaries import commit_summary
-from bot.results.state import Admission, CommitSummary
+from bot.results.state import Admission
 
 if TYPE_CHECKING:
     from bot.engine.records import Records
@@ -127,19 +127,18 @@ class Admissions:
         *,
         is_head: bool,
     ) -> Admission:
-        commit = await _commit(github, key)
-        committed_at = datetime.fromisoformat(commit.string("committer", "date")).timestamp()
+        commit = None
         if claimed_pull is not None and not is_head:
+            commit = await _commit(github, key)
             await self._check_head(github, key, repository_id, claimed_pull)
         for branch in branches:
-            if await _is_on(github, key, branch):
-                return Admission(
-                    committed_at, mainline=True, pull_request=claimed_pull, summary=_summary(commit, claimed_pull)
-                )
+            if (commit_on_branch := await _commit_on(github, key, branch)) is not None:
+                return _admission(commit_on_branch, claimed_pull, mainline=True)
+        commit = commit or await _commit(github, key)
         number = claimed_pull if claimed_pull is not None else await _pull_request_of(github, key)
         if number is None:
             raise Refused(texts.NOT_TO_BE_TESTED.format(sha=key.sha, branches=" or ".join(branches)))
-        return Admission(committed_at, mainline=False, pull_request=number, summary=_summary(commit, number))
+        return _admission(commit, number, mainline=False)
 
     async def _check_head(self, github: GitHub, key: RunKey, repository_id: int, number: int) -> None:
         """Raise `Refused` unless the pull request has this head, according to our own record or GitHub."""
@@ -162,16 +161,22 @@ async def _commit(github: GitHub, key: RunKey) -> Payload:
     return commit
 
 
-def _summary(commit: Payload, pull_request: int | None) -> CommitSummary:
-    return commit_summary(commit.text("message"), commit.text("author", "name"), pull_request)
+def _admission(commit: Payload, pull_request: int | None, *, mainline: bool) -> Admission:
+    """Return the admission of a commit; `commit` is GitHub's `git-commit`."""
+    committed_at = datetime.fromisoformat(commit.string("committer", "date")).timestamp()
+    summary = commit_summary(commit.text("message"), commit.text("author", "name"), pull_request)
+    return Admission(committed_at, mainline, pull_request, summary)
 
 
-async def _is_on(github: GitHub, key: RunKey, branch: str) -> bool:
+async def _commit_on(github: GitHub, key: RunKey, branch: str) -> Payload | None:
+    """Return the commit if a branch contains it, otherwise None."""
     # The second page has no list of changed files, which is most of the first page.
     url = "/repos/{+repo}/compare/{branch}...{sha}?per_page=1&page=2"
     comparison = await _get_or_none(github, url, repo=key.repository, branch=branch, sha=key.sha)
-    # `behind`: the branch contains the commit and newer ones.
-    return comparison is not None and comparison.string("status") in ("identical", "behind")
+    # `behind`: the branch contains the commit and newer ones. Then the commit itself is the merge base.
+    if comparison is None or comparison.string("status") not in ("identical", "behind"):
+        return None
+    return comparison.at("merge_base_commit", "commit")
 
 
 async def _pull_request_of(github: GitHub, key: RunKey) -> int | None:

@@ -12,6 +12,24 @@ from bot.results.state import Admission, Run, RunState
 from bot.results.store.tables import artifacts, runs, schema
 
 NEWEST = 100
+# Built once, because each scan or run needs them, and building one takes longer than executing it.
+_WAITING = (
+    sa.select(schema.targets.c.repository, sa.func.count().label("runs"))
+    .select_from(schema.runs.join(schema.targets))
+    .where(schema.runs.c.state == RunState.WAITING.value)
+    .group_by(schema.targets.c.repository)
+)
+# A refused run counts too, but without its bytes: its files were not ingested.
+_INGESTED_BYTES = sa.case((schema.runs.c.state != RunState.REFUSED.value, schema.runs.c.bytes), else_=0)
+_USAGE = (
+    sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(_INGESTED_BYTES), 0))
+    .select_from(schema.runs.join(schema.targets))
+    .where(
+        schema.targets.c.repository == sa.bindparam("repository"),
+        schema.targets.c.lab == sa.bindparam("lab"),
+        schema.runs.c.received_at >= sa.bindparam("since"),
+    )
+)
 
 
 def _target_ids(connection: sa.Connection, repository: str | None, lab: str | None, target: str | None) -> list[int]:
@@ -117,14 +135,7 @@ def waiting_runs(connection: sa.Connection, repository: str) -> list[Run]:
 
 def waiting_counts(connection: sa.Connection) -> dict[str, int]:
     """Return how many runs of each repository wait for their files; repositories without one are left out."""
-    table, targets = schema.runs, schema.targets
-    statement = (
-        sa.select(targets.c.repository, sa.func.count().label("runs"))
-        .select_from(table.join(targets))
-        .where(table.c.state == RunState.WAITING.value)
-        .group_by(targets.c.repository)
-    )
-    return {row.repository: row.runs for row in connection.execute(statement)}
+    return {row.repository: row.runs for row in connection.execute(_WAITING)}
 
 
 def newest_arrivals(connection: sa.Connection, *repositories: str, on_nightly: bool = False) -> dict[TargetKey, float]:
@@ -186,15 +197,7 @@ def check_revisions(connection: sa.Connection, repository: str, sha: str) -> dic
 
 def lab_usage(connection: sa.Connection, repository: str, lab: str, since: float) -> tuple[int, int]:
     """Return how many runs of a lab arrived since a moment, and the bytes of the ingested files."""
-    table, targets = schema.runs, schema.targets
-    # A refused run counts too, but without its bytes: its files were not ingested.
-    ingested = table.c.state != RunState.REFUSED.value
-    statement = (
-        sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(sa.case((ingested, table.c.bytes), else_=0)), 0))
-        .select_from(table.join(targets))
-        .where(targets.c.repository == repository, targets.c.lab == lab, table.c.received_at >= since)
-    )
-    count, size = connection.execute(statement).one()
+    count, size = connection.execute(_USAGE, {"repository": repository, "lab": lab, "since": since}).one()
     return int(count), int(size)
 
 

@@ -10,25 +10,28 @@ from sqlalchemy.dialects import postgresql, sqlite
 from bot.results.compare.ancestors import Relation
 from bot.results.store.tables import revisions, schema
 
+_RELATIONS = sa.select(*(schema.ancestry.c[name] for name in ("sha", "other", "is_ancestor", "url", "met_at"))).where(
+    schema.ancestry.c.repository == sa.bindparam("repository"),
+    schema.ancestry.c.sha.in_(sa.bindparam("shas", expanding=True)),
+)
+# Another replica may have asked GitHub about the same commits meanwhile.
+_LEARN = {
+    "postgresql": postgresql.insert(schema.ancestry).on_conflict_do_nothing(),
+    "sqlite": sqlite.insert(schema.ancestry).on_conflict_do_nothing(),
+}
+
 
 def relations(connection: sa.Connection, repository: str, shas: Collection[str]) -> list[Relation]:
     """Return the stored relations of these commits to others."""
-    table = schema.ancestry
-    stored = []
-    ordered = sorted(shas)
-    for chunk in schema.in_chunks(ordered):
-        statement = sa.select(table).where(table.c.repository == repository, table.c.sha.in_(chunk))
-        stored += [
-            Relation(row.sha, row.other, row.is_ancestor, row.url, row.met_at) for row in connection.execute(statement)
-        ]
-    return stored
+    return [
+        Relation(*row)
+        for chunk in schema.in_chunks(sorted(shas))
+        for row in connection.execute(_RELATIONS, {"repository": repository, "shas": chunk})
+    ]
 
 
 def learn(connection: sa.Connection, repository: str, learned: Sequence[Relation]) -> None:
     """Store relations; existing ones stay unchanged."""
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    # Another replica may have asked GitHub about the same commits meanwhile.
-    statement = insert(schema.ancestry).on_conflict_do_nothing()
     rows = [
         {
             "repository": repository,
@@ -41,5 +44,5 @@ def learn(connection: sa.Connection, repository: str, learned: Sequence[Relation
         for relation in learned
     ]
     if rows:
-        connection.execute(statement, rows)
+        connection.execute(_LEARN[connection.dialect.name], rows)
         revisions.grow(connection, repository)

@@ -6,7 +6,6 @@ import contextlib
 import sqlite3
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import sqlalchemy as sa
@@ -37,7 +36,6 @@ CONNECTIONS = 4
 """The most connections of one process. Few are enough, because only timers and pages use them."""
 LOCK_ID = 0x6E6A7273
 """The key of the advisory lock on PostgreSQL that each writer holds: the letters `njrs`."""
-WRITES = "nightjar_writes"
 
 
 class ResultsDatabase:
@@ -63,8 +61,7 @@ class ResultsDatabase:
                 execution_options=options,
             )
             sa.event.listen(self._reading, "connect", _prepare)
-            sa.event.listen(self._reading, "begin", _begin)
-            self._writing = self._reading.execution_options(**{WRITES: True})
+            self._writing = self._reading
         else:
             conninfo = database.connector.conninfo
             self._writing = sa.create_engine(
@@ -106,6 +103,8 @@ class ResultsDatabase:
     def reading(self) -> Generator[sa.Connection]:
         """Read in one transaction, which sees a consistent state and blocks no writer."""
         with self._reading.begin() as connection:
+            if self._path is not None:
+                connection.exec_driver_sql("BEGIN")
             yield connection
 
     @contextlib.contextmanager
@@ -115,8 +114,12 @@ class ResultsDatabase:
         They must, because a run's changes depend on stored data: its suite's names, its neighbors, shared texts.
         """
         with self._writing.begin() as connection:
-            if connection.dialect.name == "postgresql":
+            if self._path is None:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK_ID)))
+            else:
+                # A transaction that reads first and writes later cannot wait for another writer: SQLite refuses its
+                # first write. https://sqlite.org/lang_transaction.html
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
             yield connection
 
 
@@ -163,10 +166,3 @@ def _prepare(connection: sqlite3.Connection, _: ConnectionPoolEntry) -> None:
     # Foreign keys are off by default (https://sqlite.org/foreignkeys.html#fk_enable), and columns go with their run.
     for setting in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {setting}")
-
-
-def _begin(connection: sa.Connection) -> None:
-    options: dict[str, Any] = dict(connection.get_execution_options())
-    # A transaction that reads first and writes later cannot wait for another writer: SQLite refuses its first write.
-    # https://sqlite.org/lang_transaction.html
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get(WRITES) else "BEGIN")

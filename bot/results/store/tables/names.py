@@ -41,6 +41,15 @@ class SuiteRow(NamedTuple):
 _FIND = sa.select(schema.suites.c.id, schema.suites.c.names).where(
     schema.suites.c.repository == sa.bindparam("repository"), schema.suites.c.suite == sa.bindparam("suite")
 )
+_BLOCKS = (
+    sa.select(schema.names.c.first, schema.names.c.names)
+    .where(
+        schema.names.c.suite_id == sa.bindparam("suite"),
+        schema.names.c.first >= sa.bindparam("start"),
+        schema.names.c.first < sa.bindparam("end"),
+    )
+    .order_by(schema.names.c.first)
+)
 
 
 def find(connection: sa.Connection, repository: str, suite: str, *, make: bool = False) -> SuiteRow | None:
@@ -60,11 +69,9 @@ def blocks(connection: sa.Connection, suite: SuiteRow, start: int = 0) -> dict[i
 
     A block begins at the ordinal `start`, and those before it are left out.
     """
-    table = schema.names
-    statement = sa.select(table.c.first, table.c.names).filter_by(suite_id=suite.id)
     # Somebody else may have added blocks since the row was read.
-    statement = statement.where(table.c.first >= start, table.c.first < suite.names)
-    return {row.first: row.names for row in connection.execute(statement.order_by(table.c.first))}
+    rows = connection.execute(_BLOCKS, {"suite": suite.id, "start": start, "end": suite.names})
+    return {row.first: row.names for row in rows}
 
 
 def add(connection: sa.Connection, suite: SuiteRow, new_count: int, block: bytes) -> SuiteRow:

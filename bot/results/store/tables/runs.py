@@ -52,6 +52,10 @@ def order(run: Run) -> tuple[int, str, str]:
     return _order_of(run.key.run_id, run.claims)
 
 
+def _order_of_numbered(numbered: Numbered) -> tuple[int, str, str]:
+    return order(numbered[1])
+
+
 def _order_of(run_id: str, claims: Claims | None) -> tuple[int, str, str]:
     # The run ID only breaks ties, so that the order never depends on which run arrived first.
     return (claims.attempt, claims.started_at, run_id) if claims else (0, "", run_id)
@@ -104,9 +108,14 @@ def _claims(run: Run) -> Claims:
     return run.claims
 
 
+def fields_of(target: TargetKey | RunKey) -> dict[str, Any]:
+    """Return the fields of a target, or of a run's, by which statements find it."""
+    return {"repository": target.repository, "lab": target.lab, "target": target.target}
+
+
 def target_id(connection: sa.Connection, target: TargetKey | RunKey, *, make: bool = False) -> int | None:
     """Return the ID of a target, or of a run's. If it is not stored, return None, or store it if `make` is set."""
-    values = {"repository": target.repository, "lab": target.lab, "target": target.target}
+    values = fields_of(target)
     number: int | None = connection.execute(_TARGET, values).scalar()
     if number is None and make:
         number = connection.execute(_NEW_TARGET, values).scalar_one()
@@ -174,20 +183,15 @@ def read(row: sa.RowMapping) -> Run:
 
 
 # Statements that each run needs are built once: building one takes longer than executing it.
-_TARGET = sa.select(schema.targets.c.id).where(
-    schema.targets.c.repository == sa.bindparam("repository"),
-    schema.targets.c.lab == sa.bindparam("lab"),
-    schema.targets.c.target == sa.bindparam("target"),
-)
+OF_TARGET = tuple(schema.targets.c[name] == sa.bindparam(name) for name in ("repository", "lab", "target"))
+"""The condition of statements on one target, whose values are the `fields_of` it."""
+_TARGET = sa.select(schema.targets.c.id).where(*OF_TARGET)
+TARGET_ID = _TARGET.scalar_subquery()
+"""The same target's ID, for statements without a join."""
 _NEW_TARGET = schema.targets.insert().returning(schema.targets.c.id)
 _NEW_RUN = schema.runs.insert().returning(schema.runs.c.id)
-_OF_KEY = select().where(
-    schema.targets.c.lab == sa.bindparam("lab"),
-    schema.targets.c.target == sa.bindparam("target"),
-    schema.runs.c.sha == sa.bindparam("sha"),
-    schema.runs.c.run_id == sa.bindparam("run_id"),
-)
-_FIND = _OF_KEY.where(schema.targets.c.repository == sa.bindparam("repository"))
+_AT_COMMIT = select().where(*OF_TARGET, schema.runs.c.sha == sa.bindparam("sha"))
+_FIND = _AT_COMMIT.where(schema.runs.c.run_id == sa.bindparam("run_id"))
 _NAMES_IN_ANY_CASE = sa.select(schema.targets.c.repository).where(
     sa.func.lower(schema.targets.c.repository) == sa.bindparam("repository"),
     schema.targets.c.lab == sa.bindparam("lab"),
@@ -201,11 +205,18 @@ _AT_PLACES = (
     schema.runs.c.target_id.in_(sa.bindparam("targets", expanding=True)),
     schema.runs.c.sha.in_(sa.bindparam("shas", expanding=True)),
 )
+_REPORTED_ON_TARGET = _AT_COMMIT.where(*_IS_REPORTED)
+_REPORTED_ON_TARGET_OF_SUITE = _REPORTED_ON_TARGET.where(schema.runs.c.suite == sa.bindparam("suite"))
 _REPORTED = select().where(*_AT_PLACES, *_IS_REPORTED)
 _REPORTED_OF_SUITE = _REPORTED.where(schema.runs.c.suite == sa.bindparam("suite"))
 _BARE = sa.select(
     *(schema.runs.c[name] for name in ("id", "target_id", "sha", "suite", "run_id", "state", "claims"))
 ).where(*_AT_PLACES, *_IS_REPORTED)
+_VERSIONS = (
+    sa.select(*(schema.runs.c[name] for name in ("sha", "run_id", "version", "state")))
+    .join(schema.targets)
+    .where(*OF_TARGET, schema.runs.c.sha.in_(sa.bindparam("shas", expanding=True)))
+)
 _OF_RUNS = schema.columns.c.run_id.in_(sa.bindparam("numbers", expanding=True))
 _COLUMNS = sa.select(schema.columns.c.run_id, schema.columns.c.statuses, schema.columns.c.reasons).where(_OF_RUNS)
 _REASONS = sa.select(schema.columns.c.run_id, schema.columns.c.reasons).where(_OF_RUNS)
@@ -217,8 +228,7 @@ def find(connection: sa.Connection, key: RunKey, *, any_case: bool = False) -> t
 
     With `any_case`, the letter case of the repository does not matter.
     """
-    values = {"lab": key.lab, "target": key.target, "sha": key.sha, "run_id": key.run_id}
-    values["repository"] = key.repository
+    values = fields_of(key) | {"sha": key.sha, "run_id": key.run_id}
     row = connection.execute(_FIND, values).mappings().first()
     if row is None and any_case:
         # No index has the names in lower case. Reading the few targets first saves a scan of all runs.
@@ -233,14 +243,9 @@ def processed_runs(connection: sa.Connection, versions: Mapping[RunKey, str]) ->
     for key in versions:
         by_target.setdefault(key.about, {})[key.sha, key.run_id] = key
     processed = set()
-    table = schema.runs
-    fields = (table.c.sha, table.c.run_id, table.c.version, table.c.state)
     for target, keys in by_target.items():
-        if (number := target_id(connection, target)) is None:
-            continue
         for chunk in schema.in_chunks(sorted({sha for sha, _ in keys})):
-            statement = sa.select(*fields).where(table.c.target_id == number, table.c.sha.in_(chunk))
-            for row in connection.execute(statement):
+            for row in connection.execute(_VERSIONS, fields_of(target) | {"shas": chunk}):
                 requested = keys.get((row.sha, row.run_id))
                 if requested is not None and (row.state == RunState.STORED or row.version == versions[requested]):
                     processed.add(requested)
@@ -252,7 +257,7 @@ class ReportedRuns:
     """The runs of a commit on a target that count, in their order.
 
     `stored` are the numbers of those with stored results, `admission` is what all admissions together say, and
-    `target_id` is the number of the target, None if the target is not stored.
+    `target_id` is the number of the target, None without runs.
     """
 
     numbered: Sequence[Numbered] = ()
@@ -271,13 +276,21 @@ def reported_on_target(
     connection: sa.Connection, target: TargetKey, sha: str, suite: str | None = None
 ) -> ReportedRuns:
     """Return the runs of a commit on a target, or of one suite at it; none if the target is not stored."""
-    number = target_id(connection, target)
-    return ReportedRuns() if number is None else reported(connection, number, sha, suite)
+    values = fields_of(target) | {"sha": sha}
+    statement = _REPORTED_ON_TARGET
+    if suite is not None:
+        values, statement = values | {"suite": suite}, _REPORTED_ON_TARGET_OF_SUITE
+    rows = connection.execute(statement, values).mappings().all()
+    numbered = sorted(((row["id"], read(row)) for row in rows), key=_order_of_numbered)
+    return _reported(rows[0]["target_id"], numbered) if rows else ReportedRuns()
 
 
 def reported(connection: sa.Connection, target_id: int, sha: str, suite: str | None = None) -> ReportedRuns:
     """Return the runs of a commit, or of one suite at it."""
-    numbered = reported_runs_at(connection, [(target_id, sha)], suite).get((target_id, sha), [])
+    return _reported(target_id, reported_runs_at(connection, [(target_id, sha)], suite).get((target_id, sha), []))
+
+
+def _reported(target_id: int, numbered: Sequence[Numbered]) -> ReportedRuns:
     runs = [run for _, run in numbered]
     return ReportedRuns(numbered, runs, stored(numbered), admission(runs), target_id)
 
@@ -297,7 +310,7 @@ def reported_runs_at(
             if (place := (row["target_id"], row["sha"])) in requested:
                 runs_at.setdefault(place, []).append((row["id"], read(row)))
     for numbered in runs_at.values():
-        numbered.sort(key=lambda pair: order(pair[1]))
+        numbered.sort(key=_order_of_numbered)
     return runs_at
 
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from nightjar_formats.model import RunKey, TargetKey
@@ -74,6 +74,44 @@ _BETWEEN = (
     .select_from(_JOINED)
     .where(_OF_TARGET, _POINTS.c.committed_at < sa.bindparam("last"), _POINTS.c.committed_at >= sa.bindparam("first"))
 )
+_CHECKS = (
+    sa.select(
+        *(schema.checks.c[name] for name in ("target_id", "sha", "changed_at", "revision", "announced", "over")),
+        *(schema.targets.c[name] for name in ("repository", "lab", "target")),
+    )
+    .join(schema.targets)
+    .order_by(schema.checks.c.changed_at, schema.checks.c.target_id, schema.checks.c.sha)
+)
+_OPEN_CHECK = _CHECKS.where(*runs.OF_TARGET, schema.checks.c.sha == sa.bindparam("sha"), schema.OPEN)
+_SCHEDULED = _CHECKS.where(
+    schema.targets.c.repository == sa.bindparam("repository"),
+    schema.OPEN,
+    schema.checks.c.changed_at <= sa.bindparam("settled"),
+    sa.or_(schema.checks.c.announced < schema.checks.c.revision, schema.checks.c.changed_at <= sa.bindparam("overdue")),
+)
+_UNFINISHED = sa.union(
+    sa.select(schema.targets.c.repository, sa.literal_column("1"))
+    .select_from(schema.runs.join(schema.targets))
+    .where(schema.runs.c.state == RunState.WAITING.value),
+    sa.select(schema.targets.c.repository, sa.literal_column("0"))
+    .select_from(schema.checks.join(schema.targets))
+    .where(schema.OPEN),
+)
+_REVISION, _OVER = sa.bindparam("announced_revision"), sa.bindparam("is_over", type_=sa.Boolean)
+# If results have changed since, whether more are expected is decided again. A slower replica that stores an older
+# revision changes nothing.
+_ANNOUNCE = (
+    schema.checks.update()
+    .where(
+        schema.checks.c.target_id == runs.TARGET_ID,
+        schema.checks.c.sha == sa.bindparam("commit"),
+        schema.checks.c.announced <= _REVISION,
+    )
+    .values(
+        announced=_REVISION,
+        over=sa.case((schema.checks.c.revision == _REVISION, sa.or_(schema.checks.c.over, _OVER)), else_=False),
+    )
+)
 _suite_name = lru_cache(maxsize=1000)(original)
 
 
@@ -101,26 +139,21 @@ def touch_check(connection: sa.Connection, target: TargetKey, sha: str, moment: 
         touch(connection, target_id, [sha], moment)
 
 
-def repositories_with_open_checks(connection: sa.Connection) -> set[str]:
-    """Return the repositories with check runs that are pending, or of which more results are expected."""
-    targets = schema.targets
-    statement = sa.select(targets.c.repository).select_from(schema.checks.join(targets)).where(schema.OPEN)
-    return set(connection.scalars(statement.distinct()))
+def unfinished(connection: sa.Connection) -> tuple[set[str], set[str]]:
+    """Return the repositories with runs that wait for their files, and those with open check runs.
+
+    A check run is open if it is pending, or if more results of its commit are expected.
+    """
+    waiting, with_checks = set[str](), set[str]()
+    for repository, is_waiting in connection.execute(_UNFINISHED):
+        (waiting if is_waiting else with_checks).add(repository)
+    return waiting, with_checks
 
 
 def announced(connection: sa.Connection, pending: PendingCheck) -> None:
     """Store that a check run is being written for a revision."""
-    table = schema.checks
-    # If results have changed since, whether more are expected is decided again. A slower replica that stores an older
-    # revision changes nothing.
-    is_newest = table.c.revision == pending.revision
-    is_over = sa.case((is_newest, sa.or_(table.c.over, sa.literal(pending.over))), else_=False)
-    connection.execute(
-        table.update()
-        .filter_by(target_id=runs.target_id(connection, pending.target), sha=pending.sha)
-        .where(table.c.announced <= pending.revision)
-        .values(announced=pending.revision, over=is_over)
-    )
+    values = {"commit": pending.sha, "announced_revision": pending.revision, "is_over": pending.over}
+    connection.execute(_ANNOUNCE, runs.fields_of(pending.target) | values)
 
 
 def scheduled_checks(
@@ -132,15 +165,8 @@ def scheduled_checks(
     nothing has changed for `deadline` seconds. Each arrival makes a new revision. So a check run that was written for
     the newest revision only waits for the deadline, and the bot need not look again and again for missing results.
     """
-    table = schema.checks
-    in_time = sa.or_(table.c.announced < table.c.revision, table.c.changed_at <= moment - deadline)
-    checks = _select(
-        connection,
-        schema.targets.c.repository == repository,
-        schema.OPEN,
-        table.c.changed_at <= moment - settle,
-        in_time,
-    )
+    times = {"settled": moment - settle, "overdue": moment - deadline}
+    checks = _checks(connection, _SCHEDULED, times | {"repository": repository})
     undecided = defaultdict[int, list[str]](list)
     for check in checks:
         if check.changed_at > moment - deadline:
@@ -164,13 +190,10 @@ def complete_check(connection: sa.Connection, target: TargetKey | RunKey, sha: s
     This applies only before the first check run is written. Results that arrive later wait until no more arrive, or
     each of hundreds of runs would cause a write (docs/decisions/when-a-check-run-is-written.md).
     """
-    target_id = runs.target_id(connection, target)
-    if target_id is None:
-        return None
-    conditions = (schema.checks.c.target_id == target_id, schema.checks.c.sha == sha, schema.OPEN)
-    for check in _select(connection, *conditions):
+    for check in _checks(connection, _OPEN_CHECK, runs.fields_of(target) | {"sha": sha}):
         if check.announced:
             continue
+        target_id = check.target_id
         reported = runs.reported(connection, target_id, sha).runs
         expected = _suites_before(connection, target_id, _commit_times(connection, target_id, [sha])).get(sha)
         has_all = expected <= _suites(reported) if expected else _is_only_run(connection, target_id)
@@ -229,9 +252,7 @@ def _arrived(
 
 def is_pending(connection: sa.Connection, target: TargetKey, sha: str) -> bool:
     """Return whether the check run of a commit is pending, or waits for more results."""
-    target_id = runs.target_id(connection, target)
-    conditions = (schema.checks.c.target_id == target_id, schema.checks.c.sha == sha, schema.OPEN)
-    return bool(_select(connection, *conditions))
+    return bool(_checks(connection, _OPEN_CHECK, runs.fields_of(target) | {"sha": sha}))
 
 
 def _is_complete(reported: Iterable[Run]) -> bool:
@@ -297,28 +318,11 @@ def _suites_before(connection: sa.Connection, target_id: int, commit_times: Mapp
     return {sha: suites_of[previous] for sha, previous in last.items()}
 
 
-def _select(connection: sa.Connection, *conditions: sa.ColumnElement[bool] | sa.TextClause) -> list[_Check]:
-    """Return the check runs that meet all conditions, first the ones that changed first."""
-    checks, targets = schema.checks, schema.targets
-    statement = (
-        sa.select(
-            checks.c.target_id,
-            checks.c.sha,
-            checks.c.changed_at,
-            checks.c.revision,
-            checks.c.announced,
-            checks.c.over,
-            targets.c.repository,
-            targets.c.lab,
-            targets.c.target,
-        )
-        .join(targets)
-        .where(*conditions)
-        .order_by(checks.c.changed_at, checks.c.target_id, checks.c.sha)
-    )
+def _checks(connection: sa.Connection, statement: sa.Select[Any], values: Mapping[str, Any]) -> list[_Check]:
+    """Return the check runs that a statement selects, first the ones that changed first."""
     targets_by_id: dict[int, TargetKey] = {}  # thousands of commits may wait on one target
     pending = []
-    for target_id, sha, changed_at, revision, announced, is_over, *key_fields in connection.execute(statement).all():
+    for target_id, sha, changed_at, revision, announced, is_over, *key_fields in connection.execute(statement, values):
         target = targets_by_id.get(target_id) or targets_by_id.setdefault(target_id, TargetKey(*key_fields))
         pending.append(_Check(target_id, PendingCheck(target, sha, revision, is_over), changed_at, announced))
     return pending
