@@ -113,6 +113,9 @@ FAILS_NOWHERE = "Fails on none of {targets}"
 FAILS_ON_ONE, PASSES_ON_ONE = "Fails on ", "Does not fail on "
 """For a test that one target has."""
 IS_FLAKY_ON = "flaky on "
+QUARANTINED_UNTIL, QUARANTINED_ON = "quarantined until {day}, owner: {owner}", ", on "
+REMOVED, REMOVED_ON = "The newest nightly runs do not have this test", "no longer run on "
+RENAMED_TO = "renamed to "
 
 # -- what to do next --
 
@@ -133,6 +136,7 @@ READ_UPLOADS = "read why uploads have no result"
 SEND_RESULTS = "send the results of {target} for {sha}"
 ADD_CONTACTS = "add contacts to the lab in app.yaml, so that people know whom to ask"
 OPEN_ISSUE = "open an issue with what is known"
+READ_QUARANTINE_ISSUE = "read the issue of its quarantine"
 REPRODUCE = "to reproduce it, run {command}"
 SEE_PROOF = "see the test with the most proof, and report it from its page"
 FLAKY_IS_KNOWN = "a failure that known flakiness explains does not count against your pull request"

@@ -162,6 +162,7 @@ async def test_a_quarantine_is_shown_with_owner_reason_and_last_day(tmp_path: Pa
         assert page.count("◐ Quarantined") == 1
         assert f"until {today} (owner: octocat):" in page
         assert ">Times out on &lt;old&gt; firmware</a>" in page
+        assert page.count("new issue on GitHub") == page.count("Mute this test") == 1
 
 
 async def test_a_quarantine_that_has_ended_is_not_shown(tmp_path: Path) -> None:
@@ -187,3 +188,7 @@ async def test_a_test_that_was_removed_long_ago_still_has_its_history(tmp_path: 
         assert {commit["cell"]["state"] for commit in target["runs"]} == {"absent"}
         assert (target["first_seen"], target["failing"]["since"]) == (sha(0), sha(2))
         assert target["reproduce"] == f"pytest {removed}"
+        assert page["answer"][0]["text"] == "The newest nightly runs do not have this test"
+        _, _, markup = await site.get(f"/r/octocat/compiler/tests?id={removed}")
+        assert "■ Failed when it last ran</strong>, since" in markup
+        assert "new issue on GitHub" not in markup

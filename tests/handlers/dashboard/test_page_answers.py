@@ -19,7 +19,13 @@ from handlers.dashboard.compare.rows import ComparedSuiteCounts, ComparePage, Co
 from handlers.dashboard.grid.answer import GridNews, SuiteNews
 from handlers.dashboard.grid.page import ListedNightly
 from handlers.dashboard.history.answer import with_first_lines
-from handlers.dashboard.history.model import HistoryFailing, HistoryFlakiness, HistoryOnTarget, HistoryPage
+from handlers.dashboard.history.model import (
+    HistoryFailing,
+    HistoryFlakiness,
+    HistoryOnTarget,
+    HistoryPage,
+    HistoryQuarantine,
+)
 from handlers.dashboard.labs.answer import lab_answer, lab_steps
 from handlers.dashboard.labs.model import LabPage, LabRun, LabTarget, MissingNightlyRun, PausedState
 
@@ -107,18 +113,25 @@ def test_what_a_lab_and_its_maintainers_can_do() -> None:
 
 def history(target: str, since: str = "", **fields: Any) -> HistoryOnTarget:
     failing = with_fields(HistoryFailing, since=since, last_passed_at=BASE) if since else None
-    absent: dict[str, Any] = {"flakiness": None, "issue_url": "", "reproduce": ""}
+    absent: dict[str, Any] = {
+        "flakiness": None,
+        "quarantine": None,
+        "issue_url": "",
+        "reproduce": "",
+        "is_removed": False,
+    }
     return with_fields(
         HistoryOnTarget, **{**absent, "lab": "example-lab", "target": target, "failing": failing, **fields}
     )
 
 
-def history_page(*targets: HistoryOnTarget) -> HistoryPage:
-    return with_first_lines(with_fields(HistoryPage, id="conv", targets=list(targets)), REPOSITORY, GITHUB)
+def history_page(*targets: HistoryOnTarget, renamed_to: str = "") -> HistoryPage:
+    page = with_fields(HistoryPage, id="conv", targets=list(targets), renamed_to=renamed_to)
+    return with_first_lines(page, REPOSITORY, GITHUB)
 
 
-def history_words(*targets: HistoryOnTarget) -> str:
-    return markdown(history_page(*targets).answer)
+def history_words(*targets: HistoryOnTarget, renamed_to: str = "") -> str:
+    return markdown(history_page(*targets, renamed_to=renamed_to).answer)
 
 
 def history_link(target: str) -> str:
@@ -139,6 +152,33 @@ def test_where_a_test_fails_and_where_it_is_flaky() -> None:
     assert history_words(history("adreno", HEAD), history("mali", BASE)) == (
         f"Fails on 2 of 2 targets: {history_link('adreno')}, {history_link('mali')}."
     )
+
+
+QUARANTINE = HistoryQuarantine(owner="octocat", reason="known", issue=f"{GITHUB}/issues/1", until="2026-12-12")
+
+
+def test_where_a_test_is_no_longer_run() -> None:
+    removed = history("adreno", HEAD, issue_url=f"{GITHUB}/issues/new", reproduce="pytest conv", is_removed=True)
+    assert history_words(removed, history("mali", is_removed=True)) == "The newest nightly runs do not have this test."
+    assert history_words(removed, renamed_to="pool") == (
+        f"The newest nightly runs do not have this test; renamed to [pool]({PAGE}/tests?id=pool)."
+    )
+    assert history_page(removed).next_steps == []
+    assert history_words(removed, history("mali"), history("rpi")) == (
+        f"Fails on none of 2 targets; no longer run on {history_link('adreno')}."
+    )
+
+
+def test_until_when_a_test_is_quarantined() -> None:
+    failing = history("adreno", HEAD, issue_url=f"{GITHUB}/issues/new", quarantine=QUARANTINE)
+    fails = f"Fails on 1 of 2 targets: {history_link('adreno')} since [bbbbbbb]({PAGE}/commits/{HEAD})"
+    ends = f"[quarantined until 2026-12-12, owner: octocat]({GITHUB}/issues/1)"
+    assert history_words(failing, history("mali")) == f"{fails}; {ends}, on {history_link('adreno')}."
+    later = QUARANTINE.model_copy(update={"until": "2026-12-13"})
+    assert history_words(failing, history("mali", quarantine=later)) == f"{fails}; {ends}."
+    assert steps(history_page(failing).next_steps)[1:] == [
+        f"Maintainer: [read the issue of its quarantine]({GITHUB}/issues/1)"
+    ]
 
 
 def test_what_can_be_done_about_a_failing_test() -> None:
