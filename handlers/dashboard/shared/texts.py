@@ -147,7 +147,6 @@ EFFECTS_DONE = {
     "RequestRefresh": ("", ""),
     "RerunJob": ("restarted 1 job", "restarted {count} jobs"),
     "RerunWorkflow": ("restarted 1 workflow run", "restarted {count} workflow runs"),
-    "SetStatus": ("set the status", "set {count} statuses"),
     "StartJenkinsBuild": ("started 1 build", "started {count} builds"),
     "StorePendingMerge": ("", ""),
     "StoreRecord": ("", ""),
@@ -214,11 +213,9 @@ EVENTS = {
 """What happened, by event and action."""
 
 
-def effects_done(kind: str, count: int) -> str | None:
-    """Say what effects of a kind did; empty if that is not worth a word, None if we have no words for the kind."""
-    if kind not in EFFECTS_DONE:
-        return None
-    singular, plural = EFFECTS_DONE[kind]
+def effects_done(kind: str, count: int) -> str:
+    """Say what effects of a kind did; empty if that is not worth a word, or if we have no words for the kind."""
+    singular, plural = EFFECTS_DONE.get(kind, ("", ""))
     return singular if count == 1 else plural.format(count=count)
 
 
