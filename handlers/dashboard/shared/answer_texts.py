@@ -4,7 +4,7 @@ from __future__ import annotations
 
 CLAUSE_END = "; "
 AND_MORE = " and {more}"
-SINCE = " since "
+SINCE, SINCE_COMMIT = " since ", "since {sha}"
 LONGEST_NAME = 120
 """Characters of a test's ID, or of a command, in a sentence."""
 
@@ -66,8 +66,12 @@ LONGEST_REASON = 200
 
 ON_TIME = "{targets} reported within the last 36 hours"
 THE_SIMULATOR, THE_DEVICE = "the simulator {target}", "the device {target}"
-ENDS_DIFFERENTLY = "{tests} passing on {first} and failing on {second}"
-RUN_ON_ONE = "{tests} running on {first} and not on {second}"
+ENDS_DIFFERENTLY = (
+    "{tests} passes on {first} and fails on {second}",
+    "{tests} pass on {first} and fail on {second}",
+)
+RUN_ON_ONE = "{tests} runs on {first} and not on {second}", "{tests} run on {first} and not on {second}"
+"""For one test, and for several."""
 TARGETS_AGREE = "Every test ends the same way on {first} and on {second}"
 RUN_SIMULATED = "also run on the device {tests} that only the simulator runs"
 PAUSED_UNTIL = " is paused until {day}, by {login}"
@@ -158,6 +162,7 @@ def shortened_reason(reason: str) -> str:
 # -- the time to fix --
 
 FIXED_WITHIN = "Of {failures} fixed in the last {days} days, half took {median} at most, and 90 % took {longest}"
+NONE_FIXED = "No failure was fixed in the last {days} days"
 FEW_FIXED = "{failures} fixed in the last {days} days, too few to say how long it takes"
 NOTHING_FAILED = "The bot has reported no failure in the last {days} days"
 NOT_FIXED = "{failures} not fixed yet"

@@ -258,7 +258,7 @@ COMPARED_ON_GRID = f"{PAGE}/compare?target=example-lab%2Fadreno&base={BASE}&head
 
 def test_what_is_new_on_a_grid_and_since_when() -> None:
     new, one = suite_news(new=1200, failing=1201), suite_news("example-lab/mali", new=1, failing=1)
-    since = f" since [aaaaaaa]({COMPARED_ON_GRID})"
+    since = f" [since aaaaaaa]({COMPARED_ON_GRID})"
     assert grid_words() == ""
     assert grid_words(new, one) == f"{status_link('1,201 new failures on 2 of 4 targets', 'new-failure')}{since}."
     assert grid_words(suite_news(), one, by_suite=True, row_count=1, commits_between={(BASE, HEAD): 1}) == (
@@ -288,11 +288,11 @@ def test_which_targets_of_a_grid_are_late_or_unusable() -> None:
     names = [f"example-lab/t{number}" for number in range(5)]
     unusable = ", ".join(f"[{name}]({PAGE}?target=example-lab%2F{name[-2:]})" for name in names[:3])
     lab = f"({PAGE}/labs/example-lab)"
-    late = "; ".join(f"[{name}]{lab} has not reported for 3 days" for name in names[1:3])
+    late = "; ".join(f"[{name} has not reported for 3 days]{lab}" for name in names[1:3])
     ages = dict.fromkeys(names, 3 * 86400.0) | {names[0]: None}
     assert grid_words(unusable_targets=names[:4], late_targets=ages) == (
         f"{unusable} and 1 more target: no usable results in the newest run; "
-        f"[{names[0]}]{lab} has never reported; {late} and 2 more targets."
+        f"[{names[0]} has never reported]{lab}; {late} and 2 more targets."
     )
     assert grid_words(late_targets=dict.fromkeys(names[1:3], 3 * 86400.0)) == f"{late}."
 
