@@ -52,11 +52,12 @@ READ_DRAFT = "review the draft that reverts it"
 REPRODUCE = "to run the test on the device, comment {command} on a pull request"
 MEASURE = "to measure it on the device, comment {command} on a pull request"
 ASK_LAB = "what changed on {target}?"
-READ_ISSUE = "the issue about the failure"
+READ_ISSUE = "read the issue about it"
 READ_RANGE = "read the commits that are left"
 
 # -- the bars and the runs --
 
+BEFORE, OLDEST, NEWEST, ONLY = "before the range", "oldest commit", "newest commit", "commit"
 BY = ", by {author}"
 BAR = "{commit}: {probability}"
 BARS = "{count} commits, {probability} together; the first is {first}"

@@ -84,6 +84,15 @@ async def test_an_unknown_test_is_not_found(site: DashboardSite, query: str, sta
     assert (await site.get(f"/r/octocat/compiler/tests{query}"))[0] == status
 
 
+async def test_an_unknown_test_leads_to_the_results_of_the_repository(site: DashboardSite) -> None:
+    _, _, page = await site.get("/r/octocat/compiler/tests?id=nothing")
+    assert "has nothing at this address: the name may be wrong" in page
+    assert '<a href="/r/octocat/compiler">All results of octocat/compiler</a>' in page
+    _, _, page = await site.get("/r/octocat/secret/tests?id=nothing")
+    assert "the repository may not be public" in page
+    assert "secret" not in page
+
+
 async def test_a_chart_needs_two_commits_and_stays_inside_its_frame() -> None:
     assert duration_chart([("a", 1.0, False)]) is None
     chart = duration_chart([("a", 0.0, False), ("b", 2.0, True), ("c", 1.0, False)])
