@@ -13,6 +13,7 @@ from handlers.dashboard.shared import answer_texts as texts
 from handlers.dashboard.shared.answers import (
     MOST_STEPS,
     Sentence,
+    command,
     link_to_test,
     name_list,
     phrase,
@@ -109,7 +110,5 @@ def _steps(page: HistoryPage, github: str) -> list[Sentence]:
     elif reported:
         steps.append([phrase(texts.MAINTAINER), phrase(texts.OPEN_ISSUE, reported.issue_url)])
     if failing and failing.reproduce:
-        steps.append(
-            [phrase(texts.CONTRIBUTOR), phrase(texts.REPRODUCE.format(command=texts.shortened(failing.reproduce)))]
-        )
+        steps.append([phrase(texts.CONTRIBUTOR), phrase(texts.REPRODUCE), command(failing.reproduce)])
     return steps[:MOST_STEPS]

@@ -141,10 +141,10 @@ SEND_RESULTS = "send the results of {target} for {sha}"
 ADD_CONTACTS = "add contacts to the lab in app.yaml, so that people know whom to ask"
 OPEN_ISSUE = "open an issue with what is known"
 READ_QUARANTINE_ISSUE = "read the issue of its quarantine"
-REPRODUCE = "to reproduce it, run {command}"
+REPRODUCE = "to reproduce it, run "
 SEE_PROOF = "see the test with the most proof, and report it from its page"
 FLAKY_IS_KNOWN = "a failure that known flakiness explains does not count against your pull request"
-MARK_SLOW = "mark the slowest tests with @pytest.mark.slow, first "
+MARK_SLOW, SLOW_MARK, FIRST = "mark the slowest tests with ", "@pytest.mark.slow", ", first "
 RUN_OR_REMOVE = "run these tests on some target, or remove them, first "
 
 

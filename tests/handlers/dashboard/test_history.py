@@ -35,6 +35,8 @@ async def test_it_says_since_when_a_test_fails_and_where_else(site: DashboardSit
     assert hexagon["failing"]["also_on"] == ["example-lab/adreno"]
     assert [run["cell"]["state"] for run in hexagon["runs"]][:5] == [*["still-failing"] * 3, "new-failure", "passed"]
     assert adreno["failing"]["since"] == sha(13)
+    _, _, page = await site.get(f"/r/octocat/compiler/tests?id={quote(SOFTMAX, safe='')}")
+    assert "Contributor: to reproduce it, run <code>pytest " in page
     assert hexagon["reproduce"].startswith("pytest 'tests/python/operators/test_softmax.py")
     assert hexagon["first_seen"] == sha(0)
 
