@@ -12,6 +12,7 @@ from nightjar_formats.columns.collect import collect
 
 from bot.results.compare.flaky import WINDOW
 from bot.results.store.store import ResultsStore
+from bot.web.page_filters import duration
 from handlers.dashboard.shared.chart import duration_chart
 from tests.handlers.dashboard.nightly_runs import FLAKY, HEXAGON, NOW, SOFTMAX, Sent, committed_at, sha
 from tests.handlers.dashboard.site import CONFIG, DashboardSite, dashboard_site
@@ -76,6 +77,7 @@ async def test_its_durations_are_a_chart_with_a_text_alternative(site: Dashboard
     _, _, page = await site.get(f"/r/octocat/compiler/tests?id={quote(SOFTMAX, safe='')}")
     assert 'role="img"' in page
     assert "Duration over 14 nightly commits" in page
+    assert f"{duration(seconds[-1])} in the oldest run (left), {duration(seconds[0])} in the newest;" in page
 
 
 @pytest.mark.parametrize(
