@@ -121,8 +121,8 @@ class GridNews:
             return []
         compare = view_path(self.repository, "compare", target=broken[0].target, base=base, head=sha)
         commits = self.commits_between.get((base, sha))
-        count = [phrase(texts.IN_COMMITS.format(commits=counted(commits, "commit")))] if commits else []
-        return [phrase(" "), phrase(texts.SINCE_COMMIT.format(sha=short(base)), compare), *count]
+        count = [phrase(" ("), phrase(counted(commits, "commit"), compare), phrase(")")] if commits else []
+        return [phrase(texts.SINCE), phrase(short(base), commit_path(self.repository, base)), *count]
 
     def _unusable_clause(self) -> Sentence:
         names = [phrase(target, view_path(self.repository, target=target)) for target in self.unusable_targets]

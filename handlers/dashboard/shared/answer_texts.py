@@ -4,7 +4,7 @@ from __future__ import annotations
 
 CLAUSE_END = "; "
 AND_MORE = " and {more}"
-SINCE, SINCE_COMMIT = " since ", "since {sha}"
+SINCE = " since "
 LONGEST_NAME = 120
 """Characters of a test's ID, or of a command, in a sentence."""
 
@@ -13,7 +13,6 @@ LONGEST_NAME = 120
 SUITE, TARGET = "suite", "target"
 OF_SUBJECTS = "on {count:,} of {subjects}"
 NEW_FAILURES = "{failures} {on}"
-IN_COMMITS = " ({commits})"
 DAY_OF_COMMIT = "{day} ({sha})"
 NOTHING_NEW_SINCE = "Nothing new since "
 NOTHING_NEW = "No new failure in {commits}"

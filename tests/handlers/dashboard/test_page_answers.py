@@ -258,11 +258,12 @@ COMPARED_ON_GRID = f"{PAGE}/compare?target=example-lab%2Fadreno&base={BASE}&head
 
 def test_what_is_new_on_a_grid_and_since_when() -> None:
     new, one = suite_news(new=1200, failing=1201), suite_news("example-lab/mali", new=1, failing=1)
-    since = f" [since aaaaaaa]({COMPARED_ON_GRID})"
+    since = f" since [aaaaaaa]({PAGE}/commits/{BASE})"
     assert grid_words() == ""
     assert grid_words(new, one) == f"{status_link('1,201 new failures on 2 of 4 targets', 'new-failure')}{since}."
     assert grid_words(suite_news(), one, by_suite=True, row_count=1, commits_between={(BASE, HEAD): 1}) == (
-        f"{status_link('1 new failure on 1 of 1 suite', 'new-failure')}{since.replace('adreno', 'mali')} (1 commit)."
+        f"{status_link('1 new failure on 1 of 1 suite', 'new-failure')}{since} "
+        f"([1 commit]({COMPARED_ON_GRID.replace('adreno', 'mali')}))."
     )
     for elsewhere in (suite_news(new=1, base=HEAD), suite_news(new=1, sha=BASE), suite_news(new=1, base="")):
         assert grid_words(new, elsewhere) == f"{status_link('1,201 new failures on 1 of 4 targets', 'new-failure')}."
