@@ -24,7 +24,7 @@ from bot.core.patterns import Pattern
 from bot.engine.sql.errors import DatabaseFailure
 from bot.github.limits.ranks import Rank, ranked
 from bot.web.openapi import Operation, problem
-from bot.web.pages import BY_TOKEN, PAGES, IsPublic
+from bot.web.pages import BY_TOKEN, PAGES, READABLE, IsPublic
 from bot.web.problems import Problem
 from bot.web.repositories import RETRY_SECONDS, repository_of
 from bot.web.sign_in.operators import Operators, no_operators
@@ -112,6 +112,7 @@ class ApiAccess:
                     raise Problem(404, NO_PAGE)
             except DatabaseFailure as error:
                 raise Problem(503, DATABASE_UNAVAILABLE, headers={"Retry-After": str(RETRY_SECONDS)}) from error
+            request[READABLE] = repository
             # Strangers may use only a small share of the quota. A person who may read a private repository counts like
             # its token.
             with ranked(Rank.ANONYMOUS if public else Rank.SWEEP):

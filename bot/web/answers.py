@@ -8,10 +8,11 @@ from pydantic import BaseModel, Field
 
 
 class AnswerPart(BaseModel, extra="forbid"):
-    """A part of a page's first sentence, with the address that it leads to."""
+    """A part of a page's first sentence or of a next step, with the address that it leads to."""
 
     text: str
     href: str = Field(default="", description="A path of these pages or an address; empty if the part is no link.")
+    is_command: bool = Field(default=False, description="Whether the text is a command, or another piece of code.")
 
 
 def answer_text(parts: Iterable[AnswerPart]) -> str:

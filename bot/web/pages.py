@@ -30,7 +30,7 @@ from bot.web.page_cache import PageCache, RenderedPage
 from bot.web.problems import SHOW_PROBLEM, Problem
 from bot.web.rate_limit import RateLimit
 from bot.web.sign_in.viewers import Viewers, keep_private
-from bot.web.texts import DATABASE_UNAVAILABLE, NO_PAGE, TOO_MANY_PAGES, TOO_MANY_REQUESTS
+from bot.web.texts import DATABASE_UNAVAILABLE, NO_PAGE, NOTHING_IN, TOO_MANY_PAGES, TOO_MANY_REQUESTS
 
 TEMPLATES = Path(__file__).parent / "templates"
 THREADS = 4
@@ -60,6 +60,8 @@ REVALIDATED = "no-cache"
 """Browsers ask each time; if nothing has changed, the answer is an empty 304."""
 NOT_STORED = "no-store"
 ADMITTED = web.RequestKey("admitted", bool)
+READABLE = web.RequestKey("readable", str)
+"""The repository of a page, once it is known that the reader may see it."""
 BY_TOKEN = web.RequestKey("by_token", bool)
 """Whether the sender has a valid token for the repository of the request."""
 
@@ -282,24 +284,16 @@ async def _show_problem(request: web.Request, response: web.Response) -> web.Res
     """Show browsers a page instead of problem details; programs and the API get the problem details."""
     if not _wants_page(request):
         return keep_private(request, response)
-    problem = page_filters.read_problem(response.body)
+    problem, repository = page_filters.read_problem(response.body), request.get(READABLE, "")
     if response.status == HTTPStatus.NOT_FOUND:
-        problem["detail"] = NO_PAGE
+        problem["detail"] = NOTHING_IN.format(repository=repository) if repository else NO_PAGE
     reader = await request.app[PAGES].viewers.context(request)
-    rendered = _render(
-        request, "problem.html", {"problem": problem, "repository": _repository(request, response), **reader}
-    )
+    rendered = _render(request, "problem.html", {"problem": problem, "repository": repository, **reader})
     page_response = answer_with(request, rendered, HTML, status=response.status)
     for name in ("Retry-After", "Allow"):
         if name in response.headers:
             page_response.headers[name] = response.headers[name]
     return keep_private(request, page_response)
-
-
-def _repository(request: web.Request, response: web.Response) -> str:
-    """Return the repository of a malformed request; empty if the repository may not exist."""
-    owner, name = (request.match_info.get(part, "") for part in ("owner", "repo"))
-    return f"{owner}/{name}" if response.status == HTTPStatus.BAD_REQUEST and owner and name else ""
 
 
 def is_api(request: web.Request) -> bool:

@@ -8,6 +8,7 @@ NOT_FOUND = "There is nothing at this address. /api describes the API, and /api/
 # -- pages --
 
 NO_PAGE = "There is nothing at this address. The address may be wrong, or the repository may not be public."
+NOTHING_IN = "{repository} has nothing at this address: the name may be wrong, or nobody has sent results under it yet."
 TOO_MANY_REQUESTS = "Too many requests came from your address. Try again in {seconds} s."
 TOO_MANY_PAGES = "We are computing too many pages right now. Try again in a few seconds."
 BAD_QUERY = "The parameter {name} cannot be {given}: {why}. Its meaning: {meaning}"

@@ -53,7 +53,7 @@ NOTHING_REPORTED = (
     "No CI has reported on {sha} yet. Neither the rules of {base} nor `merge: required` in `app.yaml` name a check, so "
     "I wait for at least one."
 )
-UNAPPROVED = "It has no approval of {sha} by someone with write access other than the author.{older}"
+UNAPPROVED = "{sha} has no approval by someone with write access other than the author.{older}"
 OLDER_APPROVAL = " [The approval by {who}]({url}) is for {sha}, an older commit."
 TOO_FEW_APPROVALS = "The rules of {base} require {needed} approvals by people with write access. It has {there}."
 MORE = "And {count} more."

@@ -52,7 +52,7 @@ def nightly_steps(state: TrackingState) -> list[list[AnswerPart]]:
         fix = texts.FIX_BLOCKER.format(name=name[: texts.LONGEST_NAME], commits=counted(count, "commit"))
         steps.append([AnswerPart(text=fix)])
     if state["sha"]:
-        steps.append([AnswerPart(text=texts.TEST_NIGHTLY)])
+        steps.append([AnswerPart(text=texts.TEST_NIGHTLY), AnswerPart(text=texts.NIGHTLY_COMMAND, is_command=True)])
     return steps
 
 

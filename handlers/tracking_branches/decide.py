@@ -8,23 +8,21 @@ from typing import Protocol
 
 from typing_extensions import TypedDict
 
-from bot.core.listing import listed
+from bot.core.listing import counted, listed
 from bot.core.utc import iso_utc
 from bot.github.commits.refs import BEHIND, IDENTICAL, Commit
 from bot.github.commits.required import Signal, State
 from handlers.tracking_branches.texts import (
     AT_HEAD,
     BLOCKED,
-    COMMITS,
+    COMMITS_AFTER,
     CREATED,
     IS_AHEAD,
     MOVED,
     NO_MATCH,
     NONE_GREEN,
     NOT_NEWEST,
-    ONE_COMMIT,
     ONE_NOT_GREEN,
-    SOME_COMMITS,
 )
 
 MOST_NAMED = 3
@@ -201,8 +199,9 @@ def _explain(scan: TrackingScan, branch: str, source: str) -> str:
     values = {"branch": branch, "source": source, "count": len(scan.scanned)}
     newest = _describe_blockers(scan.scanned[0]) if scan.scanned and scan.scanned[0].blockers else ""
     if scan.chosen is not None:
-        template = CREATED if scan.head is None else MOVED
-        text = template.format(**values, sha=scan.chosen.sha[:7], commits=_count_text(scan.commits))
+        text = (CREATED if scan.head is None else MOVED).format(**values, sha=scan.chosen.sha[:7])
+        if scan.head and scan.commits:
+            text += COMMITS_AFTER.format(commits=counted(scan.commits, "commit"), head=scan.head[:7])
         return text + (NOT_NEWEST.format(newest=newest) if newest else "")
     if not scan.scanned:
         return (AT_HEAD if scan.relation == IDENTICAL else IS_AHEAD).format(**values)
@@ -219,12 +218,6 @@ def _unmatched_patterns(scanned: Iterable[ScannedCommit]) -> list[str]:
     fully_listed = [commit for commit in scanned if not commit.unlisted]
     missing = [{signal.name for signal in commit.blockers if signal.state is State.MISSING} for commit in fully_listed]
     return sorted(set.intersection(*missing)) if len(missing) > 1 else []
-
-
-def _count_text(commits: int | None) -> str:
-    if commits is None:
-        return SOME_COMMITS
-    return ONE_COMMIT if commits == 1 else COMMITS.format(count=commits)
 
 
 def _describe_blockers(scanned: ScannedCommit) -> str:

@@ -4,10 +4,8 @@
 
 # True before the move and after it: the pages show the text of the last scan until the next one.
 CREATED = "{branch} begins at {sha}"
-MOVED = "the newest good commit is {sha}, {commits}"
-ONE_COMMIT = "one commit on"
-COMMITS = "{count} commits on"
-SOME_COMMITS = "some commits on"
+MOVED = "the newest good commit is {sha}"
+COMMITS_AFTER = ", {commits} after {head}"
 NOT_NEWEST = ". Skipped newer commits: {newest}"
 AT_HEAD = "nothing new: {branch} is at the head of {source}"
 IS_AHEAD = "nothing new: {branch} is ahead of {source}"

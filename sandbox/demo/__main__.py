@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 import webbrowser
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import click
@@ -20,7 +20,7 @@ from sandbox.demo.device_requests import DeviceRequests
 from sandbox.demo.lab import ROOT
 from sandbox.demo.new_lab import NewLab
 from sandbox.demo.nightly_runs import NightlyRuns
-from sandbox.demo.promises import check_promises, promises
+from sandbox.demo.promises import Promise, check_promises, promises
 from sandbox.demo.stage import LOG, DemoStage, stage
 
 INTRODUCTION = "Starting GitHub, Jenkins, S3 and the bot on this machine, and playing two weeks of two labs …"
@@ -61,9 +61,7 @@ async def _play_demo(*, once: bool, verbose: bool) -> int:
     click.echo(INTRODUCTION)
     async with stage(verbose=verbose) as demo:
         click.echo(READY.format(seconds=time.monotonic() - started_at))
-        click.echo(
-            "\n".join(f"  {promise.title + ':':18} {promise.url}   {promise.hint}" for promise in promises(demo))
-        )
+        click.echo(listed(promises(demo)))
         click.echo(MEANWHILE)
         if not once and has_browser(os.environ):
             await asyncio.to_thread(webbrowser.open, promises(demo)[0].url)
@@ -88,6 +86,12 @@ async def _act(demo: DemoStage) -> None:
     await NewLab(demo).act()
     await DeviceRequests(demo).act()
     assert not demo.github.violations, f"the bot broke GitHub's rules: {demo.github.violations}"
+
+
+def listed(things: Sequence[Promise]) -> str:
+    """Return a line for each promise, with the addresses below each other."""
+    width = max(len(promise.title) for promise in things) + 1
+    return "\n".join(f"  {promise.title + ':':{width}} {promise.url}   {promise.hint}" for promise in things)
 
 
 def has_browser(environment: Mapping[str, str], platform: str = sys.platform) -> bool:

@@ -57,7 +57,7 @@ def promises(demo: DemoStage) -> list[Promise]:
             "Simulator and device",
             f"{bot}{view_path(REPOSITORY, 'compare/targets', target=HEXAGON)}",
             "which tests pass on one of the two only",
-            f"4 tests passing on the simulator {story.LAB}/{story.SIMULATOR} and failing on the device {HEXAGON}",
+            f"4 tests pass on the simulator {story.LAB}/{story.SIMULATOR} and fail on the device {HEXAGON}",
         ),
         Promise(
             "On the device only",

@@ -284,7 +284,9 @@ class PullRequest(Issue):
                 files[change.path] = git.commits[self.head_sha].files[change.path]
         parents = (tip.sha, self.head_sha) if method == "merge" else (tip.sha,)
         text = "\n\n".join(part for part in (title or f"{self.title} (#{self.number})", message) if part)
-        return self._merged(user, git.commit(parents, files, text, user, self.github.clock.now()))
+        # GitHub names the person who opened the pull request as the author of a squashed commit.
+        author = self.user if method == "squash" else user
+        return self._merged(user, git.commit(parents, files, text, author, self.github.clock.now()))
 
     def _replayed(self, tip: Commit) -> Commit:
         """Recreate each of the pull request's commits on top of the base; return the last one."""

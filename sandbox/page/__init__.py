@@ -12,7 +12,7 @@ from sandbox.model.checks import CheckRun
 
 from .check import address, check_run_page, newest
 from .layout import picture
-from .lists import commit_page, index_page, repository_page
+from .lists import commit_page, compare_page, file_page, index_page, issue_form_page, repository_page
 from .pull import issue_page
 from .registration import add_registration_routes
 
@@ -33,8 +33,18 @@ def add_routes(application: web.Application, github: GitHubState, unknown: Handl
         "/": lambda request: index_page(github),
         "/{owner}/{repo}": lambda request: repository_page(_repository(github, request)),
         "/{owner}/{repo}/pull/{number}": lambda request: issue_page(_issue(github, request)),
+        "/{owner}/{repo}/issues/new": lambda request: issue_form_page(
+            _repository(github, request), request.query.get("title", ""), request.query.get("body", "")
+        ),
         "/{owner}/{repo}/issues/{number}": lambda request: issue_page(_issue(github, request)),
         "/{owner}/{repo}/commit/{sha}": lambda request: _commit(github, request),
+        "/{owner}/{repo}/commit/{sha}/checks": lambda request: _commit(github, request),
+        "/{owner}/{repo}/compare/{commits}": lambda request: compare_page(
+            _repository(github, request), request.match_info["commits"]
+        ),
+        "/{owner}/{repo}/blob/{sha}/{path:.+}": lambda request: file_page(
+            _repository(github, request), request.match_info["sha"], request.match_info["path"]
+        ),
         "/{owner}/{repo}/runs/{number}": lambda request: check_run_page(_check_run(github, request)),
     }
     for path, page in pages.items():

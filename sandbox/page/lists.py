@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 COMMITS_SHOWN = 10
 FILES_OPEN = 10
+NO_FORM = "On GitHub, this is a form that you can change and submit."
 
 
 def index_page(github: GitHubState) -> str:
@@ -37,11 +39,7 @@ def repository_page(repository: Repository) -> str:
         if ref.startswith(HEADS)
     ]
     history = repository.git.ancestry(repository.branch(repository.default_branch))[:COMMITS_SHOWN]
-    commits = [
-        f"<li>{_sha(repository, c.sha)} {escape(c.message.splitlines()[0])} · {person(c.author)} "
-        f"{marks(repository, c.sha)}</li>"
-        for c in history
-    ]
+    commits = [_listed_commit(repository, commit) for commit in history]
     content = (
         f"<h1>{escape(repository.full_name)}</h1>{_issues(repository)}"
         f"<h2>Branches</h2><ul class=list>{''.join(branches)}</ul>"
@@ -72,12 +70,6 @@ def _sha(repository: Repository, sha: str) -> str:
 def commit_page(repository: Repository, commit: Commit) -> str:
     """Return one commit: message, statuses and check runs, files."""
     parent_files = repository.git.commits[commit.parents[0]].files if commit.parents else {}
-    changed = changes(parent_files, commit.files)
-    files = [
-        f'<details class="file"{" open" * (len(changed) <= FILES_OPEN)}><summary><code>{escape(change.path)}</code> '
-        f"<i>+{change.additions} &minus;{change.deletions}</i></summary><pre>{escape(change.patch)}</pre></details>"
-        for change in changed
-    ]
     states = [
         f'<div class="check">{icon(s.state)} <p><b>{escape(s.context)}</b> — {escape(s.description or "")}</p></div>'
         for s in repository.statuses(commit.sha)
@@ -86,7 +78,46 @@ def commit_page(repository: Repository, commit: Commit) -> str:
     checked = f'<section class="checks">{"".join(states + runs)}</section>' if states or runs else ""
     content = (
         f"<h1>{escape(commit.message.splitlines()[0])}</h1><p class=subtitle>{person(commit.author)} · "
-        f"<code>{commit.sha}</code> · {moment(commit.date)}</p>{checked}{''.join(files)}"
+        f"<code>{commit.sha}</code> · {moment(commit.date)}</p>{checked}"
+        f"{_changed_files(parent_files, commit)}"
     )
     crumbs = [(repository.full_name, f"/{repository.full_name}"), (commit.sha[:7], "")]
     return frame(commit.message.splitlines()[0], crumbs, content)
+
+
+def _listed_commit(repository: Repository, commit: Commit) -> str:
+    title = escape(commit.message.splitlines()[0])
+    return f"<li>{_sha(repository, commit.sha)} {title} · {person(commit.author)} {marks(repository, commit.sha)}</li>"
+
+
+def _changed_files(before: Mapping[str, str], commit: Commit) -> str:
+    changed = changes(before, commit.files)
+    return "".join(
+        f'<details class="file"{" open" * (len(changed) <= FILES_OPEN)}><summary><code>{escape(change.path)}</code> '
+        f"<i>+{change.additions} &minus;{change.deletions}</i></summary><pre>{escape(change.patch)}</pre></details>"
+        for change in changed
+    )
+
+
+def compare_page(repository: Repository, commits: str) -> str:
+    """Return the commits and the changed files of a range such as `BASE...HEAD`. Raises KeyError for others."""
+    git = repository.git
+    base, head = (git.commits[sha] for sha in commits.split("...", 1))
+    known = {commit.sha for commit in git.ancestry(base.sha)}
+    listed = [_listed_commit(repository, commit) for commit in git.ancestry(head.sha) if commit.sha not in known]
+    name = f"{base.sha[:7]}...{head.sha[:7]}"
+    content = f"<h1>{name}</h1><ul class=list>{''.join(listed)}</ul>{_changed_files(base.files, head)}"
+    return frame(name, [(repository.full_name, f"/{repository.full_name}"), (name, "")], content)
+
+
+def file_page(repository: Repository, sha: str, path: str) -> str:
+    """Return a file at a commit. Raises KeyError if there is none."""
+    text = repository.git.commits[sha].files[path]
+    crumbs = [(repository.full_name, f"/{repository.full_name}"), (sha[:7], f"/{repository.full_name}/commit/{sha}")]
+    return frame(path, crumbs, f"<h1><code>{escape(path)}</code></h1><pre>{escape(text)}</pre>")
+
+
+def issue_form_page(repository: Repository, title: str, body: str) -> str:
+    """Return what GitHub's form for a new issue would contain."""
+    content = f"<h1>New issue: {escape(title)}</h1><pre>{escape(body)}</pre><p class=quiet>{NO_FORM}</p>"
+    return frame("New issue", [(repository.full_name, f"/{repository.full_name}")], content)

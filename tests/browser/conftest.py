@@ -40,6 +40,15 @@ FAULTS = """() => {
   for (const one of document.querySelectorAll("main :is(pre, code, td, th, dd, li, p)"))
     if (getComputedStyle(one).overflowX === "hidden" && one.scrollWidth > one.clientWidth + 1
         && !one.closest(".sr")) found.push(`cut off: ${one.textContent.slice(0, 60)}`);
+  for (const one of document.querySelectorAll(".scroll"))
+    if (!one.querySelector(".grid") && one.scrollWidth > one.clientWidth)
+      found.push(`a wide table: ${one.scrollWidth} pixels`);
+  for (const one of document.querySelectorAll(".grid th > *"))
+    if (seen(one) && one.getBoundingClientRect().right > one.parentElement.getBoundingClientRect().right)
+      found.push(`beyond its cell: ${one.textContent}`);
+  for (const one of document.querySelectorAll(".crumb"))
+    if (seen(one) && one.scrollWidth > one.clientWidth && one.clientWidth < 60)
+      found.push(`a crumb without its text: ${one.textContent}`);
   return [...new Set(found)];
 }"""
 """What a person with a small screen would object to."""

@@ -43,7 +43,12 @@ MISSING = ["/r/nobody/nothing", "/r/octocat/compiler/pulls/x", "/r/octocat/compi
 BROKEN = """() => {
   const main = document.querySelector("main");
   main.innerHTML = `<table class="rows"><tbody><tr><th>a</th><td>7</td></tr></tbody></table> <time>07:30</time>
-    <svg width="64" height="20" viewBox="0 0 640 200"><text y="90">tiny</text></svg> <pre>long long long</pre>`;
+    <svg width="64" height="20" viewBox="0 0 640 200"><text y="90">tiny</text></svg> <pre>long long long</pre>
+    <div class="scroll"><table><tbody><tr><td><time>${"wide ".repeat(99)}</time></td></tr></tbody></table></div>
+    <div class="scroll"><table class="grid"><tbody><tr><th>a<time>${"long ".repeat(9)}</time></th></tr></tbody></table>
+    </div>`;
+  document.querySelector(".top nav").innerHTML = `<a class="crumb" href="/">octocat</a>`;
+  Object.assign(document.querySelector(".crumb").style, {maxWidth: "2em"});
   Object.assign(main.querySelector("pre").style, {overflow: "hidden", whiteSpace: "nowrap", width: "3em"});
   Object.assign(main.style, {width: "500px"});
 }"""
@@ -71,7 +76,21 @@ async def test_a_fault_is_detected(walk: Walk) -> None:
         "too small to read",
         "no zone",
         "cut off",
+        "a wide table",
+        "beyond its cell",
+        "a crumb without its text",
     ]
+
+
+PAUSED = """() => document.querySelector(".grid tbody th a").insertAdjacentHTML(
+  "afterend", "<span class='tag warn'>paused until 2026-12-12</span>")"""
+
+
+async def test_the_state_of_a_target_stays_beside_its_cells(walk: Walk) -> None:
+    await walk.page.set_viewport_size({"width": NARROW, "height": 800})
+    await walk.go("/r/octocat/compiler")
+    await walk.page.evaluate(PAUSED)
+    assert await walk.page.evaluate(FAULTS) == []
 
 
 TURNED = """element => {

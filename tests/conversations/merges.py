@@ -17,7 +17,7 @@ repositories:
 """
 KEYS = 'required: ["*/pr-head"]'
 CPU = "cpu/pr-head"
-UNAPPROVED = "It has no approval of"
+UNAPPROVED = "has no approval by someone with write access other than the author."
 BODY = "Saves a pass.\n\ncc @octocat"
 
 

@@ -53,7 +53,7 @@ async def test_it_waits_for_checks_and_approval_and_merges_once_both_are_there(t
         "eyes +1",
         f"- `@ci merge when green`: I'll merge {short(pull)} once these are resolved:",
         f"  - [`cpu/pr-head`](<https://ci.example.org/job/1>) is still running on {short(pull)}.",
-        f"  - It has no approval of {short(pull)} by someone with write access other than the author.",
+        f"  - {short(pull)} has no approval by someone with write access other than the author.",
         "  ",
         "  A new push or `@ci cancel` cancels this.",
     ]
@@ -315,7 +315,7 @@ async def test_all_obstacles_that_waiting_cannot_remove_are_reported_at_once(tow
         "  - It has the label `hold`. Remove the label first.",
         f"  - Nothing on {short(pull)} matches `*/pr-head` yet. `merge: required` in `app.yaml` requires it. If "
         f"nothing ever reports this name, fix `merge: required`.",
-        f"  - It has no approval of {short(pull)} by someone with write access other than the author.",
+        f"  - {short(pull)} has no approval by someone with write access other than the author.",
         "  ",
         "  Ask again once someone has fixed this.",
     ]

@@ -62,7 +62,7 @@ async def test_the_first_nightly_run_creates_the_branch_and_the_next_one_moves_i
     assert place.head == third
     branch_state = await place.branch_state()
     assert (branch_state["sha"], branch_state["previous_sha"], branch_state["commits"]) == (third, first, 2)
-    assert branch_state["why"] == f"the newest good commit is {third[:7]}, 2 commits on"
+    assert branch_state["why"] == f"the newest good commit is {third[:7]}, 2 commits after {first[:7]}"
     assert [(move["sha"], move["previous_sha"]) for move in branch_state["moves"]] == [(third, first), (first, None)]
     assert place.writes() == ["POST 201", "PATCH 200"]
     assert place.issues == []

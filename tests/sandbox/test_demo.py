@@ -15,9 +15,10 @@ import pytest
 
 from sandbox import GitHubSandbox
 from sandbox.demo import two_weeks as story
-from sandbox.demo.__main__ import has_browser
+from sandbox.demo.__main__ import has_browser, listed
 from sandbox.demo.images import IMAGES, NAMES, SUITE_IMAGE, browser
 from sandbox.demo.mirror import AUTHOR, Mirror, push_to_fork
+from sandbox.demo.promises import Promise
 from tests.running import ROOT
 from tests.waiting import DEADLINE
 
@@ -51,6 +52,11 @@ def test_the_story_is_the_same_each_time_and_has_each_event() -> None:
     kernels = [story.report(story.LAB, story.TARGET, story.KERNELS, night) for night in (10, 11)]
     assert [report.count('value="0 nodes higher"') for report in kernels] == [0, 1]
     assert [story.RENAMED[1][1] in outcomes[story.BOARD, story.RUNTIME, night] for night in (5, 6)] == [False, True]
+
+
+def test_the_addresses_of_the_pages_are_below_each_other() -> None:
+    lines = listed([Promise("The grid", "http://a", "b", ""), Promise("Simulator and device", "http://c", "d", "")])
+    assert {line.index("http://") for line in lines.splitlines()} == {24}
 
 
 def test_the_test_files_are_valid_python_and_fail_at_the_line_of_the_tracebacks() -> None:

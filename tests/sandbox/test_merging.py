@@ -75,6 +75,7 @@ async def test_approvals_and_methods_are_required(client: Client, repo: Reposito
     assert (await tried(client, merge_method="merge"))[1].endswith("must not be merged with merge")
     assert (await tried(client, merge_method="squash", sha="0" * 40))[0] == 409
     assert (await tried(client, merge_method="squash"))[0] == 200
+    assert repo.git.commits[repo.branch("main")].author == pull.user
 
 
 async def test_a_rebase_creates_every_commit_again(client: Client, repo: Repository, pull: PullRequest) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import escape
 
 import aiohttp
 
@@ -108,3 +109,20 @@ async def test_a_visitor_comments_as_anybody_whose_name_they_choose(
     assert statuses == [200, 422, 422, 404]
     assert [(comment.user.login, comment.body) for comment in pull.comments] == [("octo-friend", "@ci help me")]
     assert "@ci help me" in await page(session, address)
+
+
+async def test_a_range_a_file_and_the_form_of_an_issue_have_pages(
+    session: aiohttp.ClientSession, repo: Repository, pull: PullRequest
+) -> None:
+    base = repo.branch("main")
+    range_page = await page(session, f"/octocat/compiler/compare/{base}...{pull.head_sha}")
+    assert range_page.count("<li>") == len(pull.commits)
+    for change in pull.files:
+        assert change.path in range_page
+        text = repo.git.commits[pull.head_sha].files[change.path]
+        assert escape(text) in await page(session, f"/octocat/compiler/blob/{pull.head_sha}/{change.path}")
+    assert "Fuse" in await page(session, f"/octocat/compiler/commit/{pull.head_sha}/checks")
+    assert "&lt;b&gt;" in await page(session, "/octocat/compiler/issues/new?title=%3Cb%3E&body=x")
+    for path in (f"compare/{base}", f"compare/{base}...no", f"blob/{base}/no.py"):
+        async with session.get(f"/octocat/compiler/{path}", headers={"Accept": "text/html"}) as answer:
+            assert answer.status == 404, path

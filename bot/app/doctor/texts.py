@@ -80,7 +80,7 @@ CHECK_BUCKET = "check AWS_ENDPOINT_URL and this machine's connection; the bot re
 # -- Jenkins --
 
 NO_JENKINS = "app.yaml has none"
-JENKINS_OK = "{servers} accept the credentials"
+JENKINS_OK = "credentials accepted by {servers}"
 NO_CREDENTIALS = "app.yaml has a Jenkins server, but JENKINS_USER and JENKINS_TOKEN are not set"
 SET_CREDENTIALS = "set them to a Jenkins user with permission to build the jobs, and an API token of that user"
 LOGIN_REFUSED = "{server} refuses JENKINS_USER ({status})"

@@ -158,9 +158,9 @@ def targets_answer(page: TargetsPage) -> Sentence:
         (PairClass.ONLY_HERE, texts.RUN_ON_ONE, name, other_name),
     ]
     counts_of_kinds = [
-        template.format(tests=counted(page.counts[kind], "test"), first=first, second=second)
-        for kind, template, first, second in clauses
-        if page.counts[kind]
+        (words[0] if count == 1 else words[1]).format(tests=counted(count, "test"), first=first, second=second)
+        for kind, words, first, second in clauses
+        if (count := page.counts[kind])
     ]
     return sentence([phrase("; ".join(counts_of_kinds) or texts.TARGETS_AGREE.format(first=name, second=other_name))])
 

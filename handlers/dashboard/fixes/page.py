@@ -62,7 +62,7 @@ def fixes_page(parts: DashboardParts) -> Page:
         for branch, branch_failures in sorted(branches.items()):
             failures += failures_of_branch(branch, branch_failures, since)
         times = fix_times(failures)
-        return FixesPage(answer=_answer(times), days=DAYS, rows=[_row(group) for group in times])
+        return FixesPage(answer=fixes_answer(times), days=DAYS, rows=[_row(group) for group in times])
 
     return Page(
         path="/r/{owner}/{repo}/fixes",
@@ -95,13 +95,15 @@ def _table(page: FixesPage) -> CsvTable:
     return CsvTable.of(columns, page.rows)
 
 
-def _answer(times: list[FixTimes]) -> Sentence:
+def fixes_answer(times: list[FixTimes]) -> Sentence:
     """Say how long half and nearly all of the fixes took, and how many failures last."""
     total = next((group for group in times if group.group[0] == ALL), None)
     if total is None:
         return sentence([phrase(texts.NOTHING_FAILED.format(days=DAYS))])
     failing = phrase(texts.NOT_FIXED.format(failures=counted(total.failing, "failure")))
     clauses = [[failing]] if total.failing else []
+    if not total.fixed:
+        return sentence([phrase(texts.NONE_FIXED.format(days=DAYS))], *clauses)
     if total.median is None or total.longest is None:
         return sentence([phrase(texts.FEW_FIXED.format(failures=counted(total.fixed, "failure"), days=DAYS))], *clauses)
     halves = {"median": age(total.median), "longest": age(total.longest)}

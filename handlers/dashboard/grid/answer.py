@@ -121,8 +121,8 @@ class GridNews:
             return []
         compare = view_path(self.repository, "compare", target=broken[0].target, base=base, head=sha)
         commits = self.commits_between.get((base, sha))
-        count = [phrase(texts.IN_COMMITS.format(commits=counted(commits, "commit")))] if commits else []
-        return [phrase(texts.SINCE), phrase(short(base), compare), *count]
+        count = [phrase(" ("), phrase(counted(commits, "commit"), compare), phrase(")")] if commits else []
+        return [phrase(texts.SINCE), phrase(short(base), commit_path(self.repository, base)), *count]
 
     def _unusable_clause(self) -> Sentence:
         names = [phrase(target, view_path(self.repository, target=target)) for target in self.unusable_targets]
@@ -131,7 +131,7 @@ class GridNews:
     def _late_clauses(self) -> Sentence:
         # One clause for each lab that is late, because each is late by another time.
         clauses = [
-            [phrase(target, lab_path(self.repository, target.partition("/")[0])), phrase(lateness(seconds))]
+            [phrase(f"{target}{lateness(seconds)}", lab_path(self.repository, target.partition("/")[0]))]
             for target, seconds in list(self.late_targets.items())[:MOST_NAMED]
         ]
         parts = list(chain.from_iterable([phrase(texts.CLAUSE_END), *clause] for clause in clauses))[1:]

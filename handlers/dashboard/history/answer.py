@@ -13,6 +13,8 @@ from handlers.dashboard.shared import answer_texts as texts
 from handlers.dashboard.shared.answers import (
     MOST_STEPS,
     Sentence,
+    command,
+    link_to_test,
     name_list,
     phrase,
     sentence,
@@ -24,24 +26,56 @@ if TYPE_CHECKING:
 
 def with_first_lines(page: HistoryPage, repository: str, github: str) -> HistoryPage:
     """Return a page with its first sentence and its next steps; `github` is the repository's address on GitHub."""
-    answer, steps = _answer(page.targets, repository, page.id), _steps(page, github)
+    answer, steps = _answer(page, repository), _steps(page, github)
     return page.model_copy(update={"answer": answer, "next_steps": steps})
 
 
-def _answer(targets: Sequence[HistoryOnTarget], repository: str, test: str) -> Sentence:
-    """Say where a test fails, and since when; where it is flaky; or that it passes."""
-    if not targets:
-        return []
+def _answer(page: HistoryPage, repository: str) -> Sentence:
+    """Say where a test fails, and since when; where it is flaky; or that it passes; or that no target has it now."""
+    targets, removed = ([history for history in page.targets if history.is_removed is gone] for gone in (False, True))
     failing = [history for history in targets if history.failing]
     flaky = [history for history in targets if history.flakiness and not history.failing]
     return sentence(
-        _fails_on(failing, len(targets), repository, test)
-        if failing
-        else [phrase(texts.FAILS_NOWHERE.format(targets=counted(len(targets), "target")))]
-        if len(targets) > 1
-        else [phrase(texts.PASSES_ON_ONE), *_targets(targets, repository, test)],
-        [phrase(texts.IS_FLAKY_ON), *name_list(_targets(flaky, repository, test), "target")] if flaky else [],
+        _state(failing, targets, repository, page.id) if targets else [],
+        [phrase(texts.IS_FLAKY_ON), *name_list(_targets(flaky, repository, page.id), "target")] if flaky else [],
+        _quarantined(targets, repository, page.id),
+        _removed(removed, repository, page.id, is_all=not targets) if removed else [],
+        [phrase(texts.RENAMED_TO), link_to_test(repository, page.renamed_to, "")]
+        if removed and page.renamed_to
+        else [],
     )
+
+
+def _state(
+    failing: Sequence[HistoryOnTarget], targets: Sequence[HistoryOnTarget], repository: str, test: str
+) -> Sentence:
+    if failing:
+        return _fails_on(failing, len(targets), repository, test)
+    if len(targets) > 1:
+        return [phrase(texts.FAILS_NOWHERE.format(targets=counted(len(targets), "target")))]
+    return [phrase(texts.PASSES_ON_ONE), *_targets(targets, repository, test)]
+
+
+def _quarantined(targets: Sequence[HistoryOnTarget], repository: str, test: str) -> Sentence:
+    """Say until when a test is quarantined, by the quarantine that ends first; on which targets, unless on all."""
+    quarantined = [history for history in targets if history.quarantine]
+    quarantine = min(
+        (history.quarantine for history in quarantined if history.quarantine),
+        key=lambda candidate: candidate.until,
+        default=None,
+    )
+    if quarantine is None:
+        return []
+    words = texts.QUARANTINED_UNTIL.format(day=quarantine.until, owner=quarantine.owner)
+    names = [] if quarantined == targets else name_list(_targets(quarantined, repository, test), "target")
+    return [phrase(words, quarantine.issue), *([phrase(texts.QUARANTINED_ON), *names] if names else [])]
+
+
+def _removed(removed: Sequence[HistoryOnTarget], repository: str, test: str, *, is_all: bool) -> Sentence:
+    """Say that the newest results no longer have a test, on all of its targets or on these."""
+    if is_all:
+        return [phrase(texts.REMOVED)]
+    return [phrase(texts.REMOVED_ON), *name_list(_targets(removed, repository, test), "target")]
 
 
 def _fails_on(failing: Sequence[HistoryOnTarget], total: int, repository: str, test: str) -> Sentence:
@@ -63,17 +97,18 @@ def _targets(targets: Iterable[HistoryOnTarget], repository: str, test: str) -> 
 
 
 def _steps(page: HistoryPage, github: str) -> list[Sentence]:
-    """Say what a maintainer can do about a failing or flaky test."""
-    failing = next((history for history in page.targets if history.failing), None)
-    reported = next((history for history in page.targets if history.issue_url), None)
+    """Say what a maintainer can do about a failing or flaky test; nothing about one that was removed."""
+    targets = [history for history in page.targets if not history.is_removed]
+    failing = next((history for history in targets if history.failing), None)
+    reported = next((history for history in targets if history.issue_url), None)
     steps = []
     if failing and failing.failing and failing.failing.last_passed_at:
         href = f"{github}/compare/{failing.failing.last_passed_at}...{failing.failing.since}"
         steps.append([phrase(texts.MAINTAINER), phrase(texts.READ_COMMITS_SINCE, href)])
-    if reported:
+    if reported and reported.quarantine:
+        steps.append([phrase(texts.MAINTAINER), phrase(texts.READ_QUARANTINE_ISSUE, reported.quarantine.issue)])
+    elif reported:
         steps.append([phrase(texts.MAINTAINER), phrase(texts.OPEN_ISSUE, reported.issue_url)])
     if failing and failing.reproduce:
-        steps.append(
-            [phrase(texts.CONTRIBUTOR), phrase(texts.REPRODUCE.format(command=texts.shortened(failing.reproduce)))]
-        )
+        steps.append([phrase(texts.CONTRIBUTOR), phrase(texts.REPRODUCE), command(failing.reproduce)])
     return steps[:MOST_STEPS]

@@ -92,6 +92,9 @@ class HistoryOnTarget(BaseModel, extra="forbid"):
     target: str
     suite: str
     runs: list[HistoryCommit]
+    is_removed: bool = Field(
+        default=False, description="Whether the newest complete nightly run does not have the test."
+    )
     failing: HistoryFailing | None
     flakiness: HistoryFlakiness | None
     quarantine: HistoryQuarantine | None = Field(description="Its quarantine; null without one.")
@@ -150,6 +153,7 @@ class HistoryPage(BaseModel, extra="forbid"):
     )
     id: str
     owners: list[str] = Field(default=[], description="Who looks after the test, by `owners`; none if nobody is named.")
+    renamed_to: str = Field(default="", description="The test's newest name by `renames`; empty if it is this one.")
     targets: list[HistoryOnTarget]
     more: int = Field(description="Number of further targets and suites with this test.")
 

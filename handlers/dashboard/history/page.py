@@ -196,7 +196,14 @@ def read_test(
             order[TargetKey(repository, history.lab, history.target), history.suite],
         )
     )
-    page = HistoryPage(id=query.id, owners=list(owners(query.id)), targets=histories, more=len(lines) - len(page_lines))
+    newest_name = settings.aliases.canonical(query.id)
+    page = HistoryPage(
+        id=query.id,
+        owners=list(owners(query.id)),
+        renamed_to=newest_name if newest_name != query.id else "",
+        targets=histories,
+        more=len(lines) - len(page_lines),
+    )
     shas = {
         sha
         for listed in histories
@@ -292,6 +299,11 @@ class TestOnLine:
         return self.last.status in BAD and not self.last.flaky
 
     @property
+    def is_removed(self) -> bool:
+        """Whether the newest complete nightly run does not have it."""
+        return next((run.status == ABSENT for run in self.runs if run.linked), False)
+
+    @property
     def first(self) -> Segment:
         """Return the first segment in which the test existed."""
         return next((segment for segment in self.segments if segment.status is not None), self.last)
@@ -341,6 +353,7 @@ def _describe_on_target(
         runs=list(
             _list_commits(test_line, nightly, seconds, test, settings.moment, expected=target in settings.targets)
         ),
+        is_removed=test_line.is_removed,
         failing=summary,
         flakiness=flaky,
         quarantine=_quarantine(settings.quarantine, line, last),

@@ -14,7 +14,7 @@ from bot.web.page_filters import duration
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.lists.shared_filters import ListQuery, TestsOfRepository, page_count, store_query
 from handlers.dashboard.shared import answer_texts
-from handlers.dashboard.shared.answers import Sentence, link_to_test, phrase, sentence
+from handlers.dashboard.shared.answers import Sentence, command, link_to_test, phrase, sentence
 from handlers.dashboard.shared.content import content_of_results
 from handlers.dashboard.shared.settings import configured_targets, settings_and_target
 from handlers.dashboard.shared.wiring import DashboardParts
@@ -140,4 +140,12 @@ def slow_steps(page: SlowPage, repository: str) -> list[Sentence]:
     if not (page.tests and page.target and page.cut_offs and page.cut_offs[0].tests):
         return []
     slowest = link_to_test(repository, page.tests[0].test, page.target)
-    return [[phrase(answer_texts.MAINTAINER), phrase(answer_texts.MARK_SLOW), slowest]]
+    return [
+        [
+            phrase(answer_texts.MAINTAINER),
+            phrase(answer_texts.MARK_SLOW),
+            command(answer_texts.SLOW_MARK),
+            phrase(answer_texts.FIRST),
+            slowest,
+        ]
+    ]

@@ -481,14 +481,20 @@ def overview_answer(repositories: Sequence[RepositoryOverview], moment: float) -
     if not with_targets:
         return []
     failures = [
-        [phrase(_failing_words(repository), view_path(repository.repository)), _repository_phrase(repository)]
+        [
+            phrase(_failing_words(repository), _failing_path(repository)),
+            _repository_phrase(repository),
+        ]
         for repository in with_targets
         if any(target.state is TargetHealth.FAILING for target in repository.targets)
     ]
     late: list[Sentence] = [
         [
-            phrase(f"{target.lab}/{target.target}", lab_path(repository.repository, target.lab)),
-            phrase(lateness(moment - target.received_at.timestamp() if target.received_at else None)),
+            phrase(
+                f"{target.lab}/{target.target}"
+                f"{lateness(moment - target.received_at.timestamp() if target.received_at else None)}",
+                lab_path(repository.repository, target.lab),
+            )
         ]
         for repository in with_targets
         if repository.has_reported
@@ -546,6 +552,12 @@ def _failing_words(repository: RepositoryOverview) -> str:
         count=len(failing),
         targets=counted(len(repository.targets) + repository.more_targets, "target"),
     )
+
+
+def _failing_path(repository: RepositoryOverview) -> str:
+    """Return the address of the failures that a sentence counts: of all listed targets, but not of late ones."""
+    is_all = not repository.more_targets and not any(target.stale and target.failing for target in repository.targets)
+    return view_path(repository.repository, status="failing" if is_all else None)
 
 
 def overview_steps(repositories: Sequence[RepositoryOverview]) -> list[Sentence]:

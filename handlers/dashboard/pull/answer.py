@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.core.listing import counted
@@ -13,6 +13,7 @@ from bot.web.answers import AnswerPart
 from handlers.dashboard.pull.model import DeviceTest, HeadCheckRun, KnownHead, TargetResults, WaitingMerge
 from handlers.dashboard.pull.story import CommandStory
 from handlers.dashboard.shared import texts
+from handlers.dashboard.shared.answers import command
 from handlers.device_tests.model import OPEN, DeviceJobState
 
 TESTS_ID, COMMANDS_ID, RESULTS_ID, STORY_ID = "device-tests", "commands-given", "results", "story"
@@ -27,8 +28,8 @@ UNSETTLED = (WAITING, WORKING)
 class AnswerFacts:
     """What the first sentence is about; `working` counts the deliveries that the bot has not finished.
 
-    `test_command` asks for a test on a device, and `approve_command` approves the requested ones; each is empty if
-    nobody can use it now.
+    `test_commands` ask for a test on a device, by its target, and `approve_command` approves the requested ones; both
+    are empty if nobody can use one now.
     """
 
     repository: str
@@ -39,7 +40,7 @@ class AnswerFacts:
     commands: Sequence[CommandStory]
     check_runs: Sequence[HeadCheckRun]
     working: int
-    test_command: str
+    test_commands: Mapping[str, str]
     approve_command: str
 
     @property
@@ -140,9 +141,12 @@ def _steps(facts: AnswerFacts) -> Iterator[list[AnswerPart]]:
                 step += [AnswerPart(text=texts.MAY_IGNORE), AnswerPart(text=texts.IGNORE_ON_CHECK, href=url)]
             yield [*step, AnswerPart(text=texts.STEP_END)]
     if facts.approve_command:
-        yield [AnswerPart(text=texts.APPROVE_TESTS.format(command=facts.approve_command))]
-    elif facts.test_command:
-        yield [AnswerPart(text=texts.ASK_FOR_TEST.format(command=facts.test_command))]
+        yield [AnswerPart(text=texts.APPROVE_TESTS), command(facts.approve_command)]
+    else:
+        tested = {results.target for results in facts.results}
+        test = next((test for target, test in facts.test_commands.items() if target not in tested), "")
+        if test:
+            yield [AnswerPart(text=texts.ASK_FOR_TEST), command(test)]
 
 
 def _run_path(facts: AnswerFacts, results: TargetResults) -> str:

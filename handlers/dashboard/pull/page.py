@@ -130,7 +130,7 @@ def pull_page(parts: DashboardParts) -> Page:
             commands=commands,
             check_runs=check_runs,
             working=0 if query.before else sum(story.state in UNSETTLED for story in stories),
-            test_command=_test_command(parts, settings, jobs, sha),
+            test_commands=_test_commands(parts, settings, jobs, sha),
             approve_command=_approve_command(parts, jobs, sha),
         )
         listed_stories = [story for story in stories if query.all or story.state != "ignored"]
@@ -275,12 +275,14 @@ def _merge(pending: PendingMerge, stories: Sequence[DeliveryStory], commands: Se
     )
 
 
-def _test_command(parts: DashboardParts, settings: RepositoryConfig, jobs: Sequence[DeviceJob], sha: str) -> str:
-    """Return a command that asks for a test of the head; empty if there is one already, or no device takes requests."""
+def _test_commands(
+    parts: DashboardParts, settings: RepositoryConfig, jobs: Sequence[DeviceJob], sha: str
+) -> dict[str, str]:
+    """Return the commands that ask for a test of the head, by target; none if there is a test already."""
+    if any(job.sha == sha for job in jobs):
+        return {}
     targets = request_targets(settings.of(LAB_RESULTS))
-    if not targets or any(job.sha == sha for job in jobs):
-        return ""
-    return f"{parts.config.mentions[0]} {TEST_ON.name} {targets[0].name}"
+    return {target.full_name: f"{parts.config.mentions[0]} {TEST_ON.name} {target.name}" for target in targets}
 
 
 def _approve_command(parts: DashboardParts, jobs: Sequence[DeviceJob], sha: str) -> str:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field, ValidationError
@@ -45,6 +46,8 @@ LONGEST_WRITTEN, LONGEST_REASON = 3_000, 1_000
 MOST_PLANS, MOST_EFFECTS = 30, 30
 """The most plans of a delivery, and the most effects of a plan, that a page shows."""
 NOT_ENDED = (WAITING, WORKING)
+TABLE_ROW, LIST_ITEM, ENDS = "|", "- ", ".:!?"
+"""How lines of an answer in Markdown begin, and the marks with which sentences end."""
 _LINK = Pattern(r"\[([^\[\]]*)\]\(<?https?://[^()<>\s]*>?\)")
 _SHA = Pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _CAPITAL = Pattern(r"[A-Z]")
@@ -180,12 +183,14 @@ class StoryTeller:
     def _summary(self, effects: Sequence[EffectRecord]) -> str:
         """Say in a few words what effects did: `restarted 2 jobs`."""
         counts = Counter(effect.kind for effect in effects if effect.job.outcome == APPLIED)
-        results = [
-            effect_words(kind).lower() if (words := texts.effects_done(kind, count)) is None else words
-            for kind, count in counts.items()
+        results = [words for kind, count in counts.items() if (words := texts.effects_done(kind, count))]
+        # These effects say it better than we could: `opened #22`, `ci/slow-tests on 1a2b3c4: On: …`, `lint runs`.
+        outcomes = [
+            without_links(self._text(effect.job.text, LONGEST_REASON))
+            for effect in effects
+            if effect.job.outcome != APPLIED or effect.kind not in texts.EFFECTS_DONE
         ]
-        unchanged = [self._text(effect.job.text, LONGEST_REASON) for effect in effects if effect.job.outcome != APPLIED]
-        return "; ".join(dict.fromkeys(filter(None, [*results, *unchanged]))) or texts.COMMAND_STATES[DONE]
+        return "; ".join(dict.fromkeys(filter(None, [*results, *outcomes]))) or texts.COMMAND_STATES[DONE]
 
     def _plan(self, plan: PlanRecord, guid: str) -> PlanStory:
         return PlanStory(
@@ -224,8 +229,19 @@ class StoryTeller:
 
 
 def _in_one_line(answer: str) -> str:
-    """Join the lines of an answer; the items of a list are sentences, so they need no marks."""
-    return " ".join(line.strip().removeprefix("- ") for line in answer.splitlines() if line.strip())
+    r"""Join the lines of an answer without its tables: `CI:\n- build\n- lint` becomes `CI: build, lint`."""
+    lines = [text for line in answer.splitlines() if (text := line.strip()) and not text.startswith(TABLE_ROW)]
+    return " ".join(
+        text.removeprefix(LIST_ITEM) + (_mark(following) if text.startswith(LIST_ITEM) and text[-1] not in ENDS else "")
+        for text, following in pairwise([*lines, ""])
+    )
+
+
+def _mark(following: str) -> str:
+    """Return what separates an item of a list, which ends without a mark, from the following line."""
+    if not following:
+        return ""
+    return "," if following.startswith(LIST_ITEM) else "."
 
 
 def effect_words(kind: str) -> str:

@@ -10,7 +10,7 @@ from bot.core.page_paths import lab_path, view_path
 from bot.results.state import RunState
 from bot.web.page_filters import short
 from handlers.dashboard.shared import answer_texts as texts
-from handlers.dashboard.shared.answers import MOST_STEPS, Sentence, name_list, phrase, sentence
+from handlers.dashboard.shared.answers import MOST_STEPS, Sentence, command, name_list, phrase, sentence
 
 if TYPE_CHECKING:
     from handlers.dashboard.run.causes import FailureCause
@@ -112,9 +112,9 @@ def run_steps(page: RunDetails, repository: str, github: str) -> list[Sentence]:
         href = f"{github}/{repository}/compare/{baselines[0]}...{page.sha}"
         read_commits = phrase(texts.READ_COMMITS_SINCE_BASE.format(sha=short(baselines[0])), href)
         steps.append([phrase(texts.MAINTAINER), read_commits, *_mute(page, repository)])
-    command = next((cause.reproduce for cause in page.causes if cause.new and cause.reproduce), "")
-    if command:
-        steps.append([phrase(texts.CONTRIBUTOR), phrase(texts.REPRODUCE.format(command=texts.shortened(command)))])
+    reproduce = next((cause.reproduce for cause in page.causes if cause.new and cause.reproduce), "")
+    if reproduce:
+        steps.append([phrase(texts.CONTRIBUTOR), phrase(texts.REPRODUCE), command(reproduce)])
     is_lacking = any(suite.infra or suite.missing for suite in page.suites) or bool(page.missing_suites)
     if is_lacking or page.run.state is not RunState.STORED:
         href = lab_path(repository, page.lab)

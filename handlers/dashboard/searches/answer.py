@@ -11,7 +11,7 @@ from bot.results.culprit.search import CERTAIN, SearchOutcome
 from bot.web.answers import AnswerPart
 from handlers.dashboard.searches import texts
 from handlers.dashboard.shared import answer_texts
-from handlers.dashboard.shared.answers import Sentence, phrase, sentence
+from handlers.dashboard.shared.answers import Sentence, command, phrase, sentence
 from handlers.searches.revert.records import RevertStage
 
 if TYPE_CHECKING:
@@ -91,13 +91,12 @@ def culprit_steps(page: CulpritPage, repository: str, github: str, mention: str)
         pull = culprit.pull_request
         address = f"{github}/{pull_on_github(pull)}" if pull else _address(culprit, github)
         name, text = ("benchmark", texts.MEASURE) if page.measurement else ("reproduce", texts.REPRODUCE)
-        command = f'{mention} {name} "{page.tests[0]}" on {page.targets[0]}'
+        repeat = command(f'{mention} {name} "{page.tests[0]}" on {page.targets[0]}')
         steps.append([phrase(answer_texts.MAINTAINER), phrase(texts.READ_CHANGE, address)])
         if page.revert is not None and page.revert.stage == RevertStage.OPENED.value and page.revert.pull_request:
             draft = f"{github}/{pull_on_github(page.revert.pull_request)}"
             steps.append([phrase(answer_texts.MAINTAINER), phrase(texts.READ_DRAFT, draft)])
-        repeat = text.format(command=answer_texts.shortened(command))
-        steps.append([phrase(answer_texts.CONTRIBUTOR), phrase(repeat)])
+        steps.append([phrase(answer_texts.CONTRIBUTOR), phrase(text), repeat, phrase(texts.ON_A_PULL_REQUEST)])
     elif page.outcome == SearchOutcome.ENVIRONMENT.value:
         target = page.targets[0]
         href = lab_path(repository, target.partition("/")[0])

@@ -23,6 +23,8 @@ WIDTH, LEFT, RIGHT, OTHERS = 640, 34, 520, 560
 TOP, BOTTOM = 34, 154
 """The heights of 100 % and of 0 %."""
 WIDEST = 36
+NARROWEST_NAMED = 90
+"""The width of a bar's place that has room for its name."""
 SPACE, LANE = 11, 16
 """Pixels between two runs of a commit on one target, and above those of a target."""
 LONGEST_TIP = 100
@@ -82,7 +84,7 @@ class RangeChart:
 
     def svg(self) -> Markup:
         """Return the chart."""
-        parts = [*_scale(), *self._range_bars(), *self._other_bars()]
+        parts = [*_scale(), *self._axis(), *self._range_bars(), *self._other_bars()]
         top = BOTTOM + LANE
         for target in self.targets[:MOST_LANES]:
             marks = [mark for mark in self.marks if mark.target == target]
@@ -119,6 +121,17 @@ class RangeChart:
                 label = texts.BARS.format(count=len(bars), first=bars[0].label, probability=share)
                 bar = RangeBar(probability, label, COMMITS, is_named=any(bar.is_named for bar in bars))
             yield _drawn(bar, self._middle(self._slot(start + 1)), min(WIDEST, 0.84 * self._slot_width))
+
+    def _axis(self) -> Iterator[Markup]:
+        """Yield the names of the ends of the range, and of the commit before it if there is room."""
+        last = self._slot(len(self.bars))
+        if self._slot_width < NARROWEST_NAMED:
+            yield _WORDS.format(x=LEFT, y=BOTTOM + 12, anchor="start", text=texts.OLDEST)
+            yield _WORDS.format(x=RIGHT, y=BOTTOM + 12, anchor="end", text=texts.NEWEST)
+            return
+        names = {0: texts.BEFORE, 1: texts.OLDEST} | {last: texts.NEWEST if last > 1 else texts.ONLY}
+        for slot, name in names.items():
+            yield _WORDS.format(x=round(self._middle(slot), 1), y=BOTTOM + 12, anchor="middle", text=name)
 
     def _other_bars(self) -> Iterator[Markup]:
         yield _WORDS.format(x=OTHERS - 10, y=BOTTOM + 12, anchor="start", text=texts.NOT_A_COMMIT)

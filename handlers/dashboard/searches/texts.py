@@ -49,14 +49,16 @@ UP_TO = " to "
 
 READ_CHANGE = "read the change"
 READ_DRAFT = "review the draft that reverts it"
-REPRODUCE = "to run the test on the device, comment {command} on a pull request"
-MEASURE = "to measure it on the device, comment {command} on a pull request"
+REPRODUCE = "to run the test on the device, comment "
+MEASURE = "to measure it on the device, comment "
+ON_A_PULL_REQUEST = " on a pull request"
 ASK_LAB = "what changed on {target}?"
-READ_ISSUE = "the issue about the failure"
+READ_ISSUE = "read the issue about it"
 READ_RANGE = "read the commits that are left"
 
 # -- the bars and the runs --
 
+BEFORE, OLDEST, NEWEST, ONLY = "before the range", "oldest commit", "newest commit", "commit"
 BY = ", by {author}"
 BAR = "{commit}: {probability}"
 BARS = "{count} commits, {probability} together; the first is {first}"

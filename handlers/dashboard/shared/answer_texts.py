@@ -13,7 +13,6 @@ LONGEST_NAME = 120
 SUITE, TARGET = "suite", "target"
 OF_SUBJECTS = "on {count:,} of {subjects}"
 NEW_FAILURES = "{failures} {on}"
-IN_COMMITS = " ({commits})"
 DAY_OF_COMMIT = "{day} ({sha})"
 NOTHING_NEW_SINCE = "Nothing new since "
 NOTHING_NEW = "No new failure in {commits}"
@@ -66,8 +65,12 @@ LONGEST_REASON = 200
 
 ON_TIME = "{targets} reported within the last 36 hours"
 THE_SIMULATOR, THE_DEVICE = "the simulator {target}", "the device {target}"
-ENDS_DIFFERENTLY = "{tests} passing on {first} and failing on {second}"
-RUN_ON_ONE = "{tests} running on {first} and not on {second}"
+ENDS_DIFFERENTLY = (
+    "{tests} passes on {first} and fails on {second}",
+    "{tests} pass on {first} and fail on {second}",
+)
+RUN_ON_ONE = "{tests} runs on {first} and not on {second}", "{tests} run on {first} and not on {second}"
+"""For one test, and for several."""
 TARGETS_AGREE = "Every test ends the same way on {first} and on {second}"
 RUN_SIMULATED = "also run on the device {tests} that only the simulator runs"
 PAUSED_UNTIL = " is paused until {day}, by {login}"
@@ -113,6 +116,9 @@ FAILS_NOWHERE = "Fails on none of {targets}"
 FAILS_ON_ONE, PASSES_ON_ONE = "Fails on ", "Does not fail on "
 """For a test that one target has."""
 IS_FLAKY_ON = "flaky on "
+QUARANTINED_UNTIL, QUARANTINED_ON = "quarantined until {day}, owner: {owner}", ", on "
+REMOVED, REMOVED_ON = "The newest nightly runs do not have this test", "no longer run on "
+RENAMED_TO = "renamed to "
 
 # -- what to do next --
 
@@ -133,10 +139,11 @@ READ_UPLOADS = "read why uploads have no result"
 SEND_RESULTS = "send the results of {target} for {sha}"
 ADD_CONTACTS = "add contacts to the lab in app.yaml, so that people know whom to ask"
 OPEN_ISSUE = "open an issue with what is known"
-REPRODUCE = "to reproduce it, run {command}"
+READ_QUARANTINE_ISSUE = "read the issue of its quarantine"
+REPRODUCE = "to reproduce it, run "
 SEE_PROOF = "see the test with the most proof, and report it from its page"
 FLAKY_IS_KNOWN = "a failure that known flakiness explains does not count against your pull request"
-MARK_SLOW = "mark the slowest tests with @pytest.mark.slow, first "
+MARK_SLOW, SLOW_MARK, FIRST = "mark the slowest tests with ", "@pytest.mark.slow", ", first "
 RUN_OR_REMOVE = "run these tests on some target, or remove them, first "
 
 
@@ -154,6 +161,7 @@ def shortened_reason(reason: str) -> str:
 # -- the time to fix --
 
 FIXED_WITHIN = "Of {failures} fixed in the last {days} days, half took {median} at most, and 90 % took {longest}"
+NONE_FIXED = "No failure was fixed in the last {days} days"
 FEW_FIXED = "{failures} fixed in the last {days} days, too few to say how long it takes"
 NOTHING_FAILED = "The bot has reported no failure in the last {days} days"
 NOT_FIXED = "{failures} not fixed yet"

@@ -34,6 +34,11 @@ def phrase(words: str, href: str = "") -> AnswerPart:
     return AnswerPart(text=words, href=href)
 
 
+def command(text: str) -> AnswerPart:
+    """Return a command as a part of a sentence."""
+    return AnswerPart(text=texts.shortened(text), is_command=True)
+
+
 def name_list(names: Sequence[AnswerPart], noun: str) -> Sentence:
     """Write names with commas; of more than `MOST_NAMED`, the rest is counted as so many `noun`."""
     first_names = names[:MOST_NAMED]

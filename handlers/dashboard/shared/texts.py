@@ -147,7 +147,6 @@ EFFECTS_DONE = {
     "RequestRefresh": ("", ""),
     "RerunJob": ("restarted 1 job", "restarted {count} jobs"),
     "RerunWorkflow": ("restarted 1 workflow run", "restarted {count} workflow runs"),
-    "SetStatus": ("set the status", "set {count} statuses"),
     "StartJenkinsBuild": ("started 1 build", "started {count} builds"),
     "StorePendingMerge": ("", ""),
     "StoreRecord": ("", ""),
@@ -174,8 +173,8 @@ NO_NEW_FAILURES = "No new failures on {count}. "
 LOOK_AT_FAILURES = "Look at the new failures of {target}"
 MAY_IGNORE = "; if this pull request did not cause them, someone with write access can press "
 IGNORE_ON_CHECK = "Ignore on its check run"
-APPROVE_TESTS = "A maintainer who has reviewed the head comments {command}"
-ASK_FOR_TEST = "To test the head on a device, comment {command}"
+APPROVE_TESTS = "A maintainer who has reviewed the head comments "
+ASK_FOR_TEST = "To test the head on a device, comment "
 READ_REFUSAL = "{command} was not carried out: the answer says why"
 ALL_COMMANDS = "All commands"
 STEP_END = "."
@@ -214,11 +213,9 @@ EVENTS = {
 """What happened, by event and action."""
 
 
-def effects_done(kind: str, count: int) -> str | None:
-    """Say what effects of a kind did; empty if that is not worth a word, None if we have no words for the kind."""
-    if kind not in EFFECTS_DONE:
-        return None
-    singular, plural = EFFECTS_DONE[kind]
+def effects_done(kind: str, count: int) -> str:
+    """Say what effects of a kind did; empty if that is not worth a word, or if we have no words for the kind."""
+    singular, plural = EFFECTS_DONE.get(kind, ("", ""))
     return singular if count == 1 else plural.format(count=count)
 
 

@@ -17,6 +17,7 @@ from handlers.dashboard.pull.story import DeliveryStory, StoryTeller, without_li
 GITHUB = "https://github.com/octocat/compiler"
 URL = f"{GITHUB}/pull/42#issuecomment-1"
 RERUN, MERGE = "`@ci rerun`", "`@ci merge`"
+HELP, REVERT, SLOW = "`@ci help`", "`@ci revert`", "`@ci run slow tests`"
 ASK = "You need write access for this."
 DENIED = "GitHub denied this: the App needs *Actions: write*."
 
@@ -27,6 +28,10 @@ def job(state: str = DONE, outcome: str = PLANNED, text: str = "", message: str 
 
 def restart(name: str, outcome: str = APPLIED, state: str = DONE, **texts: str) -> EffectRecord:
     return EffectRecord(job(state, outcome, **texts), "RerunJob", name, {}, "")
+
+
+def effect(kind: str, text: str) -> EffectRecord:
+    return EffectRecord(job(outcome=APPLIED, text=text), kind, "a", {}, "")
 
 
 def stories(
@@ -61,6 +66,13 @@ def stories(
         (Item(RERUN, f"See [the run](<{GITHUB}/1>).", True), (), "done", "See the run."),
         (Item(MERGE, "It waits:\n- `gpu` runs.\n- Nobody approved.\n\nTo stop it: `@ci cancel`", True), (), "done",
          "It waits: `gpu` runs. Nobody approved. To stop it: `@ci cancel`"),
+        (Item(RERUN, "Restarting:\n- jobs of `CI`\n- `gpu`\n\nNot mine: `lint`\n- `docs`", True), (), "done",
+         "Restarting: jobs of `CI`, `gpu`. Not mine: `lint` `docs`"),
+        (Item(HELP, "Write a command.\n\n| command | who |\n|---|---|\n| `@ci help` | all |\n\nExample: `x`", True),
+         (), "done", "Write a command. Example: `x`"),
+        (Item(REVERT, "", True, ("a",)), (effect("OpenRevert", "opened #22"),), "done", "opened #22"),
+        (Item(SLOW, "", True, ("a",)), (effect("SetStatus", "ci/slow-tests on 1a2b3c4: On"),), "done",
+         "ci/slow-tests on 1a2b3c4: On"),
     ],
 )  # fmt: skip
 def test_a_command_that_has_ended(item: Item, effects: tuple[EffectRecord, ...], state: str, result: str) -> None:

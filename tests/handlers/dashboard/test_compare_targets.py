@@ -43,8 +43,8 @@ async def test_the_page_lists_what_passes_or_runs_on_one_of_the_two_only(tmp_pat
             ("fails-on-both", "broken"),
         ]
         answer = "".join(part["text"] for part in page["answer"])
-        assert answer.startswith(f"1 test passing on the simulator {SIMULATOR} and failing on the device {DEVICE}; ")
-        assert f"2 tests running on the simulator {SIMULATOR} and not on the device {DEVICE}" in answer
+        assert answer.startswith(f"1 test passes on the simulator {SIMULATOR} and fails on the device {DEVICE}; ")
+        assert f"2 tests run on the simulator {SIMULATOR} and not on the device {DEVICE}" in answer
         (step,) = page["next_steps"]
         assert step[-1]["text"] == "also run on the device 2 tests that only the simulator runs"
         _, _, text = await site.get(step[-1]["href"])

@@ -158,7 +158,7 @@ async def test_each_count_is_that_of_the_rows_behind_its_link(site: DashboardSit
     _, grid = await site.json(f"{API}/grid")
     rows = (await follow(site, grid, "1 new failure"))["rows"]
     assert [(row["target"], row["folder"]) for row in rows] == [(ADRENO, SOFTMAX)]
-    changed = await follow(site, grid, sha(12)[:7])
+    changed = await follow(site, grid, "16 commits")
     assert (changed["target"], changed["counts"]["new-failure"]) == (ADRENO, 1)
     _, target = await site.json(f"{API}/grid?target={HEXAGON}")
     assert len((await follow(site, target, "6 tests"))["rows"]) == 6
@@ -166,6 +166,7 @@ async def test_each_count_is_that_of_the_rows_behind_its_link(site: DashboardSit
     assert (await follow(site, compared, "6 still"))["matching"] == 6
     _, overview = await site.json("/api/v1/repos")
     assert lab_path(REPOSITORY, "hubot-lab") in [part["href"] for part in overview["answer"]]
+    assert len((await follow(site, overview, "7 failures"))["rows"]) == 7
     _, _, page = await site.get(view_path(REPOSITORY))
     assert page.index('<p class="answer">') < page.index('<table class="grid"')
     assert page.count('<nav class="next"') == 1

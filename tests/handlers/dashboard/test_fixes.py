@@ -8,6 +8,8 @@ from nightjar_formats.model import TargetKey
 
 from bot.results.store.failures.failures import RECOVERED, Failure, store_reports
 from bot.results.store.store import ResultsStore
+from handlers.dashboard.fixes.page import fixes_answer
+from handlers.dashboard.fixes.times import ALL, FixTimes
 from handlers.main_failures.decide import FailingContext, FixedContext, KnownFailures
 from handlers.main_failures.records import FAILURES
 from tests.handlers.dashboard.nightly_runs import ADRENO, HEXAGON, NOW, REPOSITORY, SOFTMAX, fill, sha
@@ -64,3 +66,13 @@ async def test_times_to_fix_by_branch_target_and_owner(tmp_path: Path) -> None:
         assert table.splitlines()[:2] == [",".join(columns), f"all,,10,2,{5 * HOUR},{4 * DAY}"]
         _, _, empty = await site.get("/r/octocat/docs/fixes")
         assert "The bot has reported no failure in the last 90 days." in empty
+
+
+def test_there_may_be_too_few_fixes_or_none() -> None:
+    def words(fixed: int) -> str:
+        return "".join(part.text for part in fixes_answer([FixTimes((ALL, ""), fixed, 1, None, None)]))
+
+    assert words(0) == "No failure was fixed in the last 90 days; 1 failure not fixed yet."
+    assert (
+        words(4) == "4 failures fixed in the last 90 days, too few to say how long it takes; 1 failure not fixed yet."
+    )

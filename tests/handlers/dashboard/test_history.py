@@ -12,6 +12,7 @@ from nightjar_formats.columns.collect import collect
 
 from bot.results.compare.flaky import WINDOW
 from bot.results.store.store import ResultsStore
+from bot.web.page_filters import duration
 from handlers.dashboard.shared.chart import duration_chart
 from tests.handlers.dashboard.nightly_runs import FLAKY, HEXAGON, NOW, SOFTMAX, Sent, committed_at, sha
 from tests.handlers.dashboard.site import CONFIG, DashboardSite, dashboard_site
@@ -35,6 +36,8 @@ async def test_it_says_since_when_a_test_fails_and_where_else(site: DashboardSit
     assert hexagon["failing"]["also_on"] == ["example-lab/adreno"]
     assert [run["cell"]["state"] for run in hexagon["runs"]][:5] == [*["still-failing"] * 3, "new-failure", "passed"]
     assert adreno["failing"]["since"] == sha(13)
+    _, _, page = await site.get(f"/r/octocat/compiler/tests?id={quote(SOFTMAX, safe='')}")
+    assert "Contributor: to reproduce it, run <code>pytest " in page
     assert hexagon["reproduce"].startswith("pytest 'tests/python/operators/test_softmax.py")
     assert hexagon["first_seen"] == sha(0)
 
@@ -74,6 +77,7 @@ async def test_its_durations_are_a_chart_with_a_text_alternative(site: Dashboard
     _, _, page = await site.get(f"/r/octocat/compiler/tests?id={quote(SOFTMAX, safe='')}")
     assert 'role="img"' in page
     assert "Duration over 14 nightly commits" in page
+    assert f"{duration(seconds[-1])} in the oldest run (left), {duration(seconds[0])} in the newest;" in page
 
 
 @pytest.mark.parametrize(
@@ -82,6 +86,15 @@ async def test_its_durations_are_a_chart_with_a_text_alternative(site: Dashboard
 )
 async def test_an_unknown_test_is_not_found(site: DashboardSite, query: str, status: int) -> None:
     assert (await site.get(f"/r/octocat/compiler/tests{query}"))[0] == status
+
+
+async def test_an_unknown_test_leads_to_the_results_of_the_repository(site: DashboardSite) -> None:
+    _, _, page = await site.get("/r/octocat/compiler/tests?id=nothing")
+    assert "has nothing at this address: the name may be wrong" in page
+    assert '<a href="/r/octocat/compiler">All results of octocat/compiler</a>' in page
+    _, _, page = await site.get("/r/octocat/secret/tests?id=nothing")
+    assert "the repository may not be public" in page
+    assert "secret" not in page
 
 
 async def test_a_chart_needs_two_commits_and_stays_inside_its_frame() -> None:
@@ -162,6 +175,7 @@ async def test_a_quarantine_is_shown_with_owner_reason_and_last_day(tmp_path: Pa
         assert page.count("◐ Quarantined") == 1
         assert f"until {today} (owner: octocat):" in page
         assert ">Times out on &lt;old&gt; firmware</a>" in page
+        assert page.count("new issue on GitHub") == page.count("Mute this test") == 1
 
 
 async def test_a_quarantine_that_has_ended_is_not_shown(tmp_path: Path) -> None:
@@ -187,3 +201,7 @@ async def test_a_test_that_was_removed_long_ago_still_has_its_history(tmp_path: 
         assert {commit["cell"]["state"] for commit in target["runs"]} == {"absent"}
         assert (target["first_seen"], target["failing"]["since"]) == (sha(0), sha(2))
         assert target["reproduce"] == f"pytest {removed}"
+        assert page["answer"][0]["text"] == "The newest nightly runs do not have this test"
+        _, _, markup = await site.get(f"/r/octocat/compiler/tests?id={removed}")
+        assert "■ Failed when it last ran</strong>, since" in markup
+        assert "new issue on GitHub" not in markup

@@ -32,6 +32,7 @@ async def test_late_labs_come_first_with_their_uptime_their_latency_and_whom_to_
     assert (example["seconds_p50"], example["seconds_p90"]) == (5 * HOUR, 5 * HOUR)
     assert example["contacts"] == ["@example-lab-ci"]
     _, _, html = await site.get(PAGE)
+    assert "Incomplete" not in html, "runs without usable results count too"
     assert "@example-lab-ci" in html
     _, _, text = await site.get(f"{API}?format=csv")
     assert [row["lab"] for row in csv.DictReader(io.StringIO(text))] == ["hubot-lab", "example-lab"]

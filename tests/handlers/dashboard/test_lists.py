@@ -40,6 +40,7 @@ async def test_flaky_tests_are_filtered(site: DashboardSite) -> None:
     assert (await site.json(f"{API}/flaky?days=1"))[1]["total"] == 0
     _, _, page = await site.get(f"/r/octocat/compiler/flaky?target={ON_ADRENO}")
     assert f"No test of {ON_ADRENO} was flaky in the last 30 days" in page
+    assert "was flaky in the last 1 day." in (await site.get("/r/octocat/compiler/flaky?days=1"))[2]
     _, _, page = await site.get("/r/octocat/compiler/flaky?q=softmax")
     assert "No test matches" in page
 

@@ -19,7 +19,13 @@ from handlers.dashboard.compare.rows import ComparedSuiteCounts, ComparePage, Co
 from handlers.dashboard.grid.answer import GridNews, SuiteNews
 from handlers.dashboard.grid.page import ListedNightly
 from handlers.dashboard.history.answer import with_first_lines
-from handlers.dashboard.history.model import HistoryFailing, HistoryFlakiness, HistoryOnTarget, HistoryPage
+from handlers.dashboard.history.model import (
+    HistoryFailing,
+    HistoryFlakiness,
+    HistoryOnTarget,
+    HistoryPage,
+    HistoryQuarantine,
+)
 from handlers.dashboard.labs.answer import lab_answer, lab_steps
 from handlers.dashboard.labs.model import LabPage, LabRun, LabTarget, MissingNightlyRun, PausedState
 
@@ -107,18 +113,25 @@ def test_what_a_lab_and_its_maintainers_can_do() -> None:
 
 def history(target: str, since: str = "", **fields: Any) -> HistoryOnTarget:
     failing = with_fields(HistoryFailing, since=since, last_passed_at=BASE) if since else None
-    absent: dict[str, Any] = {"flakiness": None, "issue_url": "", "reproduce": ""}
+    absent: dict[str, Any] = {
+        "flakiness": None,
+        "quarantine": None,
+        "issue_url": "",
+        "reproduce": "",
+        "is_removed": False,
+    }
     return with_fields(
         HistoryOnTarget, **{**absent, "lab": "example-lab", "target": target, "failing": failing, **fields}
     )
 
 
-def history_page(*targets: HistoryOnTarget) -> HistoryPage:
-    return with_first_lines(with_fields(HistoryPage, id="conv", targets=list(targets)), REPOSITORY, GITHUB)
+def history_page(*targets: HistoryOnTarget, renamed_to: str = "") -> HistoryPage:
+    page = with_fields(HistoryPage, id="conv", targets=list(targets), renamed_to=renamed_to)
+    return with_first_lines(page, REPOSITORY, GITHUB)
 
 
-def history_words(*targets: HistoryOnTarget) -> str:
-    return markdown(history_page(*targets).answer)
+def history_words(*targets: HistoryOnTarget, renamed_to: str = "") -> str:
+    return markdown(history_page(*targets, renamed_to=renamed_to).answer)
 
 
 def history_link(target: str) -> str:
@@ -139,6 +152,33 @@ def test_where_a_test_fails_and_where_it_is_flaky() -> None:
     assert history_words(history("adreno", HEAD), history("mali", BASE)) == (
         f"Fails on 2 of 2 targets: {history_link('adreno')}, {history_link('mali')}."
     )
+
+
+QUARANTINE = HistoryQuarantine(owner="octocat", reason="known", issue=f"{GITHUB}/issues/1", until="2026-12-12")
+
+
+def test_where_a_test_is_no_longer_run() -> None:
+    removed = history("adreno", HEAD, issue_url=f"{GITHUB}/issues/new", reproduce="pytest conv", is_removed=True)
+    assert history_words(removed, history("mali", is_removed=True)) == "The newest nightly runs do not have this test."
+    assert history_words(removed, renamed_to="pool") == (
+        f"The newest nightly runs do not have this test; renamed to [pool]({PAGE}/tests?id=pool)."
+    )
+    assert history_page(removed).next_steps == []
+    assert history_words(removed, history("mali"), history("rpi")) == (
+        f"Fails on none of 2 targets; no longer run on {history_link('adreno')}."
+    )
+
+
+def test_until_when_a_test_is_quarantined() -> None:
+    failing = history("adreno", HEAD, issue_url=f"{GITHUB}/issues/new", quarantine=QUARANTINE)
+    fails = f"Fails on 1 of 2 targets: {history_link('adreno')} since [bbbbbbb]({PAGE}/commits/{HEAD})"
+    ends = f"[quarantined until 2026-12-12, owner: octocat]({GITHUB}/issues/1)"
+    assert history_words(failing, history("mali")) == f"{fails}; {ends}, on {history_link('adreno')}."
+    later = QUARANTINE.model_copy(update={"until": "2026-12-13"})
+    assert history_words(failing, history("mali", quarantine=later)) == f"{fails}; {ends}."
+    assert steps(history_page(failing).next_steps)[1:] == [
+        f"Maintainer: [read the issue of its quarantine]({GITHUB}/issues/1)"
+    ]
 
 
 def test_what_can_be_done_about_a_failing_test() -> None:
@@ -218,11 +258,12 @@ COMPARED_ON_GRID = f"{PAGE}/compare?target=example-lab%2Fadreno&base={BASE}&head
 
 def test_what_is_new_on_a_grid_and_since_when() -> None:
     new, one = suite_news(new=1200, failing=1201), suite_news("example-lab/mali", new=1, failing=1)
-    since = f" since [aaaaaaa]({COMPARED_ON_GRID})"
+    since = f" since [aaaaaaa]({PAGE}/commits/{BASE})"
     assert grid_words() == ""
     assert grid_words(new, one) == f"{status_link('1,201 new failures on 2 of 4 targets', 'new-failure')}{since}."
     assert grid_words(suite_news(), one, by_suite=True, row_count=1, commits_between={(BASE, HEAD): 1}) == (
-        f"{status_link('1 new failure on 1 of 1 suite', 'new-failure')}{since.replace('adreno', 'mali')} (1 commit)."
+        f"{status_link('1 new failure on 1 of 1 suite', 'new-failure')}{since} "
+        f"([1 commit]({COMPARED_ON_GRID.replace('adreno', 'mali')}))."
     )
     for elsewhere in (suite_news(new=1, base=HEAD), suite_news(new=1, sha=BASE), suite_news(new=1, base="")):
         assert grid_words(new, elsewhere) == f"{status_link('1,201 new failures on 1 of 4 targets', 'new-failure')}."
@@ -248,11 +289,11 @@ def test_which_targets_of_a_grid_are_late_or_unusable() -> None:
     names = [f"example-lab/t{number}" for number in range(5)]
     unusable = ", ".join(f"[{name}]({PAGE}?target=example-lab%2F{name[-2:]})" for name in names[:3])
     lab = f"({PAGE}/labs/example-lab)"
-    late = "; ".join(f"[{name}]{lab} has not reported for 3 days" for name in names[1:3])
+    late = "; ".join(f"[{name} has not reported for 3 days]{lab}" for name in names[1:3])
     ages = dict.fromkeys(names, 3 * 86400.0) | {names[0]: None}
     assert grid_words(unusable_targets=names[:4], late_targets=ages) == (
         f"{unusable} and 1 more target: no usable results in the newest run; "
-        f"[{names[0]}]{lab} has never reported; {late} and 2 more targets."
+        f"[{names[0]} has never reported]{lab}; {late} and 2 more targets."
     )
     assert grid_words(late_targets=dict.fromkeys(names[1:3], 3 * 86400.0)) == f"{late}."
 

@@ -20,7 +20,7 @@ HEAD = KnownHead(
     sha=SHA, base="main", is_open=True, state="open", title="", author="hubot", merged_by="", merged_at=None
 )
 MERGE = WaitingMerge(sha=SHA, base="main", by="hubot", url=URL, asked_at=None, queued=False, why="")
-OPEN = AnswerFacts("octocat/compiler", HEAD, None, (), (), (), (), 0, "", "")
+OPEN = AnswerFacts("octocat/compiler", HEAD, None, (), (), (), (), 0, {}, "")
 
 
 def results(target: str, new_failures: int = 0, complete: bool = True) -> TargetResults:
@@ -139,10 +139,11 @@ def test_what_the_author_may_do_next() -> None:
     check_run = HeadCheckRun(
         name="hardware/example-lab/adreno", title="", conclusion="neutral", url=f"{URL}1", computed_at=MOMENT
     )
-    facts = replace(OPEN, results=[results("example-lab/adreno", 1)], test_command="@ci test", commands=[command])
+    facts = replace(OPEN, results=[results("example-lab/adreno", 1)], commands=[command])
+    facts = replace(facts, test_commands={"example-lab/adreno": "@ci test on adreno", "a/b": "@ci test on b"})
     refused = f"[@ci merge was not carried out: the answer says why]({URL})."
     failures = f"[Look at the new failures of example-lab/adreno]({REPOSITORY}/runs/example-lab/adreno/{SHA}/n1)"
-    assert steps(facts) == [refused, f"{failures}.", "To test the head on a device, comment @ci test"]
+    assert steps(facts) == [refused, f"{failures}.", "To test the head on a device, comment @ci test on b"]
     approve = replace(facts, approve_command="@ci approve", check_runs=[check_run])
     assert steps(approve)[1:] == [
         f"{failures}; if this pull request did not cause them, someone with write access can press "

@@ -139,7 +139,7 @@ def test_the_next_steps() -> None:
     assert steps(page("culprit", measurement="latency", first=1, issue=3)) == [
         f"Maintainer: [read the change]({GITHUB}/commit/{FIRST})",
         repeat.format("measure it", "benchmark"),
-        f"Maintainer: [the issue about the failure]({GITHUB}/issues/3)",
+        f"Maintainer: [read the issue about it]({GITHUB}/issues/3)",
     ]
     draft = CulpritDraft(stage="opened", words="", pull_request=8, sha="")
     review = f"Maintainer: [review the draft that reverts it]({GITHUB}/pull/8)"
@@ -175,6 +175,9 @@ def test_a_chart_has_its_bars_runs_and_words_where_they_belong() -> None:
         ("30", "158.0", "end", "0%"),
         ("30", "98.0", "end", "50%"),
         ("30", "38.0", "end", "100%"),
+        ("115.0", "166", "middle", "before the range"),
+        ("277.0", "166", "middle", "oldest commit"),
+        ("439.0", "166", "middle", "newest commit"),
         ("550", "166", "start", "not a commit"),
         ("34", "178", "start", "example-lab/adreno"),
         ("34", "242", "start", "example-lab/mali"),
@@ -203,6 +206,10 @@ def test_many_commits_share_bars() -> None:
     chart = RangeChart(
         bars, [], [TARGET], [RunMark(position, TARGET, "lost", "", "") for position in (0, 1, 2, 3)]
     ).svg()
+    assert re.findall(r'<text x="([^"]*)" y="166" text-anchor="(.*?)">(.*?)<', chart)[:2] == [
+        (str(LEFT), "start", "oldest commit"),
+        (str(RIGHT), "end", "newest commit"),
+    ]
     labels = re.findall(r'<a href="(.*?)" aria-label="(.*?)"><rect', chart)
     assert labels[:2] == [
         ("#commits", "2 commits, 0.4 % together; the first is commit 0"),

@@ -76,6 +76,7 @@ async def test_the_page_of_a_search_says_the_answer_first_and_shows_the_evidence
         assert [page.index(f"{SEARCHES}/{search.id}") for search in (NAMED, OPEN, OF_NO_COMMIT)] == sorted(
             page.index(f"{SEARCHES}/{search.id}") for search in (NAMED, OPEN, OF_NO_COMMIT)
         ), "the newest first"
+        assert page.count('data-label="Began"><time') == 3
         for unknown in ("0123456789ab", "x", "a" * 300):
             assert (await site.get(f"{SEARCHES}/{unknown}"))[0] == 404
 

@@ -380,6 +380,24 @@ class Pages:
                         expected = "infra" if point.broken else self.history.state(point, test)
                         place = (self.history.repository, target, suite, test, run["sha"])
                         assert run["cell"]["state"] == expected, place
+                newest = self.history.newest(target, suite)
+                assert newest is not None
+                assert on_target["is_removed"] == (newest.outcome(test) is None), (target, suite, test)
+            self.check_sentence_of_test(page)
+
+    def check_sentence_of_test(self, page: Any) -> None:
+        """Compare the first sentence of a test's page with the state of the test in the newest nightly runs."""
+        sentence = "".join(part["text"] for part in page["answer"])
+        places = [(on_target["target"], on_target["suite"]) for on_target in page["targets"]]
+        newest = [point for place in places if (point := self.history.newest(*place))]
+        outcomes = [outcome for point in newest if (outcome := point.outcome(page["id"]))]
+        failing = sum(outcome == Outcome("failed") for outcome in outcomes)
+        if not outcomes:
+            assert sentence.startswith("The newest nightly runs do not have this test"), sentence
+        elif len(outcomes) > 1:
+            assert sentence.startswith(f"Fails on {failing or 'none'} of {len(outcomes)} targets"), sentence
+        assert ("no longer run on" in sentence) == (0 < len(outcomes) < len(newest)), sentence
+        assert ("quarantined until 2030-01-01" in sentence) == bool(page["id"] == QUARANTINED and outcomes), sentence
 
     async def check_comparisons(self) -> None:
         """Compare the newest run of each suite with the run that a check run compares it with."""

@@ -77,7 +77,7 @@ def test_an_approved_pull_request_without_other_requirements_is_ready() -> None:
             "ask for a new review.",
         ),
         ({"labels": ("docs", "Hold")}, "It has the label `Hold`. Remove the label first."),
-        ({"reviews": ()}, "It has no approval of `aaaaaaa` by someone with write access other than the author."),
+        ({"reviews": ()}, "`aaaaaaa` has no approval by someone with write access other than the author."),
         (
             {"rules": BranchRules(methods=("merge", "rebase"))},
             "The rules of `main` don't allow the merge method `squash`. Set `merge: method:` in `app.yaml` to one of "
@@ -181,7 +181,7 @@ def test_an_author_is_recognized_by_id_whatever_their_login() -> None:
 
 def test_an_approval_of_an_older_head_is_named_and_linked() -> None:
     assert why(replace(READY, reviews=(review(sha=OLD),))) == [
-        "It has no approval of `aaaaaaa` by someone with write access other than the author. [The approval by "
+        "`aaaaaaa` has no approval by someone with write access other than the author. [The approval by "
         "`hubot`](https://github.example/r/hubot) is for `bbbbbbb`, an older commit."
     ]
 
@@ -336,7 +336,7 @@ def test_a_long_list_is_truncated_and_the_rest_counted() -> None:
     assert len(lines) == MOST_LISTED + 2
     assert lines[-2:] == [
         "- And 3 more.",
-        "- It has no approval of `aaaaaaa` by someone with write access other than the author.",
+        "- `aaaaaaa` has no approval by someone with write access other than the author.",
     ]
 
 

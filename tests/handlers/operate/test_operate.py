@@ -81,6 +81,7 @@ async def test_operators_can_run_all_checks_now(
     state = json.loads((await visitor.get("/api/v1/operate/state")).text)
     assert state["checked_at"] > before["checked_at"]
     assert "the hook is wrong" not in [check["text"] for check in state["checks"]]
+    assert "✓ passed</span>" in (await visitor.get("/operate/state")).text
 
 
 async def test_an_empty_log_says_whether_filters_hide_lines(operated: OperatedTown, visitor: Visitor) -> None:

@@ -39,13 +39,13 @@ def scanned(commit: Commit, *blockers: Signal, scanned_at: str = LATER, unlisted
             TrackingScan("c" * 40, "ahead", (scanned(A),), 1),
             A,
             True,
-            "the newest good commit is aaaaaaa, one commit on",
+            "the newest good commit is aaaaaaa, 1 commit after ccccccc",
         ),
         (
             TrackingScan("c" * 40, "ahead", (scanned(A, RED[0]), scanned(B)), 4),
             B,
             True,
-            "the newest good commit is bbbbbbb, 4 commits on. Skipped newer commits: aaaaaaa: cpu is red",
+            "the newest good commit is bbbbbbb, 4 commits after ccccccc. Skipped newer commits: aaaaaaa: cpu is red",
         ),
         (
             TrackingScan("c" * 40, "ahead", (scanned(A, *RED), scanned(B, RED[0]))),
@@ -66,7 +66,7 @@ def scanned(commit: Commit, *blockers: Signal, scanned_at: str = LATER, unlisted
             TrackingScan("c" * 40, "diverged", (scanned(A),)),
             A,
             True,
-            "the newest good commit is aaaaaaa, some commits on",
+            "the newest good commit is aaaaaaa",
         ),
     ],
 )
