@@ -11,14 +11,14 @@ from typing import TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 
-from bot.engine.sql.portable import original, storable
+from bot.engine.sql.portable import ESCAPE, original, storable
 
 Id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 """SQLite numbers rows by itself only if the type is INTEGER: https://sqlite.org/lang_createtable.html#rowid"""
 
 
 def _original(value: str | None) -> str | None:
-    return None if value is None else original(value)
+    return value if value is None or ESCAPE not in value else original(value)
 
 
 class Storable(sa.types.TypeDecorator[str]):
