@@ -229,7 +229,7 @@ def _read_on_targets(
     traced = history_on_targets(connection, lines, test, aliases)
     repository, limit = lines[0].target.repository, max(RUNS, WINDOW)
     grid_range = GridRange(repository, limit=limit, aliases=aliases, quarantine=settings.quarantine)
-    runs = runs_of_test(connection, lines, test, traced, grid_range)
+    runs = runs_of_test(connection, lines, test, traced, grid_range, RUNS)
     test_lines = []
     for line in lines:
         if (traced_test := traced.get(line.series)) is not None and (
@@ -451,7 +451,7 @@ def _baseline(connection: sa.Connection, test_line: TestOnLine) -> str:
     """Return the commit of the series before the last one that has the test, empty for none."""
     position = test_line.last.committed_at, test_line.last.sha
     for run in test_line.runs:
-        if run.linked and run.position < position:
+        if run.linked and (run.committed_at, run.sha) < position:
             return run.sha
     earlier = last_run_before(connection, test_line.line.series, position)
     return earlier[1] if earlier else ""

@@ -156,7 +156,7 @@ def lines_of(connection: sa.Connection, grid_range: GridRange) -> list[GridLine]
             row.target_id,
             row.first,
         )
-        for row in connection.execute(statement.add_columns(_FIRST))
+        for row in connection.execute(statement.add_columns(_FIRST)).all()
     ]
 
 

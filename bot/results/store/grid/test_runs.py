@@ -92,10 +92,12 @@ def runs_of_test(
     test: str,
     traced: Mapping[int, TracedTest],
     grid_range: GridRange,
+    most_explained: int | None = None,
 ) -> dict[int, list[TestRun]]:
     """Return a test in the newest runs of lines of one suite, at most `grid_range.limit` of each, by series.
 
-    The newest run comes first. `traced` is the test in each series, which has its outcome in linked runs.
+    The newest run comes first. `traced` is the test in each series, which has its outcome in linked runs. With
+    `most_explained`, failures are explained only in so many of the newest runs of each.
     """
     suite, series = lines[0].name, [line.series for line in lines]
     rows = newest_rows(connection, series, grid_range.limit)
@@ -129,7 +131,8 @@ def runs_of_test(
                 # At the linked point before this one, the segment had begun that began last before this point.
                 previous = outcomes[bisect_left(begins, position)][0]
             test_runs.append(TestRun(sha, committed_at, linked, complete, infra, bare_runs, previous, status, name))
-    explained = _explained(connection, lines, rows, runs_of_series, traced, grid_range)
+    shown = {series: test_runs[-(most_explained or 0) :] for series, test_runs in runs_of_series.items()}
+    explained = _explained(connection, lines, rows, shown, traced, grid_range)
     # The rows go from old to new.
     return {
         series: [
@@ -158,6 +161,7 @@ def test_durations(
     }
 
 
+COLUMNS_AT_ONCE = 20
 _DURATIONS = sa.select(schema.columns.c.run_id, schema.columns.c.durations).where(
     schema.columns.c.run_id.in_(sa.bindparam("numbers", expanding=True))
 )
@@ -166,12 +170,13 @@ _DURATIONS = sa.select(schema.columns.c.run_id, schema.columns.c.durations).wher
 def _duration_codes(connection: sa.Connection, ordinals: Mapping[int, int]) -> dict[int, int]:
     """Return the stored duration code of a test in each run; `ordinals` has the test's ordinal by run.
 
-    Each column is dropped before the next one is read: a page asks about hundreds of them.
+    A few columns are in memory at the same time: a page asks about hundreds of them.
     """
     return {
         number: at(first_bytes(blob, ordinals[number] + 1), ordinals[number])
         for chunk in schema.in_chunks(list(ordinals))
-        for number, blob in connection.execute(_DURATIONS, {"numbers": chunk})
+        for rows in connection.execute(_DURATIONS, {"numbers": chunk}).partitions(COLUMNS_AT_ONCE)
+        for number, blob in rows
     }
 
 
@@ -253,7 +258,7 @@ def _explained(
 ) -> dict[int, set[str]]:
     """Return the commits at which a quarantine or the flakiness of the test explains its failure, by series.
 
-    `rows` are the newest points of each series, oldest first.
+    `rows` are the newest points of each series, oldest first; `runs_of_series` has the runs of some of them.
     """
     failing, explained = dict[int, list[TestRun]](), defaultdict[int, set[str]](set)
     for line in lines:

@@ -385,9 +385,9 @@ def reasons_of_tests(
 def status_blobs(connection: sa.Connection, numbers: Sequence[int]) -> dict[int, bytes]:
     """Return the compressed status columns of stored runs, by the number of the run."""
     return {
-        row.run_id: row.statuses
+        number: blob
         for chunk in schema.in_chunks(numbers)
-        for row in connection.execute(_STATUSES, {"numbers": chunk})
+        for number, blob in connection.execute(_STATUSES, {"numbers": chunk}).all()
     }
 
 
