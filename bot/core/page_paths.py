@@ -33,6 +33,7 @@ def query(values: Mapping[str, object]) -> str:
     return f"?{'&'.join(parameters)}" if parameters else ""
 
 
+@lru_cache(1024)
 def _in_query(text: str) -> str:
     # A page has hundreds of addresses, and `quote_plus` takes a tenth of the time to make a page.
     return text.translate(_IN_QUERIES) if text.isascii() else quote_plus(text, errors=REPLACED)
@@ -44,9 +45,14 @@ def view_path(repository: str, view: str = "", **filters: object) -> str:
     return f"{path}{query(filters)}" if filters else path
 
 
+def runs_path(repository: str, target: str) -> str:
+    """Return what the pages of all runs of a target begin with; `target` is LAB/TARGET."""
+    return view_path(repository, f"runs/{_target(target)}")
+
+
 def run_path(repository: str, target: str, sha: str, run_id: str) -> str:
     """Return the page of a run; `target` is LAB/TARGET."""
-    return view_path(repository, f"runs/{_target(target)}/{segment(sha)}/{segment(run_id)}")
+    return f"{runs_path(repository, target)}/{segment(sha)}/{segment(run_id)}"
 
 
 def run_file_path(repository: str, target: str, sha: str, run_id: str, name: str) -> str:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 from nightjar_formats.strict_json import read_json
 
 from bot.core.listing import counted
-from bot.core.page_paths import query, segment
+from bot.core.page_paths import commit_path, query, segment
 from bot.core.patterns import Pattern
 from bot.web.answers import answer_text
+
+if TYPE_CHECKING:
+    from bot.results.state import CommitSummary
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 SHORT_SHA = 7
@@ -43,6 +47,14 @@ def short(sha: str) -> str:
     return sha[:SHORT_SHA]
 
 
+def short_html(sha: str) -> str:
+    """Shorten a SHA, and escape it."""
+    shortened = short(sha)
+    # A page has hundreds, and `escape` takes longer than all the rest of a link.
+    return shortened if shortened.isalnum() else str(escape(shortened))
+
+
+@lru_cache(4096)
 def moment(seconds: float | datetime) -> Markup:
     """Write a time, in seconds since 1970 or as a datetime, with its machine-readable form."""
     time = seconds if isinstance(seconds, datetime) else datetime.fromtimestamp(seconds, UTC)
@@ -98,6 +110,22 @@ def breakable(text: str) -> Markup:
     return Markup(escaped)  # noqa: S704 (escaped above; only constants were added)
 
 
+def commit_link(sha: str, repository: str, summaries: Mapping[str, CommitSummary], address: str = "") -> Markup:
+    """Link a commit, by default to its page, with its title, author and pull request where `summaries` has them."""
+    href, title = escape(address or commit_path(repository, sha)), ""
+    if sha in summaries:
+        title = f' title="{escape(commit_words(summaries[sha]))}"'
+    return Markup(f'<a class="mono" href="{href}"{title}>{short_html(sha)}</a>')  # noqa: S704 (escaped)
+
+
+def commit_words(summary: CommitSummary) -> str:
+    """Write the title, the author and the pull request of a commit, as far as they are known."""
+    words = clipped(summary.title, 200)
+    if summary.author:
+        words += f"{', ' if summary.title else ''}by {clipped(summary.author, 100)}"
+    return f"{words} (#{summary.pull_request})" if summary.pull_request else words
+
+
 def sentence(text: str) -> Markup:
     """Show a sentence of the bot: code between back-ticks, `*Settings*` as emphasis, and long names with breaks.
 
@@ -148,6 +176,8 @@ FILTERS: dict[str, Callable[..., object]] = {
     "query": query,
     "clipped": clipped,
     "breakable": breakable,
+    "commit_link": commit_link,
+    "commit_words": commit_words,
     "sentence": sentence,
     "answer_text": answer_text,
 }

@@ -22,7 +22,7 @@ from nightjar_formats.columns.collect import Reason, read_names
 from nightjar_formats.limits import MAX_SECONDS
 from nightjar_formats.model import BAD, Status, Trouble
 
-from bot.results.store.tables.blobs import Reasons, names_blob, read_reasons, reasons_blob
+from bot.results.store.tables.blobs import Reasons, names_blob, read_reason, read_reasons, reasons_blob
 
 LONGEST = 16_000.0
 
@@ -112,6 +112,8 @@ reasons = st.builds(
 @given(st.lists(reasons, min_size=1, max_size=5, unique=True), st.sets(st.integers(0, 500_000), max_size=9), st.data())
 def test_reasons_are_read_back(whys: list[Reason], ordinals: set[int], data: st.DataObject) -> None:
     numbers = [data.draw(st.integers(0, len(whys) - 1)) for _ in ordinals]
-    assert read_reasons(reasons_blob(Reasons(sorted(ordinals), numbers, whys))) == Reasons(
-        sorted(ordinals), numbers, whys
-    )
+    blob = reasons_blob(Reasons(sorted(ordinals), numbers, whys))
+    assert read_reasons(blob) == Reasons(sorted(ordinals), numbers, whys)
+    of_tests = dict(zip(sorted(ordinals), (whys[number] for number in numbers), strict=True))
+    for ordinal in (0, *ordinals):
+        assert read_reason(blob, ordinal) == of_tests.get(ordinal)

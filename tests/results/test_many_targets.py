@@ -17,7 +17,7 @@ from bot.results.store.grid.grid import grid_of
 from bot.results.store.grid.rows import GridRange
 from bot.results.store.grid.test_runs import runs_of_test
 from bot.results.store.history.flakiness import flakiness_of_tests, known_flaky_tests
-from bot.results.store.history.history import history
+from bot.results.store.history.history import history_on_targets
 from bot.results.store.store import ResultsStore
 from bot.results.store.tables.cells import FAILS, KNOWN
 from bot.results.store.tables.names import all_names
@@ -119,7 +119,7 @@ def test_a_history_of_any_length_has_the_new_failures_of_the_grid(store: Results
             (at(point.previous or b"", names.index(test)), at(point.column, names.index(test))) for point in points
         ]
         assert [previous != KNOWN and current in FAILS for previous, current in statuses] == [is_new, is_new]
-        traced = store.read(history, REPOSITORY, SUITE, test)
+        traced = store.read(history_on_targets, grid.lines, test, NO_ALIASES)
         for count in (WINDOW, 3, 2, 1):
             grid_range = GridRange(REPOSITORY, limit=count)
             runs = store.read(runs_of_test, [line], test, traced, grid_range)[line.series][:2]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from bot.core.page_paths import query
 from bot.github.text.markdown import code, fenced, plain, truncate
@@ -21,6 +22,10 @@ A character may take nine or more in an address, where its UTF-8 bytes are writt
 """
 MOST_PROOFS = 5
 SHORT = 10
+
+
+# A page has a draft for each target, with the same test and suite.
+_plain, _code = lru_cache(64)(plain), lru_cache(64)(code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +57,13 @@ class IssueDraft:
 
     def _title(self, most: int) -> str:
         words = texts.ISSUE_FLAKY if self.flaky else texts.ISSUE_FAILING
-        return words.format(test=plain(truncate(self.test, min(most, 200))))
+        return words.format(test=_plain(truncate(self.test, min(most, 200))))
 
     def _body(self, most: int) -> str:
         return "\n\n".join(self._parts(most))
 
     def _parts(self, most: int) -> Iterator[str]:
-        quoted = {name: code(truncate(getattr(self, name), most)) for name in ("test", "suite", "target")}
+        quoted = {name: _code(truncate(getattr(self, name), most)) for name in ("test", "suite", "target")}
         yield texts.ISSUE_WHERE.format(**quoted)
         if self.flaky:
             proofs = ", ".join(self._commit(sha) for sha in self.proofs[:MOST_PROOFS])

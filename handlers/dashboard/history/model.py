@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from markupsafe import Markup
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from bot.core.page_paths import run_path
 from bot.results.state import CommitSummary
 from bot.web.answers import AnswerPart
+from bot.web.page_filters import commit_link
 from handlers.dashboard.measurements.numbers import TestNumber
 from handlers.dashboard.searches.links import SearchOfTest
 from handlers.dashboard.shared.cell_markup import legend, strip_of_cells
@@ -31,9 +35,12 @@ class HistoryQuery(BaseModel, extra="forbid"):
     )
 
 
-class HistoryCommit(BaseModel, extra="forbid"):
+@dataclass(slots=True)
+class HistoryCommit:
     """The outcome of the test at a commit."""
 
+    # Not a model: a page has hundreds, and to make a model takes five times as long.
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
     sha: str
     committed_at: datetime
     cell: GridCell
@@ -112,6 +119,11 @@ class HistoryOnTarget(BaseModel, extra="forbid"):
     )
 
     @property
+    def name(self) -> str:
+        """The target as LAB/TARGET."""
+        return f"{self.lab}/{self.target}"
+
+    @property
     def with_results(self) -> int:
         """Count the listed commits that have results."""
         return sum(bool(commit.cell.run_id) for commit in self.runs)
@@ -126,10 +138,24 @@ class HistoryOnTarget(BaseModel, extra="forbid"):
         """Return the run of each listed commit that has results, by its SHA."""
         return {commit.sha: commit.cell.run_id for commit in self.runs if commit.cell.run_id}
 
+    def proofs(self, repository: str, summaries: Mapping[str, CommitSummary]) -> Markup:
+        """Link the commits that prove that it is flaky, those on the page with their runs; empty if there are none."""
+        proofs = self.flakiness.proofs if self.flakiness else ()
+        run_ids = self.run_ids if proofs else {}
+        links = [
+            commit_link(
+                sha,
+                repository,
+                {} if sha in run_ids else summaries,
+                run_path(repository, self.name, sha, run_ids[sha]) if sha in run_ids else "",
+            )
+            for sha in proofs
+        ]
+        return Markup(", ").join(links)
+
     def strip(self, repository: str) -> Markup:
         """Return its cells as HTML, oldest first: time runs from left to right, as in the chart below them."""
-        cells = ((commit.sha, commit.cell) for commit in reversed(self.runs))
-        return strip_of_cells(repository, f"{self.lab}/{self.target}", cells)
+        return strip_of_cells(repository, self.name, ((commit.sha, commit.cell) for commit in reversed(self.runs)))
 
     @property
     def chart(self) -> DurationChart | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import groupby
+from functools import lru_cache
+from itertools import compress, groupby
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import sqlalchemy as sa
-from nightjar_formats.columns import ABSENT, SEEN
+from nightjar_formats.columns import ABSENT, FLAKY, SEEN
 from nightjar_formats.model import BAD, Detail, SeenTest, TargetKey
 
 from bot.core.aliases import Aliases
@@ -36,7 +37,7 @@ from bot.results.store.grid.test_runs import (
     test_durations,
 )
 from bot.results.store.history.flakiness import flakiness_at_newest_runs, flakiness_of_tests
-from bot.results.store.history.history import Segment, TestHistory, history_on_targets
+from bot.results.store.history.history import Segment, TracedTest, history_on_targets
 from bot.results.store.history.series_names import END
 from bot.results.store.tables.commits import summaries_of
 from bot.results.store.tables.points import Position
@@ -55,7 +56,7 @@ from handlers.dashboard.history.model import (
     HistoryQuery,
     HistorySource,
 )
-from handlers.dashboard.measurements.numbers import numbers_of_test
+from handlers.dashboard.measurements.numbers import TestNumber, numbers_of_test
 from handlers.dashboard.searches.links import searches_of
 from handlers.dashboard.shared.cells import no_cell, test_cell
 from handlers.dashboard.shared.content import content_of_results
@@ -231,17 +232,17 @@ def _read_on_targets(
 
     `nightly` are the newest commits of the nightly branch, newest first.
     """
-    repository, suite, aliases = lines[0].target.repository, lines[0].name, settings.aliases
-    traced = history_on_targets(
-        connection, repository, suite, lines[0].row, test, aliases, [line.series for line in lines]
-    )
-    grid_range = GridRange(repository, limit=max(RUNS, WINDOW), aliases=aliases, quarantine=settings.quarantine)
-    runs = runs_of_test(connection, lines, test, traced, grid_range)
+    aliases = settings.aliases
+    traced = history_on_targets(connection, lines, test, aliases)
+    repository, limit = lines[0].target.repository, max(RUNS, WINDOW)
+    grid_range = GridRange(repository, limit=limit, aliases=aliases, quarantine=settings.quarantine)
+    runs = runs_of_test(connection, lines, test, traced, grid_range, RUNS)
     test_lines = []
     for line in lines:
-        segments = traced.get(line.target, ())
-        if last := _last_run_with_test(connection, line, runs[line.series], segments):
-            test_lines.append(TestOnLine(line, runs[line.series], segments, last))
+        if (traced_test := traced.get(line.series)) is not None and (
+            last := _last_run_with_test(connection, line, runs[line.series], traced_test)
+        ):
+            test_lines.append(TestOnLine(line, runs[line.series], traced_test, last))
     timed = sorted(test_lines, key=lambda test_line: not test_line.is_failing)[:most_timed]
     seconds = test_durations(
         connection,
@@ -259,8 +260,16 @@ def _read_on_targets(
     )
     return [
         _describe_on_target(
-            settings, test_line, nightly, seconds, test, links, flaky.get(series), failing.get(series)
-        ).model_copy(update={"numbers": numbers.get(series, [])})
+            settings,
+            test_line,
+            nightly,
+            seconds,
+            test,
+            links,
+            flaky.get(series),
+            failing.get(series),
+            numbers.get(series, []),
+        )
         for test_line in test_lines
         for series in (test_line.line.series,)
     ]
@@ -270,18 +279,18 @@ def _read_on_targets(
 class TestOnLine:
     """A test in one suite on one target.
 
-    `runs` are its newest runs, newest first; `segments` is its whole history, oldest first; `last` is its last run.
+    `runs` are its newest runs, newest first; `traced` is its whole history; `last` is its last run.
     """
 
     line: GridLine
     runs: Sequence[TestRun]
-    segments: TestHistory
+    traced: TracedTest
     last: Segment
 
     @property
     def flaky_commits(self) -> list[str]:
         """Return the commits at which it both passed and failed, newest first."""
-        return [run.sha for run in self.runs if run.linked and SEEN[run.status].flaky]
+        return [run.sha for run in self.runs if run.status >= FLAKY and run.linked]
 
     @property
     def newest_window(self) -> Sequence[TestRun]:
@@ -304,18 +313,21 @@ class TestOnLine:
         return next((run.status == ABSENT for run in self.runs if run.linked), False)
 
     @property
-    def first(self) -> Segment:
-        """Return the first segment in which the test existed."""
-        return next((segment for segment in self.segments if segment.status is not None), self.last)
+    def first(self) -> Position:
+        """Return the position of the first commit at which the test existed."""
+        statuses = self.traced.statuses
+        absent = len(statuses) - len(statuses.lstrip(bytes([ABSENT])))
+        return self.traced.begins[absent] if absent < len(statuses) else (self.last.committed_at, self.last.sha)
 
     @property
     def names(self) -> list[str]:
         """Return the names that the test has had, newest first."""
-        return list(dict.fromkeys(segment.name for segment in reversed(self.segments) if segment.status is not None))
+        traced = self.traced
+        return list(dict.fromkeys(compress(reversed(traced.names), reversed(traced.statuses))))
 
 
 def _last_run_with_test(
-    connection: sa.Connection, line: GridLine, runs: Sequence[TestRun], segments: TestHistory
+    connection: sa.Connection, line: GridLine, runs: Sequence[TestRun], traced: TracedTest
 ) -> Segment | None:
     """Return the last usable nightly run that has the test; None if there is none.
 
@@ -326,7 +338,7 @@ def _last_run_with_test(
             seen = SEEN[run.status]
             return Segment(run.sha, run.committed_at, seen.status, seen.flaky, run.name)
     until = END
-    for segment in reversed(segments):
+    for segment in reversed(traced.segments):
         if segment.status is not None and (position := last_run_before(connection, line.series, until)):
             return segment._replace(committed_at=position[0], sha=position[1])
         until = (segment.committed_at, segment.sha)
@@ -342,9 +354,10 @@ def _describe_on_target(
     links: HistoryAddresses,
     flaky: HistoryFlakiness | None,
     failing: FailingOnTarget | None,
+    numbers: list[TestNumber],
 ) -> HistoryOnTarget:
     line, last, target = test_line.line, test_line.last, test_line.line.target.full_name
-    reproduce = _reproduce(settings, line, last, test)
+    (first_at, first_sha), reproduce = test_line.first, _reproduce(settings, line, last, test)
     summary = failing.summary if failing else None
     return HistoryOnTarget(
         lab=line.target.lab,
@@ -357,8 +370,9 @@ def _describe_on_target(
         failing=summary,
         flakiness=flaky,
         quarantine=_quarantine(settings.quarantine, line, last),
-        first_seen=test_line.first.sha,
-        first_seen_at=datetime.fromtimestamp(test_line.first.committed_at, UTC),
+        numbers=numbers,
+        first_seen=first_sha,
+        first_seen_at=datetime.fromtimestamp(first_at, UTC),
         renamed_from=[name for name in test_line.names if name != test],
         reproduce=reproduce,
         source=_source(links, last, failing.failure if failing else None),
@@ -377,17 +391,18 @@ def _list_commits(
 ) -> Iterator[HistoryCommit]:
     """Yield the newest commits: those with a run of the test, and those that only other targets have tested."""
     runs = {run.position: run for run in test_line.runs[:RUNS]}
-    later = [position for position in nightly if runs and position > min(runs)]
+    oldest, series = min(runs, default=END), test_line.line.series
+    later = [position for position in nightly if position > oldest]
     for committed_at, sha in sorted({*runs, *later}, reverse=True)[:RUNS]:
         run = runs.get((committed_at, sha))
         yield HistoryCommit(
-            sha=sha,
-            committed_at=datetime.fromtimestamp(committed_at, UTC),
-            cell=test_cell(run.run_id, run.infra, run.previous, run.status, (0, 0), complete=run.complete)
+            sha,
+            datetime.fromtimestamp(committed_at, UTC),
+            test_cell(run.run_id, run.infra, run.previous, run.status, (0, 0), complete=run.complete)
             if run
             else no_cell(test_line.line, committed_at, moment, expected=expected),
-            name=run.name if run else test,
-            seconds=seconds.get((test_line.line.series, sha)),
+            run.name if run else test,
+            seconds.get((series, sha)),
         )
 
 
@@ -449,7 +464,7 @@ def _baseline(connection: sa.Connection, test_line: TestOnLine) -> str:
     """Return the commit of the series before the last one that has the test, empty for none."""
     position = test_line.last.committed_at, test_line.last.sha
     for run in test_line.runs:
-        if run.linked and run.position < position:
+        if run.linked and (run.committed_at, run.sha) < position:
             return run.sha
     earlier = last_run_before(connection, test_line.line.series, position)
     return earlier[1] if earlier else ""
@@ -560,6 +575,7 @@ def file_in_id(test: str) -> str:
     return path if separator and is_safe_path(path) else ""
 
 
+@lru_cache(256)
 def is_safe_path(path: str) -> bool:
     """Say whether a text can be linked as a file of the repository; labs send these texts."""
     if len(path) > LONGEST_PATH or any(step in STEPS for step in path.split("/")):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-from bot.core.page_paths import run_path
-from bot.web.page_filters import short
+from bot.core.page_paths import runs_path, segment
+from bot.web.page_filters import short_html
 from handlers.dashboard.shared import texts
 from handlers.dashboard.shared.cells import CellState, GridCell
 
@@ -39,19 +39,17 @@ ONE_SIDED_SIGN = "≠"
 
 def row_of_cells(repository: str, target: str, cells: Iterable[tuple[str, GridCell]], *, with_counts: bool) -> Markup:
     """Write the cells of a table row as `<td>` elements; each cell comes with its commit, `target` is LAB/TARGET."""
+    runs = runs_path(repository, target)
     drawn = [
-        f"<td>{_cell(repository, target, sha, cell, cell.words, cell.count if with_counts else '')}</td>\n"
-        for sha, cell in cells
+        f"<td>{_cell(runs, sha, cell, cell.words, cell.count if with_counts else '')}</td>\n" for sha, cell in cells
     ]
     return Markup("".join(drawn))  # noqa: S704 (words are constants and numbers)
 
 
 def strip_of_cells(repository: str, target: str, cells: Iterable[tuple[str, GridCell]]) -> Markup:
     """Write cells as `<li>` elements, whose labels name the commits."""
-    drawn = [
-        f"<li>{_cell(repository, target, sha, cell, f'{escape(short(sha))}: {cell.words}')}</li>\n"
-        for sha, cell in cells
-    ]
+    runs = runs_path(repository, target)
+    drawn = [f"<li>{_cell(runs, sha, cell, f'{short_html(sha)}: {cell.words}')}</li>\n" for sha, cell in cells]
     return Markup("".join(drawn))  # noqa: S704 (escaped above; words are constants and numbers)
 
 
@@ -67,11 +65,15 @@ def legend(*, with_pairs: bool = False) -> Markup:
     return Markup("".join(drawn))  # noqa: S704 (constants)
 
 
-def _cell(repository: str, target: str, sha: str, cell: GridCell, label: str, count: str = "") -> str:
-    """Write a cell. `label` is HTML; a path is quoted, so that it has no character that HTML needs to escape."""
+def _cell(runs: str, sha: str, cell: GridCell, label: str, count: str = "") -> str:
+    """Write a cell; `runs` is the path of the runs of its target.
+
+    `label` is HTML; a path is quoted, so that it has no character that HTML needs to escape.
+    """
     kind, shape = SHAPES[cell.state]
-    shape += ONE_SIDED_SIGN * (cell.device_only > 0 or cell.simulator_only > 0)
+    if cell.device_only or cell.simulator_only:
+        shape += ONE_SIDED_SIGN
     if not cell.run_id:
         return f'<span class="c {kind}" role="img" aria-label="{label}"><i>{shape}</i></span>'
-    href = run_path(repository, target, sha, cell.run_id)
+    href = f"{runs}/{segment(sha)}/{segment(cell.run_id)}"
     return f'<a class="c {kind}" href="{href}" aria-label="{label}"><i>{shape}</i>{count}</a>'

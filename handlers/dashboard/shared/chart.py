@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import median
+from typing import NamedTuple
 
-from markupsafe import Markup, escape
-from pydantic import BaseModel
+from markupsafe import Markup
 
-from bot.web.page_filters import duration, short
+from bot.web.page_filters import duration, short_html
 from handlers.dashboard.shared import texts
 
 WIDTH, HEIGHT = 640, 110
@@ -21,7 +22,7 @@ SPARK = Markup(
 )
 
 
-class ChartPoint(BaseModel, extra="forbid"):
+class ChartPoint(NamedTuple):
     """The point of a commit, in the coordinates of the chart; `bad` if the test failed there."""
 
     x: float
@@ -31,7 +32,8 @@ class ChartPoint(BaseModel, extra="forbid"):
     seconds: float
 
 
-class DurationChart(BaseModel, extra="forbid"):
+@dataclass(frozen=True, slots=True)
+class DurationChart:
     """A chart: its points, oldest first, and the durations in seconds that the page names beside it."""
 
     width: int
@@ -60,20 +62,17 @@ def duration_chart(durations: Sequence[tuple[str, float | None, bool]]) -> Durat
     if len(timed) < LEAST_POINTS or not longest:
         return None
     across, down = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+    steps = len(timed) - 1
     points = [
         ChartPoint(
-            x=round(LEFT + across * index / (len(timed) - 1), 1),
-            y=round(TOP + down * (1 - seconds / longest), 1),
-            bad=bad,
-            sha=sha,
-            seconds=seconds,
+            round(LEFT + across * index / steps, 1), round(TOP + down * (1 - seconds / longest), 1), bad, sha, seconds
         )
         for index, (sha, seconds, bad) in enumerate(timed)
     ]
     return DurationChart(
         width=WIDTH,
         height=HEIGHT,
-        base=HEIGHT - BOTTOM,
+        base=float(HEIGHT - BOTTOM),
         line=" ".join(f"{point.x},{point.y}" for point in points),
         points=points,
         longest=longest,
@@ -135,7 +134,7 @@ def _percent(rate: float) -> str:
 
 
 def _dot(point: ChartPoint) -> str:
-    label = f"{short(point.sha)}: {duration(point.seconds)}{', failed' if point.bad else ''}"
-    kind, radius = (" bad", 4) if point.bad else ("", 2.5)
-    circle = f'<circle class="dot{kind}" cx="{point.x}" cy="{point.y}" r="{radius}">'
-    return f"{circle}<title>{escape(label)}</title></circle>"
+    x, y, bad, sha, seconds = point
+    label = f"{short_html(sha)}: {duration(seconds)}{', failed' if bad else ''}"
+    kind, radius = (" bad", 4) if bad else ("", 2.5)
+    return f'<circle class="dot{kind}" cx="{x}" cy="{y}" r="{radius}"><title>{label}</title></circle>'

@@ -133,15 +133,15 @@ _AT_COMMITS = sa.select(_POINTS).where(
     _POINTS.c.committed_at.between(sa.bindparam("first"), sa.bindparam("last")),
 )
 _LAST_BEFORE = _linked_before(sa.bindparam("before", type_=sa.Double), sa.bindparam("newer", type_=sa.Integer))
-_NEWEST = (
-    sa.select(_POINTS)
+NewestRow = sa.Row[int, int, float, str, bool, bool, str]
+"""The columns of `_NEWEST`."""
+_NEWEST: sa.Select[int, int, float, str, bool, bool, str] = (
+    sa.select(*(_POINTS.c[name] for name in ("series_id", "id", "committed_at", "sha", "linked", "complete", "infra")))
     .select_from(_SERIES.join(_POINTS, _POINTS.c.series_id == _SERIES.c.id))
     .where(_SERIES.c.id.in_(_OF_SERIES), _POINTS.c.mainline)
     .where(_POINTS.c.committed_at >= sa.func.coalesce(_nth_newest(), 0.0))
     .order_by(_POINTS.c.series_id, *_newest_first(_POINTS))
 )
-# Where the time is NULL, all points of the series are read, and the comparison with NULL finds none before them.
-_BEFORE_NEWEST = _linked_before(_nth_newest(), sa.literal(0))
 
 
 def lines_of(connection: sa.Connection, grid_range: GridRange) -> list[GridLine]:
@@ -156,7 +156,7 @@ def lines_of(connection: sa.Connection, grid_range: GridRange) -> list[GridLine]
             row.target_id,
             row.first,
         )
-        for row in connection.execute(statement.add_columns(_FIRST))
+        for row in connection.execute(statement.add_columns(_FIRST)).all()
     ]
 
 
@@ -211,17 +211,14 @@ def newest_linked_rows(
     return [row for row in newest if row["committed_at"] >= grid_range.since], {row["series_id"]: row for row in before}
 
 
-def newest_rows(
-    connection: sa.Connection, series: Collection[int], count: int
-) -> list[tuple[sa.RowMapping, sa.RowMapping | None]]:
-    """Return the newest points of each series on the nightly branch, oldest first, each as `with_earlier` does."""
-    parameters = {"series": list(series), "newer": count - 1}
-    rows, previous = list[sa.RowMapping](), connection.execute(_BEFORE_NEWEST, parameters).mappings().all()
-    newest = connection.execute(_NEWEST, parameters).mappings().all()
-    for _, series_rows in groupby(newest, key=itemgetter("series_id")):
-        # More than `count` are found if others have the same time as the oldest one.
-        rows += islice(series_rows, count)
-    return with_earlier(rows, {row["series_id"]: row for row in previous})
+def newest_rows(connection: sa.Connection, series: Collection[int], count: int) -> dict[int, list[NewestRow]]:
+    """Return the newest points of each series on the nightly branch, oldest first, at most `count` of each.
+
+    Series without points are left out.
+    """
+    rows = connection.execute(_NEWEST, {"series": list(series), "newer": count - 1}).all()
+    # More than `count` are found if others have the same time as the oldest one.
+    return {number: list(islice(found, count))[::-1] for number, found in groupby(rows, key=itemgetter(0))}
 
 
 def with_earlier(

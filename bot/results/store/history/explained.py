@@ -232,17 +232,18 @@ def quarantined_failures(
 
 
 def linked_windows(
-    connection: sa.Connection, positions: Mapping[int, Sequence[Position]]
+    connection: sa.Connection, positions: Mapping[int, Sequence[Position]], last: float | None = None
 ) -> dict[int, list[LinkedPoint]]:
     """Return the linked points of each series, oldest first, that the windows of some commits may contain.
 
-    They begin with the window of the oldest of all these commits, and end with the newest commit.
+    They begin with the window of the oldest of all these commits, and end with the newest commit, or at the time
+    `last`, in seconds since 1970.
     """
     moments = [committed_at for commits in positions.values() for committed_at, _ in commits]
     windows: dict[int, list[LinkedPoint]] = {}
     numbers = sorted(positions)
     for chunk in schema.in_chunks(numbers):
-        values = {"numbers": chunk, "first": min(moments), "last": max(moments)}
+        values = {"numbers": chunk, "first": min(moments), "last": max(moments) if last is None else last}
         for series, number, sha, committed_at in connection.execute(_WINDOWS, values).all():
             windows.setdefault(series, []).append(LinkedPoint(number, sha, committed_at))
     return windows

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from nightjar_formats.columns import ABSENT, STATUS_BYTES, at, is_flaky, status_of
 from nightjar_formats.model import Status, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
-from bot.results.store.tables import names, runs, schema
-from bot.results.store.tables.names import SuiteRow, names_of
-from bot.results.store.tables.points import Position
+from bot.results.store.tables import runs, schema
+from bot.results.store.tables.names import names_of
+from bot.results.store.tables.points import Position, SuiteOnTarget, suites_on_targets
 from bot.results.store.tables.rename_pairs import PointRenames, renames_of
 
 _END: Position = (float("inf"), "")
@@ -38,12 +40,41 @@ TestHistory = tuple[Segment, ...]
 """The segments of a test on one target, oldest first."""
 
 
-class _Change(NamedTuple):
-    position: Position
-    ordinal: int
-    old_status: int | None
-    new_status: int | None
-    """Status bytes; None where only the name changed."""
+@dataclass(frozen=True, slots=True)
+class TracedTest:
+    """A test in a series: each segment has an item of `begins`, `statuses` and `names`, the oldest first.
+
+    `first_run` is the position of the first linked point of the series, whether it has the test or not. `begins` has
+    the positions of the commits at which segments begin, `statuses` their status bytes, and `names` what the test was
+    called. Before the first segment, the test was absent.
+    """
+
+    first_run: Position
+    begins: Sequence[Position]
+    statuses: bytes
+    names: Sequence[str]
+
+    @property
+    def segments(self) -> TestHistory:
+        """Return the segments, oldest first."""
+        return tuple(map(self.segment, range(len(self.statuses))))
+
+    def segment(self, index: int) -> Segment:
+        """Return a segment by its place, counted from 0."""
+        committed_at, sha = self.begins[index]
+        return Segment(sha, committed_at, *_ENDS[self.statuses[index]], self.names[index])
+
+    def index_at(self, position: Position) -> int:
+        """Return the place of the segment that a linked point belongs to; -1 if the test was absent until then."""
+        return bisect_right(self.begins, position) - 1
+
+
+_Change = tuple[Position, int, int | None, int | None]
+"""The position of a commit, the ordinal of a name, and its status bytes before and after that commit.
+
+Both status bytes are None where only the name changed. A plain tuple, because a test that is flaky on all targets has
+thousands.
+"""
 
 
 class _Rename(NamedTuple):
@@ -54,13 +85,11 @@ class _Rename(NamedTuple):
 
 @dataclass(slots=True)
 class _Line:
-    """A series, with its first commit and the changes of the test in it.
+    """A series, with the position of its first linked point and the changes of the test in it.
 
     `oldest` is the ordinal of the first name of the test.
     """
 
-    target: TargetKey
-    target_id: int
     first: Position
     oldest: int
     changes: list[_Change]
@@ -77,56 +106,34 @@ def history(
 
     `aliases` are the names of tests that maintainers renamed.
     """
-    row = names.find(connection, repository, suite)
-    return {} if row is None else history_on_targets(connection, repository, suite, row, test_id, aliases)
+    suites = suites_on_targets(connection, repository, suite=suite)
+    traced = history_on_targets(connection, suites, test_id, aliases)
+    segments = {on.target: traced[on.series].segments for on in suites if on.series in traced}
+    return {target: segments[target] for target in sorted(segments) if segments[target]}
 
 
 def history_on_targets(
-    connection: sa.Connection,
-    repository: str,
-    suite: str,
-    row: SuiteRow,
-    test_id: str,
-    aliases: Aliases,
-    series: Collection[int] | None = None,
-) -> dict[TargetKey, TestHistory]:
-    """Do the same as `history` for a suite whose row was read; with `series`, only their targets count."""
+    connection: sa.Connection, suites: Sequence[SuiteOnTarget], test_id: str, aliases: Aliases
+) -> dict[int, TracedTest]:
+    """Return how a test ended in the series of one suite on some targets, under its earlier names too, by series.
+
+    Series without linked points are left out.
+    """
+    if not suites:
+        return {}
+    row = suites[0].row
     suite_names = names_of(connection, row)
     ordinal, name_of = suite_names.ordinals.get(test_id), suite_names.ordered
     if ordinal is None:
         return {}
-    lines = _lines(connection, repository, row, ordinal, series)
-    _trace(connection, lines, ordinal, _OtherNames(name_of, aliases))
-    first_statuses = _first_statuses(connection, lines, suite)
-    traced = {line.target: _segments(line, first_statuses[number], name_of) for number, line in lines.items()}
-    return {target: segments for target, segments in sorted(traced.items()) if segments}
-
-
-def _lines(
-    connection: sa.Connection, repository: str, suite: SuiteRow, ordinal: int, numbers: Collection[int] | None
-) -> dict[int, _Line]:
-    """Return the series of a suite, all of them or some, with the present name of the test and without its changes."""
-    series, targets, points = schema.series, schema.targets, schema.points
-    linked = points.alias()
-    first = (
-        sa.select(linked.c.id)
-        .where(linked.c.series_id == series.c.id, linked.c.linked)
-        .order_by(linked.c.committed_at, linked.c.sha)
-        .limit(1)
-        .correlate(series)
-        .scalar_subquery()
-    )
-    statement = (
-        sa.select(series.c.id, series.c.target_id, targets.c.lab, targets.c.target, points.c.committed_at, points.c.sha)
-        .select_from(series.join(targets).join(points, points.c.id == first))
-        .where(series.c.suite_id == suite.id, sa.true() if numbers is None else series.c.id.in_(numbers))
-    )
-    return {
-        row.id: _Line(
-            TargetKey(repository, row.lab, row.target), row.target_id, (row.committed_at, row.sha), ordinal, []
-        )
-        for row in connection.execute(statement)
+    numbers = [suite.series for suite in suites]
+    lines = {
+        number: _Line((committed_at, sha), ordinal, [])
+        for number, committed_at, sha in connection.execute(_FIRST_POINTS, {"series": numbers})
     }
+    _trace(connection, lines, ordinal, _OtherNames(name_of, aliases))
+    first_statuses = _first_statuses(connection, lines, suites)
+    return {number: _traced(line, first_statuses[number], name_of) for number, line in lines.items()}
 
 
 class _OtherNames:
@@ -146,7 +153,7 @@ class _OtherNames:
 
 
 def _trace(connection: sa.Connection, lines: Mapping[int, _Line], test: int, aliases: _OtherNames) -> None:
-    """Go back through the names of a test, in all series at once, and store its changes in `lines`.
+    """Go back through the names of a test, in all series at once, and store its changes in `lines`, oldest first.
 
     `test` is the ordinal of its present name.
     """
@@ -164,35 +171,31 @@ def _trace(connection: sa.Connection, lines: Mapping[int, _Line], test: int, ali
             line = lines[number]
             line_renames = [rename for rename in renames.get(number, ()) if rename.position < until]
             found_rename = max((rename for rename in line_renames if rename.new == ordinal), default=None)
-            line_changes = [change for change in changes.get(number, ()) if change.position < until]
+            line_changes = [change for change in changes.get(number, ()) if change[0] < until]
             alias = _rename_by_alias(ordinal, other_names[ordinal], line_changes, line_renames)
             rename = max((rename for rename in (found_rename, alias) if rename), default=None)
             since = rename.position if rename else _START
-            name_changes = [change for change in line_changes if change.ordinal == ordinal and since <= change.position]
+            name_changes = [change for change in line_changes if change[1] == ordinal and since <= change[0]]
             if rename and rename == alias:
                 # It was not absent before, but had another name, which mostly ended at the same commit.
                 old_status = next(
-                    (
-                        change.old_status
-                        for change in line_changes
-                        if change.ordinal == rename.old and change.position == since
-                    ),
+                    (before for position, name, before, _ in line_changes if (name, position) == (rename.old, since)),
                     None,
                 )
                 name_changes = [
-                    change._replace(old_status=old_status) if change.position == since else change
-                    for change in name_changes
+                    (position, name, old_status if position == since else before, after)
+                    for position, name, before, after in name_changes
                 ]
             # Where a test gives up this name for another one, the name is absent from then on.
             given_up = [rename.position for rename in line_renames if rename.old == ordinal and rename.position > since]
-            name_changes += [_Change(position, ordinal, None, ABSENT) for position in given_up]
+            name_changes += [(position, ordinal, None, ABSENT) for position in given_up]
             if rename:
                 # A rename alone is no change, but its segment has another name.
-                if all(change.position != since for change in name_changes):
-                    name_changes.append(_Change(since, ordinal, None, None))
+                if all(position != since for position, *_ in name_changes):
+                    name_changes.append((since, ordinal, None, None))
                 earlier_names[number] = (rename.old, since)
                 line.oldest = rename.old
-            line.changes = sorted(name_changes, key=attrgetter("position")) + line.changes
+            line.changes = sorted(name_changes, key=itemgetter(0)) + line.changes
         pending = earlier_names
 
 
@@ -204,13 +207,13 @@ def _rename_by_alias(
     The test appeared under the name, and one of its other names had been removed by then: the last of these is the old
     name. If the name itself was removed after all others, the test only was absent for a while.
     """
-    appeared = [change.position for change in changes if change.ordinal == ordinal and change.old_status == ABSENT]
+    if not other_ordinals:
+        return None
+    appeared = [position for position, name, before, _ in changes if name == ordinal and before == ABSENT]
     for position in sorted(appeared, reverse=True):
         removed = []
         for other_ordinal in other_ordinals:
-            events = [
-                (change.position, change.new_status == ABSENT) for change in changes if change.ordinal == other_ordinal
-            ]
+            events = [(change[0], change[3] == ABSENT) for change in changes if change[1] == other_ordinal]
             events += [
                 (rename.position, rename.old == other_ordinal)
                 for rename in renames
@@ -220,27 +223,43 @@ def _rename_by_alias(
             if last and last[1]:
                 removed.append((last[0], other_ordinal))
         own_removals = (
-            change.position
-            for change in changes
-            if change.ordinal == ordinal and change.new_status == ABSENT and change.position < position
+            removal for removal, name, _, after in changes if name == ordinal and after == ABSENT and removal < position
         )
         if removed and max(removed)[0] > max(own_removals, default=_START):
             return _Rename(position, max(removed)[1], ordinal)
     return None
 
 
+# Made once, because making the statements takes as long as answering them.
+_SERIES, _POINTS, _CHANGES, _LINKED = schema.series, schema.points, schema.changes, schema.points.alias()
+_FIRST = (
+    sa.select(_LINKED.c.id)
+    .where(_LINKED.c.series_id == _SERIES.c.id, _LINKED.c.linked)
+    .order_by(_LINKED.c.committed_at, _LINKED.c.sha)
+    .limit(1)
+    .correlate(_SERIES)
+    .scalar_subquery()
+)
+_OF_SERIES: sa.BindParameter[Any] = sa.bindparam("series", expanding=True)
+_FIRST_POINTS = (
+    sa.select(_SERIES.c.id, _POINTS.c.committed_at, _POINTS.c.sha)
+    .select_from(_SERIES.join(_POINTS, _POINTS.c.id == _FIRST))
+    .where(_SERIES.c.id.in_(_OF_SERIES))
+)
+_OF_NAMES = (
+    sa.select(_CHANGES.c.series_id, _POINTS.c.committed_at, _POINTS.c.sha)
+    .add_columns(*(_CHANGES.c[name] for name in ("ordinal", "before", "after")))
+    .join(_POINTS)
+    .where(_CHANGES.c.series_id.in_(_OF_SERIES), _CHANGES.c.ordinal.in_(sa.bindparam("ordinals", expanding=True)))
+)
+
+
 def _changes(connection: sa.Connection, series: Collection[int], ordinals: Collection[int]) -> dict[int, list[_Change]]:
     """Return the changes of some names, by series."""
-    changes, points = schema.changes, schema.points
-    statement = (
-        sa.select(*(changes.c[name] for name in ("series_id", "ordinal", "before", "after")))
-        .add_columns(points.c.committed_at, points.c.sha)
-        .join(points)
-        .where(changes.c.series_id.in_(series), changes.c.ordinal.in_(ordinals))
-    )
-    changes_of: dict[int, list[_Change]] = {}
-    for number, ordinal, old_status, new_status, committed_at, sha in connection.execute(statement).all():
-        changes_of.setdefault(number, []).append(_Change((committed_at, sha), ordinal, old_status, new_status))
+    changes_of = defaultdict[int, list[_Change]](list)
+    parameters = {"series": list(series), "ordinals": list(ordinals)}
+    for number, committed_at, sha, ordinal, before, after in connection.execute(_OF_NAMES, parameters).all():
+        changes_of[number].append(((committed_at, sha), ordinal, before, after))
     return changes_of
 
 
@@ -260,7 +279,9 @@ def _renames(
     return renames_of_series
 
 
-def _first_statuses(connection: sa.Connection, lines: Mapping[int, _Line], suite: str) -> dict[int, int]:
+def _first_statuses(
+    connection: sa.Connection, lines: Mapping[int, _Line], suites: Iterable[SuiteOnTarget]
+) -> dict[int, int]:
     """Return the status byte of the test at the first commit of each series.
 
     The first change in a series has it. The columns are read only of series without a change.
@@ -268,12 +289,14 @@ def _first_statuses(connection: sa.Connection, lines: Mapping[int, _Line], suite
     first_statuses = {}
     unknown = {}
     for number, line in lines.items():
-        old_status = next((change.old_status for change in line.changes if change.old_status is not None), None)
+        old_status = next((before for _, _, before, _ in line.changes if before is not None), None)
         if old_status is None:
             unknown[number] = line
         else:
             first_statuses[number] = old_status
-    places = {number: (line.target_id, line.first[1], suite) for number, line in unknown.items()}
+    places = {
+        suite.series: suite.place_at(unknown[suite.series].first[1]) for suite in suites if suite.series in unknown
+    }
     columns = runs.columns_at(connection, places.values())
     return first_statuses | {number: at(columns[place], unknown[number].oldest) for number, place in places.items()}
 
@@ -282,10 +305,15 @@ _ENDS = [(status_of(byte), is_flaky(byte)) for byte in range(STATUS_BYTES)]
 """How a test ended, by its status byte."""
 
 
-def _segments(line: _Line, byte: int, name_of: Sequence[str]) -> TestHistory:
-    committed_at, sha = line.first
-    segments = [Segment(sha, committed_at, *_ENDS[byte], name_of[line.oldest])] if byte else []
-    for (committed_at, sha), ordinal, _, new_status in line.changes:
-        byte = byte if new_status is None else new_status
-        segments.append(Segment(sha, committed_at, *_ENDS[byte], name_of[ordinal]))
-    return tuple(segments)
+def _traced(line: _Line, first_status: int, name_of: Sequence[str]) -> TracedTest:
+    """Return the segments of a series; `first_status` is the status byte at its first commit."""
+    begins, statuses, names = [position for position, *_ in line.changes], bytearray(), list[str]()
+    status = first_status
+    if first_status:
+        begins, names = [line.first, *begins], [name_of[line.oldest]]
+        statuses.append(first_status)
+    for _, ordinal, _, after in line.changes:
+        status = status if after is None else after
+        statuses.append(status)
+        names.append(name_of[ordinal])
+    return TracedTest(line.first, begins, bytes(statuses), names)

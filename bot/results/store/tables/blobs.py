@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import struct
 from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, islice, pairwise, repeat
 from operator import sub
+from typing import Any
 
 from nightjar_formats import zstd
 from nightjar_formats.columns import status_and_duration
@@ -247,14 +249,33 @@ def read_reasons(blob: bytes | None) -> Reasons:
     """Read what `reasons_blob` wrote."""
     if blob is None:
         return Reasons([], [], [])
-    data = raw(blob)
-    length, count = _HEAD.unpack_from(data)
-    troubles, messages, texts, *remaining = json.loads(data[_HEAD.size : _HEAD.size + length])  # noqa: TID251  # ours
-    numbers = struct.unpack_from(f"<{2 * count}I", data, _HEAD.size + length)
+    (troubles, messages, texts, *remaining), ordinals, numbers = _unpacked_reasons(blob)
     fields = (map(_TROUBLES.__getitem__, troubles), messages, accumulate(texts), *remaining)
     # `Reason._make` would be a call of Python for each of thousands of reasons.
     reasons: list[Reason] = list(map(tuple.__new__, repeat(Reason), zip(*fields, strict=True)))
-    return Reasons(list(accumulate(numbers[:count])), list(numbers[count:]), reasons)
+    return Reasons(ordinals, list(numbers), reasons)
+
+
+def read_reason(blob: bytes | None, ordinal: int) -> Reason | None:
+    """Return the reason of one test from what `reasons_blob` wrote; None if the test has none."""
+    if blob is None:
+        return None
+    (troubles, messages, texts, *remaining), ordinals, numbers = _unpacked_reasons(blob)
+    index = bisect_left(ordinals, ordinal)
+    if index == len(ordinals) or ordinals[index] != ordinal:
+        return None
+    number = numbers[index]
+    fields = (field[number] for field in remaining)
+    return Reason(_TROUBLES[troubles[number]], messages[number], sum(texts[: number + 1]), *fields)
+
+
+def _unpacked_reasons(blob: bytes) -> tuple[list[list[Any]], list[int], Sequence[int]]:
+    """Return the fields of the distinct reasons, the tests with a reason, and the number of each test's reason."""
+    data = raw(blob)
+    length, count = _HEAD.unpack_from(data)
+    fields = json.loads(data[_HEAD.size : _HEAD.size + length])  # noqa: TID251  # ours
+    numbers = struct.unpack_from(f"<{2 * count}I", data, _HEAD.size + length)
+    return fields, list(accumulate(numbers[:count])), numbers[count:]
 
 
 def names_blob(names: Iterable[str]) -> bytes:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from nightjar_formats.columns import merged
+from nightjar_formats.columns import ABSENT, at, merged
+from nightjar_formats.columns.collect import Reason
 from nightjar_formats.model import Claims, RunKey, TargetKey
 
 from bot.engine.sql.portable import dumps, loads
 from bot.results.state import Admission, Run, RunState
 from bot.results.store.tables import schema
-from bot.results.store.tables.blobs import Reasons, RunColumns, raw, read_columns, read_reasons
+from bot.results.store.tables.blobs import Reasons, RunColumns, raw, read_columns, read_reason, read_reasons
 
 REPORTED = (RunState.STORED, RunState.WAITING, RunState.INCOMPLETE)
 """The states of runs that count for their suite; refused runs don't."""
@@ -209,13 +211,16 @@ _REPORTED_ON_TARGET = _AT_COMMIT.where(*_IS_REPORTED)
 _REPORTED_ON_TARGET_OF_SUITE = _REPORTED_ON_TARGET.where(schema.runs.c.suite == sa.bindparam("suite"))
 _REPORTED = select().where(*_AT_PLACES, *_IS_REPORTED)
 _REPORTED_OF_SUITE = _REPORTED.where(schema.runs.c.suite == sa.bindparam("suite"))
-_BARE = sa.select(
-    *(schema.runs.c[name] for name in ("id", "target_id", "sha", "suite", "run_id", "state", "claims"))
-).where(*_AT_PLACES, *_IS_REPORTED)
 _VERSIONS = (
     sa.select(*(schema.runs.c[name] for name in ("sha", "run_id", "version", "state")))
     .join(schema.targets)
     .where(*OF_TARGET, schema.runs.c.sha.in_(sa.bindparam("shas", expanding=True)))
+)
+_BARE = sa.select(*(schema.runs.c[name] for name in ("id", "target_id", "sha", "suite", "run_id", "state"))).where(
+    *_AT_PLACES, *_IS_REPORTED
+)
+_CLAIMS = sa.select(schema.runs.c.id, schema.runs.c.claims).where(
+    schema.runs.c.id.in_(sa.bindparam("numbers", expanding=True))
 )
 _OF_RUNS = schema.columns.c.run_id.in_(sa.bindparam("numbers", expanding=True))
 _COLUMNS = sa.select(schema.columns.c.run_id, schema.columns.c.statuses, schema.columns.c.reasons).where(_OF_RUNS)
@@ -324,20 +329,29 @@ def bare_runs(connection: sa.Connection, places: Iterable[Place]) -> dict[Place,
     """Return the runs of each suite at a commit on a target, in their order, without their claims."""
     requested = set(places)
     targets, shas = sorted({target for target, _, _ in requested}), sorted({sha for _, sha, _ in requested})
-    runs_at: dict[Place, list[BareRun]] = {}
-    claimed: dict[int, str] = {}
+    runs_at = defaultdict[Place, list[BareRun]](list)
+    with_results = RunState.STORED.value
     for chunk in schema.in_chunks(shas):
-        for number, target, sha, suite, run_id, state, claims in connection.execute(
+        for number, target, sha, suite, run_id, state in connection.execute(
             _BARE, {"targets": targets, "shas": chunk}
         ).all():
             if (place := (target, sha, suite)) in requested:
-                runs_at.setdefault(place, []).append(BareRun(number, run_id, state == RunState.STORED))
-                claimed[number] = claims
-    for place_runs in runs_at.values():
-        # Claims are read only to order several runs of one place; most places have one.
-        if len(place_runs) > 1:
-            place_runs.sort(key=lambda run: _order_of(run.run_id, Claims(**loads(claimed[run.number]))))  # type: ignore[arg-type]  # as `save` wrote it
-    return runs_at
+                runs_at[place].append(BareRun(number, run_id, state == with_results))
+    # Claims are read only to order several runs of one place; most places have one.
+    several = [place_runs for place_runs in runs_at.values() if len(place_runs) > 1]
+    claims = _claims_of(connection, [run.number for place_runs in several for run in place_runs])
+    for place_runs in several:
+        place_runs.sort(key=lambda run: _order_of(run.run_id, claims[run.number]))
+    return dict(runs_at)
+
+
+def _claims_of(connection: sa.Connection, numbers: Sequence[int]) -> dict[int, Claims]:
+    """Return the claims of runs that have some, by the numbers of the runs."""
+    return {
+        number: Claims(**loads(claims))  # type: ignore[arg-type]  # as `save` wrote it
+        for chunk in schema.in_chunks(numbers)
+        for number, claims in connection.execute(_CLAIMS, {"numbers": chunk})
+    }
 
 
 def stored(numbered: Iterable[Numbered]) -> list[int]:
@@ -368,12 +382,25 @@ def reasons(connection: sa.Connection, numbers: Sequence[int]) -> Iterator[tuple
             yield row.run_id, read_reasons(row.reasons)
 
 
+def reasons_of_tests(
+    connection: sa.Connection, ordinals: Mapping[int, int]
+) -> Iterator[tuple[int, bool, Reason | None]]:
+    """Yield whether stored runs have a test, and its reason there, each with the number of the run, in any order.
+
+    `ordinals` has the ordinal of the test in each run.
+    """
+    for chunk in schema.in_chunks(list(ordinals)):
+        for row in connection.execute(_COLUMNS, {"numbers": chunk}):
+            ordinal = ordinals[row.run_id]
+            yield row.run_id, at(raw(row.statuses), ordinal) != ABSENT, read_reason(row.reasons, ordinal)
+
+
 def status_blobs(connection: sa.Connection, numbers: Sequence[int]) -> dict[int, bytes]:
     """Return the compressed status columns of stored runs, by the number of the run."""
     return {
-        row.run_id: row.statuses
+        number: blob
         for chunk in schema.in_chunks(numbers)
-        for row in connection.execute(_STATUSES, {"numbers": chunk})
+        for number, blob in connection.execute(_STATUSES, {"numbers": chunk}).all()
     }
 
 
