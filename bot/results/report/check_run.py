@@ -194,13 +194,12 @@ def _incomplete(findings: Findings) -> str:
 
 
 def _incomplete_lines(suite: SuiteState) -> Iterator[str]:
-    name = code(suite.suite)
     if suite.missing_shards:
-        missing = texts.missing_shards(name, suite.missing_shards, suite.shard_total)
+        missing = texts.missing_shards(code(suite.suite), suite.missing_shards, suite.shard_total)
         first = min((run.received_at for run in (*suite.runs, *suite.waiting, *suite.broken)), default=None)
         yield missing if first is None else f"{missing} {texts.FIRST_RUN_AT.format(since=texts.format_moment(first))}"
-    yield from (_run_line(texts.WAITING, name, run) for run in suite.waiting)
-    yield from (_run_line(texts.BROKEN, name, run) for run in suite.broken)
+    yield from (_run_line(texts.WAITING, suite, run) for run in suite.waiting)
+    yield from (_run_line(texts.BROKEN, suite, run) for run in suite.broken)
 
 
 def _repaired(findings: Findings) -> str:
@@ -214,10 +213,10 @@ def _repaired(findings: Findings) -> str:
     return f"{texts.REPAIRED_FILES}\n\n{_lines(lines)}" if lines else ""
 
 
-def _run_line(template: str, suite: str, run: Run) -> str:
+def _run_line(template: str, suite: SuiteState, run: Run) -> str:
     reason = escape(truncate(run.reason, MOST_REASON)) or texts.NO_REASON
     return template.format(
-        suite=suite, run=code(run.key.run_id), since=texts.format_moment(run.received_at), reason=reason
+        suite=code(suite.suite), run=code(run.key.run_id), since=texts.format_moment(run.received_at), reason=reason
     )
 
 

@@ -110,14 +110,9 @@ def _claims(run: Run) -> Claims:
     return run.claims
 
 
-def fields_of(target: TargetKey | RunKey) -> dict[str, Any]:
-    """Return the fields of a target, or of a run's, by which statements find it."""
-    return {"repository": target.repository, "lab": target.lab, "target": target.target}
-
-
 def target_id(connection: sa.Connection, target: TargetKey | RunKey, *, make: bool = False) -> int | None:
     """Return the ID of a target, or of a run's. If it is not stored, return None, or store it if `make` is set."""
-    values = fields_of(target)
+    values = {"repository": target.repository, "lab": target.lab, "target": target.target}
     number: int | None = connection.execute(_TARGET, values).scalar()
     if number is None and make:
         number = connection.execute(_NEW_TARGET, values).scalar_one()
@@ -186,7 +181,7 @@ def read(row: sa.RowMapping) -> Run:
 
 # Statements that each run needs are built once: building one takes longer than executing it.
 OF_TARGET = tuple(schema.targets.c[name] == sa.bindparam(name) for name in ("repository", "lab", "target"))
-"""The condition of statements on one target, whose values are the `fields_of` it."""
+"""The condition of statements on one target, with the names of its fields."""
 _TARGET = sa.select(schema.targets.c.id).where(*OF_TARGET)
 TARGET_ID = _TARGET.scalar_subquery()
 """The same target's ID, for statements without a join."""
@@ -233,7 +228,7 @@ def find(connection: sa.Connection, key: RunKey, *, any_case: bool = False) -> t
 
     With `any_case`, the letter case of the repository does not matter.
     """
-    values = fields_of(key) | {"sha": key.sha, "run_id": key.run_id}
+    values = asdict(key)
     row = connection.execute(_FIND, values).mappings().first()
     if row is None and any_case:
         # No index has the names in lower case. Reading the few targets first saves a scan of all runs.
@@ -244,13 +239,14 @@ def find(connection: sa.Connection, key: RunKey, *, any_case: bool = False) -> t
 
 def processed_runs(connection: sa.Connection, versions: Mapping[RunKey, str]) -> set[RunKey]:
     """Return the runs that are stored, or were processed with this version of their manifest."""
-    by_target: dict[TargetKey, dict[tuple[str, str], RunKey]] = {}
+    by_target: dict[tuple[str, str, str], dict[tuple[str, str], RunKey]] = {}
     for key in versions:
-        by_target.setdefault(key.about, {})[key.sha, key.run_id] = key
+        by_target.setdefault((key.repository, key.lab, key.target), {})[key.sha, key.run_id] = key
     processed = set()
-    for target, keys in by_target.items():
+    for (repository, lab, target), keys in by_target.items():
+        values = {"repository": repository, "lab": lab, "target": target}
         for chunk in schema.in_chunks(sorted({sha for sha, _ in keys})):
-            for row in connection.execute(_VERSIONS, fields_of(target) | {"shas": chunk}):
+            for row in connection.execute(_VERSIONS, values | {"shas": chunk}):
                 requested = keys.get((row.sha, row.run_id))
                 if requested is not None and (row.state == RunState.STORED or row.version == versions[requested]):
                     processed.add(requested)
@@ -281,7 +277,7 @@ def reported_on_target(
     connection: sa.Connection, target: TargetKey, sha: str, suite: str | None = None
 ) -> ReportedRuns:
     """Return the runs of a commit on a target, or of one suite at it; none if the target is not stored."""
-    values = fields_of(target) | {"sha": sha}
+    values = asdict(target) | {"sha": sha}
     statement = _REPORTED_ON_TARGET
     if suite is not None:
         values, statement = values | {"suite": suite}, _REPORTED_ON_TARGET_OF_SUITE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -97,7 +97,8 @@ _UNFINISHED = sa.union(
     .select_from(schema.checks.join(schema.targets))
     .where(schema.OPEN),
 )
-_REVISION, _OVER = sa.bindparam("announced_revision"), sa.bindparam("is_over", type_=sa.Boolean)
+_REVISION = sa.bindparam("announced_revision", type_=sa.Integer)
+_OVER = sa.bindparam("is_over", type_=sa.Boolean)
 # If results have changed since, whether more are expected is decided again. A slower replica that stores an older
 # revision changes nothing.
 _ANNOUNCE = (
@@ -153,7 +154,7 @@ def unfinished(connection: sa.Connection) -> tuple[set[str], set[str]]:
 def announced(connection: sa.Connection, pending: PendingCheck) -> None:
     """Store that a check run is being written for a revision."""
     values = {"commit": pending.sha, "announced_revision": pending.revision, "is_over": pending.over}
-    connection.execute(_ANNOUNCE, runs.fields_of(pending.target) | values)
+    connection.execute(_ANNOUNCE, asdict(pending.target) | values)
 
 
 def scheduled_checks(
@@ -190,7 +191,7 @@ def complete_check(connection: sa.Connection, target: TargetKey | RunKey, sha: s
     This applies only before the first check run is written. Results that arrive later wait until no more arrive, or
     each of hundreds of runs would cause a write (docs/decisions/when-a-check-run-is-written.md).
     """
-    for check in _checks(connection, _OPEN_CHECK, runs.fields_of(target) | {"sha": sha}):
+    for check in _checks(connection, _OPEN_CHECK, asdict(target) | {"sha": sha}):
         if check.announced:
             continue
         target_id = check.target_id
@@ -252,7 +253,7 @@ def _arrived(
 
 def is_pending(connection: sa.Connection, target: TargetKey, sha: str) -> bool:
     """Return whether the check run of a commit is pending, or waits for more results."""
-    return bool(_checks(connection, _OPEN_CHECK, runs.fields_of(target) | {"sha": sha}))
+    return bool(_checks(connection, _OPEN_CHECK, asdict(target) | {"sha": sha}))
 
 
 def _is_complete(reported: Iterable[Run]) -> bool:
