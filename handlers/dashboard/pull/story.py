@@ -183,14 +183,14 @@ class StoryTeller:
     def _summary(self, effects: Sequence[EffectRecord]) -> str:
         """Say in a few words what effects did: `restarted 2 jobs`."""
         counts = Counter(effect.kind for effect in effects if effect.job.outcome == APPLIED)
-        results = [words for kind, count in counts.items() if (words := texts.effects_done(kind, count))]
+        results = {kind: texts.effects_done(kind, count) for kind, count in counts.items()}
         # These effects say it better than we could: `opened #22`, `ci/slow-tests on 1a2b3c4: On: …`, `lint runs`.
         outcomes = [
             without_links(self._text(effect.job.text, LONGEST_REASON))
             for effect in effects
-            if effect.job.outcome != APPLIED or effect.kind not in texts.EFFECTS_DONE
+            if effect.job.outcome != APPLIED or results[effect.kind] is None
         ]
-        return "; ".join(dict.fromkeys(filter(None, [*results, *outcomes]))) or texts.COMMAND_STATES[DONE]
+        return "; ".join(dict.fromkeys(filter(None, [*results.values(), *outcomes]))) or texts.COMMAND_STATES[DONE]
 
     def _plan(self, plan: PlanRecord, guid: str) -> PlanStory:
         return PlanStory(

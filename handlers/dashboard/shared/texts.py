@@ -213,9 +213,11 @@ EVENTS = {
 """What happened, by event and action."""
 
 
-def effects_done(kind: str, count: int) -> str:
-    """Say what effects of a kind did; empty if that is not worth a word, or if we have no words for the kind."""
-    singular, plural = EFFECTS_DONE.get(kind, ("", ""))
+def effects_done(kind: str, count: int) -> str | None:
+    """Say what effects of a kind did; empty if that is not worth a word, None if the effects say it themselves."""
+    if kind not in EFFECTS_DONE:
+        return None
+    singular, plural = EFFECTS_DONE[kind]
     return singular if count == 1 else plural.format(count=count)
 
 

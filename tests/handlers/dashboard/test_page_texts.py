@@ -63,7 +63,7 @@ def test_what_matches_a_search_is_counted_by_kind() -> None:
 def test_what_effects_did_is_counted() -> None:
     assert effects_done("RerunJob", 1) == "restarted 1 job"
     assert effects_done("RerunJob", 2) == "restarted 2 jobs"
-    assert effects_done("no such kind", 1) == ""
+    assert effects_done("no such kind", 1) is None
 
 
 def test_a_cell_says_its_state_and_its_counts() -> None:
