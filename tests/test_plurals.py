@@ -31,7 +31,6 @@ SEVERAL = {
     "lab/nightjar_formats/readers/texts.py:LONG_NAME_AND_CLASS": "more than the limit",
     "lab/nightjar_lab/suite/texts.py:OUTPUT_CUT": "the middle of a long output",
     "lab/nightjar_lab/texts.py:NOT_PACKED": "more than a run may have",
-    "handlers/tracking_branches/texts.py:COMMITS": "ONE_COMMIT says it of one",
     "handlers/tracking_branches/texts.py:NONE_GREEN": "ONE_NOT_GREEN says it of one",
 }
 """Texts about numbers that are never one, with the reason."""
