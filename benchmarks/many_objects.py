@@ -11,14 +11,14 @@ from pathlib import Path
 from aiohttp import web
 
 from bot.app.load import parse_config
-from bot.aws.bucket import SECONDS_PER_PAGE, Bucket
+from bot.aws.bucket import Bucket
 from bot.aws.client import Aws
 from bot.engine.service import Engine
 from bot.github.client import GitHub
 from bot.github.pull_heads import REPOSITORY_ID, RepositoryId
 from bot.results.store.store import ResultsStore
 from handlers.results.records import LISTED, Listed
-from handlers.results.watch import Watch
+from handlers.results.watch import SECONDS_PER_PAGE, Watch
 from sandbox.bucket import ENVIRONMENT
 from tests.results.uploads import LAB, REPOSITORY, TARGET, Upload, sha
 from tests.serving import served

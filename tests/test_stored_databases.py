@@ -16,7 +16,8 @@ from bot.engine.tokens import TokenStore
 from bot.results.state import RunState
 from bot.results.store.commit import commit_state, seen_tests
 from bot.results.store.history.history import history
-from bot.results.store.lists.run_lists import find_run, waiting_runs
+from bot.results.store.lists.run_lists import waiting_runs
+from bot.results.store.tables.runs import find_run
 from tests.engine.running import LOCK, running, settled, twice
 from tests.engine.toy import World, body
 from tests.results.uploads import ABOUT, SUITE, Upload, sha

@@ -35,13 +35,6 @@ LONGEST_KEY = 1024
 """Bytes, by S3's own rule: https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html"""
 LONGEST_PERMISSION = 7 * 86_400
 """Seconds, by S3's own rule for version 4 of its signatures."""
-SECONDS_PER_PAGE = 3.0
-"""Seconds between listings, for each page of 1000 objects in the last one.
-
-A page costs $0.000005, so a bucket of any size costs at most $0.15 a day.
-"""
-SECONDS_PER_REQUEST = 1.0
-"""Seconds between listings of recent commits, for each request of the last one: at most $0.43 a day."""
 
 
 class NotThere(Exception):
@@ -181,17 +174,6 @@ def is_manifest(key: str) -> bool:
     except UnicodeEncodeError:
         return False
     return fits and key.endswith(f"/{MANIFEST}") and key.isprintable()
-
-
-def pause_after(requests: int, poll: float, each: float = SECONDS_PER_PAGE) -> float:
-    """Return how many seconds to wait after a listing of so many requests: `poll`, or `each` for every request.
-
-    A run may be uploaded for any commit at any time, and keys sort by commit, not by time. So only a listing of the
-    whole bucket finds all new runs. 500 objects a day, stored for 400 days, take 200 requests; this function then
-    spaces the listings ten minutes apart. In between, `handlers.results.watch` lists the commits of the last day. A
-    queue costs as little and reports new objects within seconds.
-    """
-    return max(poll, requests * each)
 
 
 class Bucket:

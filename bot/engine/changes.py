@@ -64,7 +64,8 @@ class Changes:
         self._new_delivery = new_delivery
         self._known_guids = known_guids
         self._writes: dict[str, _Write] = {}
-        self._deliveries: dict[str, Statement] = {}
+        self.deliveries: dict[str, Statement] = {}
+        """The statements that store the announced events, by GUID; the jobs of events may have any lock."""
         self.after_commit: list[Callable[[], None]] = []
         """Called after the changes are stored."""
 
@@ -105,22 +106,17 @@ class Changes:
     ) -> bool:
         """Announce an event; return whether it is new. Handlers get it no sooner than `not_before` (epoch seconds)."""
         announcement = event.announcement(repository, value)
-        if announcement.guid in self._deliveries:
+        if announcement.guid in self.deliveries:
             return False
-        self._deliveries[announcement.guid] = self._new_delivery(announcement, not_before)
+        self.deliveries[announcement.guid] = self._new_delivery(announcement, not_before)
         return not await self._known_guids([announcement.guid])
-
-    @property
-    def has_events(self) -> bool:
-        """Whether events are announced, whose jobs may have any lock."""
-        return bool(self._deliveries)
 
     def steps(self) -> Steps[None]:
         """Store the changes, as part of a transaction. Raises `Outdated`."""
         # In the order of keys: otherwise two transactions that write the same records could wait for each other.
         for name, write in sorted(self._writes.items(), key=itemgetter(0)):
             yield from _steps_of(name, write)
-        for statement in self._deliveries.values():  # noqa: UP028  # an iterator of a dict receives no rows
+        for statement in self.deliveries.values():  # noqa: UP028  # an iterator of a dict receives no rows
             yield statement
 
     async def store(self) -> None:

@@ -24,7 +24,7 @@ from bot.core.events import Delivery, Payload, lock_key
 from bot.core.rarely import Rarely
 from bot.engine.jobs.store import note_of_ignored
 from bot.engine.service import StorageError
-from bot.web.bodies import Bodies
+from bot.web.bodies import Bodies, HeldBody
 from bot.web.problems import Problem
 from bot.web.texts import (
     FORM_ENCODED,
@@ -196,7 +196,7 @@ class Webhook:
     async def _take(self, request: web.Request) -> bytes:
         guid, event, signature = _headers(request)
         # The body counts against the memory limit until it is stored, also while a database hangs.
-        async with self._bodies.read(request) as body:
+        async with HeldBody(self._bodies, request) as body:
             opened = await _in_a_thread_if_large(body, lambda: self._open(guid, event, body, signature))
             new = await self._store(guid, event, body, opened)
         self._metrics.accepted(event, new)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from bot.aws.bucket import NoSpace, OtherContent
 from bot.core.errors import TryAgain, UserError
 from bot.engine.sql.errors import DatabaseFailure
-from bot.web.bodies import Bodies
+from bot.web.bodies import Bodies, HeldBody
 from bot.web.openapi import Operation, Parameter, ResponseSchema, Schema, problem
 from bot.web.problems import Problem
 from handlers.device_tests.store import UnknownJob
@@ -132,7 +132,7 @@ def _failure_of(error: Exception) -> tuple[Problem, str]:
 
 async def read_body(bodies: Bodies, request: web.Request, model: type[Body]) -> Body:
     """Read the JSON body of a request. Raises `Problem`."""
-    async with bodies.read(request) as raw:
+    async with HeldBody(bodies, request) as raw:
         try:
             return model.model_validate_json(bytes(raw))
         except ValidationError as error:

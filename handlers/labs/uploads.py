@@ -25,7 +25,7 @@ from bot.aws.client import in_thread
 from bot.core.events import Repository
 from bot.core.utc import iso_utc
 from bot.web.app import CONNECTIONS
-from bot.web.bodies import Bodies, request_body
+from bot.web.bodies import Bodies, HeldBody, request_body
 from bot.web.openapi import Operation, Parameter, ResponseSchema, problem
 from bot.web.problems import Problem
 from bot.web.texts import BODY_INCOMPLETE
@@ -182,7 +182,7 @@ class UploadRoutes:
     async def _manifest(self, request: web.Request, caller: LabCaller) -> tuple[web.Response, str]:
         upload, config = await self._upload(request, caller)
         run, store = upload.run_key(caller.lab), self._store_of(config)
-        async with self._manifests.read(request) as body:
+        async with HeldBody(self._manifests, request) as body:
             raw = bytes(body)
         manifest = await asyncio.to_thread(read_manifest, raw, run)
         arrived = {(file.name, file.bytes, file.sha256) for file in upload.files if file.name in upload.received}

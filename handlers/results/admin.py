@@ -22,7 +22,8 @@ from bot.core.events import Repository
 from bot.results.deliveries import CHECK_EVENT, check_event_in
 from bot.results.service import RESULTS
 from bot.results.state import RunState
-from bot.results.store.lists.run_lists import find_run, list_runs
+from bot.results.store.lists.run_lists import list_runs
+from bot.results.store.tables.runs import find_run
 from bot.results.store.write.pending_checks import scheduled_checks
 from handlers.results import texts
 from handlers.results.config import LAB_RESULTS

@@ -21,7 +21,7 @@ from cachetools import TTLCache
 from nightjar_formats.model import MANIFEST, RunKey, TargetKey, escaped_target
 from nightjar_formats.runs.manifest import run_key
 
-from bot.aws.bucket import SECONDS_PER_REQUEST, Arrival, BucketFolder, RunStore, Source, pause_after
+from bot.aws.bucket import Arrival, BucketFolder, RunStore, Source
 from bot.aws.store_folder import StoreFolder
 from bot.config.types import STORE_FOLDER, seconds
 from bot.core.events import Repository
@@ -83,6 +83,13 @@ MOST_ANNOUNCED = 10_000
 """Announced runs that a process remembers, in 200 bytes each."""
 DAY = 86400.0
 """Seconds: between two full listings, the commits with a run of this age or younger are listed."""
+SECONDS_PER_PAGE = 3.0
+"""Seconds between listings, for each page of 1000 objects in the last one.
+
+A page costs $0.000005, so a bucket of any size costs at most $0.15 a day.
+"""
+SECONDS_PER_REQUEST = 1.0
+"""Seconds between listings of recent commits, for each request of the last one: at most $0.43 a day."""
 LISTINGS, REQUESTS = 4, 8
 """The most repositories whose buckets are listed at a time, and the most folders of recent commits."""
 MOST_COMMITS = 500
@@ -98,6 +105,17 @@ UNKNOWN_REPOSITORY_ID = 0
 """Stands for repositories outside app.yaml: the bot does not ask GitHub for their IDs."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+def pause_after(requests: int, poll: float, each: float = SECONDS_PER_PAGE) -> float:
+    """Return how many seconds to wait after a listing of so many requests: `poll`, or `each` for every request.
+
+    A run may be uploaded for any commit at any time, and keys sort by commit, not by time. So only a listing of the
+    whole bucket finds all new runs. 500 objects a day, stored for 400 days, take 200 requests; this function then
+    spaces the listings ten minutes apart. In between, `Watch` lists the commits of the last day. A queue costs as
+    little and reports new objects within seconds.
+    """
+    return max(poll, requests * each)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nightjar_formats.refused import TooMuch
 
-from bot.aws.bucket import CHUNK, Arrival, Bucket, BucketFolder, NotThere, ObjectHead, Small, is_manifest, pause_after
+from bot.aws.bucket import CHUNK, Arrival, Bucket, BucketFolder, NotThere, ObjectHead, Small, is_manifest
 from bot.aws.client import Aws
 from bot.core.errors import TryAgain, UserError
 from tests.bucket import Script, World, fault
@@ -108,13 +108,6 @@ def test_an_arrival_belongs_to_the_place_whose_folder_begins_its_key() -> None:
     assert arrival.lies_in(BucketFolder("device-results", ""))
     assert not arrival.lies_in(BucketFolder("other", "results/"))
     assert not arrival.lies_in(BucketFolder("device-results", "old-results/"))
-
-
-def test_a_large_bucket_is_listed_less_often_so_that_it_costs_no_more() -> None:
-    assert pause_after(1, 30.0) == 30.0
-    assert pause_after(10, 30.0) == 30.0
-    assert pause_after(200, 30.0) == 600.0
-    assert pause_after(200, 3600.0) == 3600.0
 
 
 # Reading

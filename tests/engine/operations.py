@@ -17,7 +17,7 @@ from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 
 from bot.engine.jobs.once import NewJob, defer_once
-from bot.engine.jobs.steps import FETCH, FINISH_NOTED, PARK, successor_of
+from bot.engine.jobs.steps import FETCH, FINISH_NOTED, PARK
 from bot.engine.postgres.connector import PostgresConnector
 from bot.engine.sql.errors import DatabaseFailure
 from bot.engine.sqlite.connector import SqliteConnector
@@ -272,8 +272,10 @@ class Twins:
         assert len(on_postgres) == len(on_sqlite), self.steps
         if on_postgres:
             self.doing.discard(job_id)
-        successors = successor_of(on_postgres), successor_of(on_sqlite)
-        begun = [QuietJob.from_row(row) if row else None for row in successors]
+        begun = [
+            QuietJob.from_row(rows[0]) if rows and rows[0].get("id") is not None else None
+            for rows in (on_postgres, on_sqlite)
+        ]
         self._compare_jobs([begun[0]], [begun[1]])
         if begun[0]:
             self.successors += 1

@@ -21,10 +21,11 @@ from hypothesis import strategies as st
 
 from bot.engine.database import Database, DatabaseError
 from bot.results.store.history.history import history
-from bot.results.store.lists.run_lists import find_run, list_runs
+from bot.results.store.lists.run_lists import list_runs
 from bot.results.store.store import ResultsStore
 from bot.results.store.tables import schema
 from bot.results.store.tables.database import VERSION_TABLE, VERSIONS, ResultsDatabase, run_migrations
+from bot.results.store.tables.runs import find_run
 from tests.results.snapshot import snapshot_of
 from tests.results.uploads import REPOSITORY, Upload
 from tests.waiting import DEADLINE

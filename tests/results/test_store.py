@@ -23,12 +23,12 @@ from bot.results.state import RunState
 from bot.results.store.commit import commit_state, seen_tests
 from bot.results.store.history.baselines import baselines
 from bot.results.store.history.history import history
-from bot.results.store.lists.run_lists import admission_of_commit, find_run, lab_usage, list_runs, waiting_runs
+from bot.results.store.lists.run_lists import admission_of_commit, lab_usage, list_runs, waiting_runs
 from bot.results.store.store import ResultsStore
 from bot.results.store.tables import names
 from bot.results.store.tables.blobs import Reasons, RunColumns
 from bot.results.store.tables.combine import has_evidence
-from bot.results.store.tables.runs import processed_runs
+from bot.results.store.tables.runs import find_run, processed_runs
 from bot.results.store.write.pending_checks import complete_check, scheduled_checks
 from tests.results.snapshot import snapshot_of
 from tests.results.uploads import ABOUT, LAB, REPOSITORY, SUITE, TARGET, Upload, sha

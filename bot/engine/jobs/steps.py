@@ -10,12 +10,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import LiteralString
 
 from bot.engine.jobs.definitions import URGENT_PRIORITY
 from bot.engine.jobs.notes import REPLACE
-from bot.engine.sql.portable import Row
 
 ANY_QUEUE = "procrastinate_any_queue_v1"
 """The channel on which every worker listens."""
@@ -172,8 +170,3 @@ SELECT ended.ended, begun.* FROM ended LEFT JOIN begun ON TRUE
 )
 """Returns no row if another worker has taken the job over; else a row with the columns of the successor or NULLs."""
 RETRY_NOTED: LiteralString = "WITH ended AS (" + RETRY + _NOTED + " SELECT ended FROM ended"  # noqa: S608  # constants
-
-
-def successor_of(rows: Sequence[Row]) -> Row | None:
-    """Return the row of the job that the end of another has begun, from the rows of the statement that ended it."""
-    return rows[0] if rows and rows[0].get("id") is not None else None

@@ -37,7 +37,7 @@ from bot.engine.jobs.inbox import (
     moved_values,
     unique_deliveries,
 )
-from bot.engine.jobs.steps import ANY_QUEUE, FETCH, FINISH_NOTED, SCANNED, WAKE, successor_of
+from bot.engine.jobs.steps import ANY_QUEUE, FETCH, FINISH_NOTED, SCANNED, WAKE
 from bot.engine.outage import is_outage
 from bot.engine.postgres.announcer import JobAnnouncer
 from bot.engine.postgres.batches import Batcher
@@ -240,7 +240,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         async with self._get_cursor(connection) as cursor:
             await cursor.execute(*statement)
             rows = await cursor.fetchall() if cursor.description else []
-        if query == FINISH_NOTED and successor_of(rows):
+        if query == FINISH_NOTED and rows and rows[0].get("id") is not None:
             # All jobs of this transaction have the lock under which the successor runs now.
             cast("_Pool", self.pool).withdraw(connection)
         return [_original(row) for row in rows]

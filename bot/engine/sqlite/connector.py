@@ -23,7 +23,7 @@ from typing import Any, LiteralString, TypeVar, cast
 from procrastinate import connector, schema, sql
 
 from bot.engine.jobs.inbox import BODIES_AT_ONCE, FORGET_BODY, MOVE_BODY, STORE, moved_values, store_on_sqlite
-from bot.engine.jobs.steps import ANY_QUEUE, FETCH, FINISH_NOTED, NOTIFICATIONS, WAKE, successor_of
+from bot.engine.jobs.steps import ANY_QUEUE, FETCH, FINISH_NOTED, NOTIFICATIONS, WAKE
 from bot.engine.sql import portable
 from bot.engine.sql.errors import DatabaseFailure, DuplicateKey
 from bot.engine.sql.portable import Row, check_version
@@ -198,7 +198,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
                     (rows,) = batched(connection, [values])
                 else:
                     rows = _operation(query, dict(values), has_rows=False)(connection)
-                if query == FINISH_NOTED and successor_of(rows):
+                if query == FINISH_NOTED and rows and rows[0].get("id") is not None:
                     # All jobs of this transaction have the lock under which the successor runs now.
                     del self._unpublished[notices_before:]
         except StopIteration as end:

@@ -40,7 +40,6 @@ from bot.engine.jobs.steps import (
     RETURN_UNKNOWN,
     SCANNED,
     WINDOW,
-    successor_of,
 )
 from bot.engine.outage import is_outage
 from bot.engine.retry import unnoted_wait
@@ -116,8 +115,8 @@ def leave_ended(job: procrastinate_jobs.Job, rows: Sequence[Row] = ()) -> None:
     """
     holder = _holder(job)
     holder.has_ended = True
-    if holder.manager is not None:
-        holder.manager.add_successor(rows)
+    if rows and holder.manager is not None:
+        holder.manager.note_end(job, rows)
 
 
 def _holder(job: procrastinate_jobs.Job) -> NoteHolder:
@@ -228,9 +227,12 @@ class EngineJobManager(JobManager):
         """Whether the end of a job may begin the next one of its lock: not while others must have their turn."""
         return not self._is_stopping and not self._intake.is_flooded()
 
-    def add_successor(self, rows: Sequence[Row]) -> None:
-        """Let the worker begin the job that the end of another has begun in the database."""
-        if row := successor_of(rows):
+    def note_end(self, job: procrastinate_jobs.Job, rows: Sequence[Row]) -> None:
+        """Let the worker begin the job that the end of another has begun in the database, if `rows` name one."""
+        self._guard.forget(cast("int", job.id))
+        for row in rows:
+            if row.get("id") is None:
+                continue
             self._fetched.append(self._quiet(row))
             self._is_asked_again = self._now() < self._next_poll
             self.pause = max(0.0, self._next_poll - self._now())
@@ -354,7 +356,6 @@ class EngineJobManager(JobManager):
             if ending.noted == FINISH_NOTED:
                 values["begins_next"] = begins_next(job)
             rows = await self.connector.execute_query_all_async(ending.noted, **values)
-        self.add_successor(rows)
         if not rows:
             log.warning(TAKEN_OVER, job=job.id)
             if may_have_ended:
@@ -363,7 +364,7 @@ class EngineJobManager(JobManager):
                 values = {"lock": job.lock, "worker_id": job.worker_id, "known": known}
                 await self.connector.execute_query_async(RETURN_UNKNOWN, **values)
         elif note is not None:
-            self._guard.forget(cast("int", job.id))
+            self.note_end(job, rows)
 
 
 def _retrying(wait: float, priority: int | None) -> _Ending:

@@ -139,7 +139,7 @@ class FollowUp:
 
     def has_only_lock(self, lock: str | None) -> bool:
         """Return whether all new jobs have this lock. A fetch has to find the others."""
-        return all(job.lock == lock for job in self.jobs) and not (self.changes and self.changes.has_events)
+        return all(job.lock == lock for job in self.jobs) and not (self.changes and self.changes.deliveries)
 
 
 class TakenOver(Exception):
@@ -270,7 +270,6 @@ class Attempt:
                 outdated = error
                 continue
             leave_ended(self.job, rows)
-            self.guard.forget(id_of(self.job))
             if result.changes is not None:
                 result.changes.committed()
             return outcome
@@ -423,7 +422,7 @@ class Tasks:
 
     async def handle(self, context: JobContext, **args: Any) -> None:
         """Let one handler plan, and store the whole plan."""
-        job, origin = context.job, Origin.read(args, context.job.lock)
+        job, origin = _read_origin(context, args)
 
         async def work() -> JobOutcome | FollowUp:
             return await self._plan_and_store(job, origin)
@@ -440,7 +439,7 @@ class Tasks:
 
     async def effect(self, context: JobContext, **args: Any) -> None:
         """Apply one effect."""
-        job, origin = context.job, Origin.read(args, context.job.lock)
+        job, origin = _read_origin(context, args)
         kind = str(args["effect"].get("kind", ""))
         # `Attempt` has not begun yet, so an outage of the database must be counted here.
         with self._guard.outliving(id_of(job)):
@@ -457,7 +456,7 @@ class Tasks:
 
     async def conclude(self, context: JobContext, **args: Any) -> None:
         """Let the handler of a plan decide what follows, once all effects of the plan have ended."""
-        job, origin = context.job, Origin.read(args, context.job.lock)
+        job, origin = _read_origin(context, args)
 
         async def work() -> JobOutcome | FollowUp:
             return await self._conclude(job, origin, args)
@@ -656,6 +655,11 @@ class Tasks:
             )
         )
         return _outcome(applied)
+
+
+def _read_origin(context: JobContext, args: Mapping[str, Any]) -> tuple[Job, Origin]:
+    """Return the job that runs, and the origin that its arguments and its lock name."""
+    return context.job, Origin.read(args, context.job.lock)
 
 
 def _origins(

@@ -38,7 +38,8 @@ from bot.results.ingest.attempts import read_attempts, read_benchmark
 from bot.results.ingest.files import FileLists
 from bot.results.ingest.parse import parse_run
 from bot.results.state import Admission, Run, RunState
-from bot.results.store.lists.run_lists import admission_of_commit, find_run, lab_usage
+from bot.results.store.lists.run_lists import admission_of_commit, lab_usage
+from bot.results.store.tables.runs import find_run
 
 if TYPE_CHECKING:
     from bot.github.client import GitHub

@@ -220,15 +220,11 @@ class Findings:
         )
 
     @property
-    def newly_quarantined(self) -> int:
-        """The number of new failures of quarantined tests."""
-        return len(self.all_new_failures) - len(self._unquarantined)
-
-    @property
-    def uncompared_quarantined(self) -> int:
-        """The number of failures of quarantined tests in suites without a baseline."""
+    def quarantined_counts(self) -> tuple[int, int]:
+        """The numbers of failures of quarantined tests: of new ones, and of those in suites without a baseline."""
         uncompared = {suite.suite for suite, compared in self.reported if not compared.comparison.has_baseline}
-        return sum(failure.suite in uncompared for failure, _ in self.quarantined)
+        new_failures = len(self.all_new_failures) - len(self._unquarantined)
+        return new_failures, sum(failure.suite in uncompared for failure, _ in self.quarantined)
 
     @cached_property
     def quarantined(self) -> tuple[tuple[NewFailure, QuarantinedTest], ...]:

@@ -174,12 +174,11 @@ def conclusion(findings: Findings) -> tuple[str, str]:
 def _reasons(findings: Findings) -> Iterator[str]:
     if findings.new_failures:
         yield counted(len(findings.new_failures), "new failure")
-    if findings.newly_quarantined:
-        failures = counted(findings.newly_quarantined, "new failure")
-        yield texts.NEWLY_QUARANTINED.format(failures=failures)
-    if findings.uncompared_quarantined:
-        failures = counted(findings.uncompared_quarantined, "failure")
-        yield texts.UNCOMPARED_QUARANTINED.format(failures=failures)
+    newly_quarantined, uncompared_quarantined = findings.quarantined_counts
+    if newly_quarantined:
+        yield texts.NEWLY_QUARANTINED.format(failures=counted(newly_quarantined, "new failure"))
+    if uncompared_quarantined:
+        yield texts.UNCOMPARED_QUARANTINED.format(failures=counted(uncompared_quarantined, "failure"))
     if findings.unjudged:
         yield texts.UNJUDGED.format(tests=counted(findings.unjudged, "test fails", "tests fail"))
     if findings.untested:

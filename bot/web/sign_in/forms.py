@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 
 from aiohttp import hdrs, web
 
-from bot.web.bodies import Bodies
+from bot.web.bodies import Bodies, HeldBody
 from bot.web.problems import Problem
 from bot.web.sign_in.keys import SignInKeys
 from bot.web.sign_in.sessions import Session
@@ -58,7 +58,7 @@ class Forms:
             raise Problem(403, ORIGIN)
         if request.content_type != FORM_TYPE:
             raise Problem(400, NOT_A_FORM.format(most=FORM_BYTES))
-        async with self._bodies.read(request) as body:
+        async with HeldBody(self._bodies, request) as body:
             try:
                 return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=MOST_FIELDS))
             except ValueError:

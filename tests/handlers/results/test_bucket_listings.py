@@ -23,7 +23,7 @@ from bot.engine.service import Engine
 from bot.github.client import GitHub
 from bot.github.pull_heads import REPOSITORY_ID, RepositoryId
 from bot.results.store.store import ResultsStore
-from handlers.results.watch import LISTINGS, Watch
+from handlers.results.watch import LISTINGS, Watch, pause_after
 from tests.bucket import Script, World
 from tests.counted import counted
 from tests.results.plans import plans_seen
@@ -317,3 +317,10 @@ async def test_the_doctor_checks_the_folder_where_app_yaml_names_no_bucket(tmp_p
     (tmp_path / "full-results").touch()
     (finding,) = await check_buckets(config, aws, f"sqlite:///{tmp_path}/full.db")
     assert (finding.ok, "cannot be written" in finding.text) == (False, True)
+
+
+def test_a_large_bucket_is_listed_less_often_so_that_it_costs_no_more() -> None:
+    assert pause_after(1, 30.0) == 30.0
+    assert pause_after(10, 30.0) == 30.0
+    assert pause_after(200, 30.0) == 600.0
+    assert pause_after(200, 3600.0) == 3600.0

@@ -43,12 +43,6 @@ def _target_ids(connection: sa.Connection, repository: str | None, lab: str | No
     return list(connection.execute(statement).scalars())
 
 
-def find_run(connection: sa.Connection, key: RunKey) -> Run | None:
-    """Return a run; None if nothing is stored about it."""
-    numbered_run = runs.find(connection, key)
-    return None if numbered_run is None else numbered_run[1]
-
-
 def run_with_artifacts(connection: sa.Connection, key: RunKey) -> tuple[Run | None, list[ArtifactEntry]]:
     """Return a run, or None if nothing is stored about it, and its artifacts, sorted by name."""
     numbered_run = runs.find(connection, key)

@@ -237,6 +237,12 @@ def find(connection: sa.Connection, key: RunKey, *, any_case: bool = False) -> t
     return None if row is None else (row["id"], read(row))
 
 
+def find_run(connection: sa.Connection, key: RunKey) -> Run | None:
+    """Return a run; None if nothing is stored about it."""
+    numbered_run = find(connection, key)
+    return None if numbered_run is None else numbered_run[1]
+
+
 def processed_runs(connection: sa.Connection, versions: Mapping[RunKey, str]) -> set[RunKey]:
     """Return the runs that are stored, or were processed with this version of their manifest."""
     by_target: dict[tuple[str, str, str], dict[tuple[str, str], RunKey]] = {}
