@@ -121,6 +121,7 @@ def simulate_time(monkeypatch: pytest.MonkeyPatch, loop: SimulatedLoop) -> None:
         monkeypatch.setattr(PostgresConnector, name, loop.awaited(getattr(PostgresConnector, name), 1))
     monkeypatch.setattr(_Pool, "open", loop.awaited(_Pool.open, 0))
     monkeypatch.setattr(_Pool, "getconn", loop.awaited(_Pool.getconn, 0))
+    monkeypatch.setattr(_Pool, "_connect", loop.awaited(_Pool._connect, 0))
     monkeypatch.setattr("bot.aws.bucket.in_thread", loop.awaited(in_thread, 2))
     monkeypatch.setattr(time, "time", loop.clock.time)
     monkeypatch.setattr(time, "monotonic", loop.clock.time)

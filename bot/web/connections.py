@@ -40,6 +40,7 @@ IDLE_SECONDS = 75.0
 ANSWER_SECONDS = 120.0
 """How long a request may take; the longest, a lab's that waits for work, takes a minute."""
 SWEEP_SECONDS = 1.0
+"""The least time between two searches for connections to close."""
 
 FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
@@ -151,7 +152,14 @@ class Connections:
                 transport.abort()  # type: ignore[attr-defined]
 
     def _sweep_later(self) -> None:
-        self._sweeping = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._sweep_on)
+        """Sweep when the next connection may have to be closed: an open one must not wake an idle bot every second.
+
+        What happens meanwhile makes none of them due earlier than `HEAD_SECONDS` from then.
+        """
+        current_time = self._clock()
+        left = min((place.changed_at + place.patience - current_time for place in self._places.values()), default=0.0)
+        seconds = min(max(left, SWEEP_SECONDS), HEAD_SECONDS)
+        self._sweeping = asyncio.get_running_loop().call_later(seconds, self._sweep_on)
 
     def _sweep_on(self) -> None:
         self._sweeping = None
