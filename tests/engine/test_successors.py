@@ -8,6 +8,7 @@ from typing import LiteralString, cast
 
 import psycopg
 import pytest
+from procrastinate import JobContext
 from procrastinate.jobs import Job, Status
 
 from bot.engine.database import Database
@@ -17,6 +18,8 @@ from bot.engine.sql.transactions import Connector
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.intake import Intake
 from bot.engine.worker.manager import EngineJobManager, begins_next, leave_note
+from bot.engine.worker.queue import create_queue
+from bot.engine.worker.supervisor import EngineWorker
 from tests.engine.running import LOCK, QUICK, running, settled
 from tests.engine.test_fetch import LATER, STARTS_AT, TRIED, fetched, listening, states, stored
 from tests.engine.toy import World, body, writes
@@ -247,3 +250,37 @@ async def test_the_end_of_a_job_never_waits_for_its_successor(postgres_url: str,
         assert states_now == {"a9": "succeeded 1", "ab8": "todo 0" if is_held else "doing 0", "ac7": "todo 0"}
     assert await fetched(manager, worker, 1) == ["ab8"]
     await database.close()
+
+
+@pytest.mark.parametrize("following", ["ac0", "ab8"])
+async def test_a_job_that_is_being_fetched_is_not_put_back_when_an_answer_was_lost(
+    database: Database, following: str
+) -> None:
+    manager = manager_of(database.connector)
+    worker, job = await begun(manager, "a9", following)
+    values = {"id": job.id, "worker_id": worker, "status": "succeeded", "outcome": APPLIED, "note": "{}"}
+    # The end of the job is stored, but the manager does not know it.
+    values["begins_next"] = begins_next(job) and following == "ac0"
+    assert await database.connector.execute_query_all_async(FINISH_NOTED, **values)
+    assert (await states(database.connector))[following] == "todo 0"
+    _, names = await asyncio.gather(end(manager, job), fetched(manager, worker, 1))
+    assert [*names, *await fetched(manager, worker, 1)] == [following, "nothing"]
+
+
+async def test_the_end_of_a_job_begins_no_other_while_its_worker_shuts_down_after_a_failed_fetch(
+    database: Database,
+) -> None:
+    async def tick(_: str, __: int) -> None:
+        """Do nothing: there are no timers."""
+
+    app, manager = create_queue(database.connector), manager_of(database.connector)
+    app.job_manager, worker = manager, EngineWorker(app, manager, tick, QUICK)
+    worker.worker_id, job = await begun(manager, "a9", "ab8")
+    context = JobContext(app=app, job=job, start_timestamp=0.0, abort_reason=lambda: None)
+    # Procrastinate calls this after an error as well as after a stop, and waits for the running jobs.
+    shutting_down = asyncio.create_task(worker._shutdown([]))
+    worker._running_jobs = {asyncio.create_task(end(manager, job)): context}
+    await asyncio.wait(worker._running_jobs)
+    assert await states(database.connector) == {"a9": "succeeded 1", "ab8": "todo 0"}
+    worker._running_jobs.clear()
+    await shutting_down

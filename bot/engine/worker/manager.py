@@ -61,6 +61,7 @@ NOT_FETCHED = "job {job}: only jobs that the engine's worker fetched can run"
 NOT_ENDED = "could not store the outcome of a job"
 NOT_NOTED = "could not store the progress of a job, so the job runs again"
 TAKEN_OVER = "a job was taken over by another worker before it ended here"
+ENDED_OR_TAKEN_OVER = "a job had ended, but the answer was lost; or it was taken over by another worker"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -169,6 +170,8 @@ class EngineJobManager(JobManager):
         self._intake = intake or Intake()
         self._concurrency = concurrency
         self._fetched: deque[QuietJob] = deque()
+        self._fetching = asyncio.Lock()
+        """Held while the database may have begun jobs that are not in `_fetched` yet."""
         self._begun: set[int] = set()
         self._count_at_full_fetch: int | None = None
         """The number of notifications before the last fetch, if that fetched all jobs that could run."""
@@ -205,8 +208,11 @@ class EngineJobManager(JobManager):
             return
         most = await self._intake.room(self._begun, self._concurrency)
         count, moment = self._notification_count(), self._now()
-        rows = await self._fetch(worker_id, most)
-        jobs = [self._quiet(row) for row in rows if row["id"] is not None]
+        async with self._fetching:
+            rows = await self._fetch(worker_id, most)
+            jobs = [self._quiet(row) for row in rows if row["id"] is not None]
+            # Sorted here, because SQLite's RETURNING has no order: https://sqlite.org/lang_returning.html
+            self._fetched.extend(sorted(jobs, key=lambda job: (-job.priority, job.id)))
         # SQLite also counts the notifications before its own fetch, such as that of the end of the last job.
         count = rows[0].get(NOTIFICATIONS, count)
         self._count_at_full_fetch = None if any(row.get("more", True) for row in rows) else count
@@ -214,8 +220,6 @@ class EngineJobManager(JobManager):
         self._is_asked_again = bool(jobs)
         self.pause, self.is_idle = self._poll, False
         self._next_poll = moment + self._poll
-        # Sorted here, because SQLite's RETURNING has no order: https://sqlite.org/lang_returning.html
-        self._fetched.extend(sorted(jobs, key=lambda job: (-job.priority, job.id)))
 
     def _quiet(self, row: Row) -> QuietJob:
         job = cast("QuietJob", QuietJob.from_row(row))
@@ -356,13 +360,15 @@ class EngineJobManager(JobManager):
             if ending.noted == FINISH_NOTED:
                 values["begins_next"] = begins_next(job)
             rows = await self.connector.execute_query_all_async(ending.noted, **values)
-        if not rows:
-            log.warning(TAKEN_OVER, job=job.id)
-            if may_have_ended:
-                # The answer to an earlier statement was lost. If that ended the job, nobody knows of the successor.
+        if not rows and may_have_ended:
+            # The answer to an earlier statement was lost. If that ended the job, nobody knows of the successor.
+            log.warning(ENDED_OR_TAKEN_OVER, job=job.id)
+            async with self._fetching:
                 known = [*self._begun, *(fetched.id for fetched in self._fetched)]
                 values = {"lock": job.lock, "worker_id": job.worker_id, "known": known}
                 await self.connector.execute_query_async(RETURN_UNKNOWN, **values)
+        elif not rows:
+            log.warning(TAKEN_OVER, job=job.id)
         elif note is not None:
             self.note_end(job, rows)
 

@@ -108,6 +108,11 @@ class EngineWorker(Worker):
         self._manager.stop()
         super().stop()  # type: ignore[no-untyped-call]
 
+    async def _shutdown(self, side_tasks: list[asyncio.Task[None]]) -> None:
+        # Also after a fetch that failed, without `stop`: nobody would run the successors of jobs that still end.
+        self._manager.stop()
+        await super()._shutdown(side_tasks)
+
     @property
     def fetch_job_polling_interval(self) -> float:
         """Return the seconds until the next fetch, which Procrastinate reads before each pause."""

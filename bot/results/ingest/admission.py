@@ -176,6 +176,9 @@ async def _commit_on(github: GitHub, key: RunKey, branch: str) -> Payload | None
     # `behind`: the branch contains the commit and newer ones. Then the commit itself is the merge base.
     if comparison is None or comparison.string("status") not in ("identical", "behind"):
         return None
+    # The SHA of an annotated tag is that of no commit.
+    if comparison.string("merge_base_commit", "sha") != key.sha:
+        return None
     return comparison.at("merge_base_commit", "commit")
 
 

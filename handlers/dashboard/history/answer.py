@@ -32,7 +32,10 @@ def with_first_lines(page: HistoryPage, repository: str, github: str) -> History
 
 def _answer(page: HistoryPage, repository: str) -> Sentence:
     """Say where a test fails, and since when; where it is flaky; or that it passes; or that no target has it now."""
-    targets, removed = ([history for history in page.targets if history.is_removed is gone] for gone in (False, True))
+    targets = [history for history in page.targets if not history.is_removed]
+    # The test may have moved to another suite of the same target.
+    present = {(history.lab, history.target) for history in targets}
+    removed = [history for history in page.targets if (history.lab, history.target) not in present]
     failing = [history for history in targets if history.failing]
     flaky = [history for history in targets if history.flakiness and not history.failing]
     return sentence(
@@ -58,14 +61,14 @@ def _state(
 
 def _quarantined(targets: Sequence[HistoryOnTarget], repository: str, test: str) -> Sentence:
     """Say until when a test is quarantined, by the quarantine that ends first; on which targets, unless on all."""
-    quarantined = [history for history in targets if history.quarantine]
     quarantine = min(
-        (history.quarantine for history in quarantined if history.quarantine),
+        (history.quarantine for history in targets if history.quarantine),
         key=lambda candidate: candidate.until,
         default=None,
     )
     if quarantine is None:
         return []
+    quarantined = [history for history in targets if history.quarantine == quarantine]
     words = texts.QUARANTINED_UNTIL.format(day=quarantine.until, owner=quarantine.owner)
     names = [] if quarantined == targets else name_list(_targets(quarantined, repository, test), "target")
     return [phrase(words, quarantine.issue), *([phrase(texts.QUARANTINED_ON), *names] if names else [])]
@@ -100,7 +103,8 @@ def _steps(page: HistoryPage, github: str) -> list[Sentence]:
     """Say what a maintainer can do about a failing or flaky test; nothing about one that was removed."""
     targets = [history for history in page.targets if not history.is_removed]
     failing = next((history for history in targets if history.failing), None)
-    reported = next((history for history in targets if history.issue_url), None)
+    reportable = [history for history in targets if history.issue_url]
+    reported = min(reportable, key=lambda history: history.quarantine is not None, default=None)
     steps = []
     if failing and failing.failing and failing.failing.last_passed_at:
         href = f"{github}/compare/{failing.failing.last_passed_at}...{failing.failing.since}"

@@ -167,6 +167,8 @@ def test_where_a_test_is_no_longer_run() -> None:
     assert history_words(removed, history("mali"), history("rpi")) == (
         f"Fails on none of 2 targets; no longer run on {history_link('adreno')}."
     )
+    in_another_suite = history("adreno").model_copy(update={"suite": "runtime"})
+    assert history_words(removed, in_another_suite) == f"Does not fail on {history_link('adreno')}."
 
 
 def test_until_when_a_test_is_quarantined() -> None:
@@ -175,9 +177,14 @@ def test_until_when_a_test_is_quarantined() -> None:
     ends = f"[quarantined until 2026-12-12, owner: octocat]({GITHUB}/issues/1)"
     assert history_words(failing, history("mali")) == f"{fails}; {ends}, on {history_link('adreno')}."
     later = QUARANTINE.model_copy(update={"until": "2026-12-13"})
-    assert history_words(failing, history("mali", quarantine=later)) == f"{fails}; {ends}."
+    assert history_words(failing, history("mali", quarantine=QUARANTINE)) == f"{fails}; {ends}."
+    assert history_words(failing, history("mali", quarantine=later)) == f"{fails}; {ends}, on {history_link('adreno')}."
     assert steps(history_page(failing).next_steps)[1:] == [
         f"Maintainer: [read the issue of its quarantine]({GITHUB}/issues/1)"
+    ]
+    reported = history("mali", HEAD, issue_url=f"{GITHUB}/issues/new")
+    assert steps(history_page(failing, reported).next_steps)[1:] == [
+        f"Maintainer: [open an issue with what is known]({GITHUB}/issues/new)"
     ]
 
 
