@@ -52,11 +52,12 @@ def _answer(page: HistoryPage, repository: str) -> Sentence:
 def _state(
     failing: Sequence[HistoryOnTarget], targets: Sequence[HistoryOnTarget], repository: str, test: str
 ) -> Sentence:
+    links = _targets(targets, repository, test)
     if failing:
-        return _fails_on(failing, len(targets), repository, test)
-    if len(targets) > 1:
-        return [phrase(texts.FAILS_NOWHERE.format(targets=counted(len(targets), "target")))]
-    return [phrase(texts.PASSES_ON_ONE), *_targets(targets, repository, test)]
+        return _fails_on(failing, len(links), repository, test)
+    if len(links) > 1:
+        return [phrase(texts.FAILS_NOWHERE.format(targets=counted(len(links), "target")))]
+    return [phrase(texts.PASSES_ON_ONE), *links]
 
 
 def _quarantined(targets: Sequence[HistoryOnTarget], repository: str, test: str) -> Sentence:
@@ -84,11 +85,10 @@ def _removed(removed: Sequence[HistoryOnTarget], repository: str, test: str, *, 
 def _fails_on(failing: Sequence[HistoryOnTarget], total: int, repository: str, test: str) -> Sentence:
     first_shas = {history.failing.since for history in failing if history.failing}
     since = min(first_shas)
-    names = name_list(_targets(failing, repository, test), "target")
-    words = texts.FAILS_ON_ONE
+    links, words = _targets(failing, repository, test), texts.FAILS_ON_ONE
     if total > 1:
-        words = texts.FAILS_ON.format(count=len(failing), targets=counted(total, "target"))
-    start = [phrase(words), *names]
+        words = texts.FAILS_ON.format(count=len(links), targets=counted(total, "target"))
+    start = [phrase(words), *name_list(links, "target")]
     if len(first_shas) > 1:
         return start
     return [*start, phrase(texts.SINCE), phrase(short(since), commit_path(repository, since))]
