@@ -50,9 +50,14 @@ def runs_path(repository: str, target: str) -> str:
     return view_path(repository, f"runs/{_target(target)}")
 
 
+def path_of_run(runs: str, sha: str, run_id: str) -> str:
+    """Return the page of a run of the target whose `runs_path` is given."""
+    return f"{runs}/{segment(sha)}/{segment(run_id)}"
+
+
 def run_path(repository: str, target: str, sha: str, run_id: str) -> str:
     """Return the page of a run; `target` is LAB/TARGET."""
-    return f"{runs_path(repository, target)}/{segment(sha)}/{segment(run_id)}"
+    return path_of_run(runs_path(repository, target), sha, run_id)
 
 
 def run_file_path(repository: str, target: str, sha: str, run_id: str, name: str) -> str:

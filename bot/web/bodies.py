@@ -43,7 +43,7 @@ class HeldBody:
 
     async def __aenter__(self) -> bytearray:
         try:
-            await self.bodies.fill(self, self.request)
+            await self.bodies.fill(self)
         except BaseException:
             self.bodies.release(self)
             raise
@@ -65,8 +65,9 @@ class Bodies:
         self.held = 0
         """The bytes in memory now."""
 
-    async def fill(self, body: HeldBody, request: web.Request) -> None:
-        """Read the body of a request. Raises `Problem`, as `HeldBody` describes."""
+    async def fill(self, body: HeldBody) -> None:
+        """Read the body of its request. Raises `Problem`, as `HeldBody` describes."""
+        request = body.request
         if (request.content_length or 0) > self._most:
             raise Problem(413, BODY_TOO_LARGE.format(most=self._most))
         await request_body(request)

@@ -22,7 +22,7 @@ from handlers.mute import texts
 from handlers.mute.config import MUTE
 from handlers.mute.edit import KEY, item_lines
 from handlers.mute.records import MUTED_TEST, MuteOutcome, digest_of
-from handlers.results.config import LAB_RESULTS, QUARANTINE, labs_of, names_of_targets
+from handlers.results.config import LAB_RESULTS, QUARANTINE, configured_targets
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
@@ -100,7 +100,7 @@ def mute_page(services: Services, github: str) -> Page:
             answer=_answer(f"{github}/{name}", current, outcome),
             id=test,
             target=target,
-            targets=targets_of(settings),
+            targets=configured_targets(settings),
             is_on=settings.of(MUTE),
             current_mute=current,
             last_request=_last_request(outcome),
@@ -132,11 +132,6 @@ async def settings_of(services: Services, repository: str) -> tuple[str, Reposit
     if name is None or settings is None or settings.of(LAB_RESULTS) is None:
         raise LookupError(repository)
     return name, settings
-
-
-def targets_of(settings: RepositoryConfig) -> list[str]:
-    """Return the targets of a repository, as LAB/TARGET."""
-    return names_of_targets(labs_of(settings))
 
 
 async def _outcome(records: Records, repository_id: int, digest: str) -> MuteOutcome | None:

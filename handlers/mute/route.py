@@ -30,8 +30,9 @@ from bot.web.texts import NO_PAGE
 from handlers.mute import texts
 from handlers.mute.config import MUTE
 from handlers.mute.handler import item_of
-from handlers.mute.page import MOST_DAYS, settings_of, targets_of
+from handlers.mute.page import MOST_DAYS, settings_of
 from handlers.mute.records import MUTE_EVENT, MUTED_TEST, MuteOutcome, MuteRequest
+from handlers.results.config import configured_targets
 
 if TYPE_CHECKING:
     from bot.feature import Services
@@ -55,7 +56,7 @@ def mute_operation(services: Services, github: str) -> Operation:
         if not settings.of(MUTE):
             raise Problem(403, texts.MUTE_OFF)
         person = await _writer(services, request, name)
-        mute_request = _read_form(form, targets_of(settings), f"{github}/{name}", person, services.now())
+        mute_request = _read_form(form, configured_targets(settings), f"{github}/{name}", person, services.now())
         repository_id = await repository_id_of(services.records, name)
         if repository_id is None:
             raise Problem(404, NO_PAGE)

@@ -106,6 +106,6 @@ def labs_of(config: RepositoryConfig) -> Mapping[str, Lab]:
     return results.labs if results is not None else {}
 
 
-def names_of_targets(labs: Mapping[str, Lab]) -> list[str]:
-    """Return all targets of labs, as LAB/TARGET, in the order of app.yaml."""
-    return [f"{name}/{target}" for name, lab in labs.items() for target in lab.targets]
+def configured_targets(config: RepositoryConfig) -> list[str]:
+    """Return all targets of a repository, as LAB/TARGET, in the order of app.yaml."""
+    return [f"{name}/{target}" for name, lab in labs_of(config).items() for target in lab.targets]

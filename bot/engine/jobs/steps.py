@@ -124,7 +124,7 @@ UPDATE procrastinate_jobs
    SET status = 'todo', worker_id = NULL, abort_requested = FALSE, attempts = attempts + 1,
        scheduled_at = to_timestamp(date_part('epoch', now()) + %(wait)s),
        priority = coalesce(%(priority)s::integer, priority)
- WHERE id = %(id)s AND status = 'doing' AND worker_id = %(worker_id)s RETURNING id AS ended, lock
+ WHERE id = %(id)s AND status = 'doing' AND worker_id = %(worker_id)s RETURNING id AS ended
 """
 
 IS_SUCCESSOR: LiteralString = "status = 'todo' AND attempts = 0 AND scheduled_at IS NULL AND priority > " + str(

@@ -240,7 +240,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         async with self._get_cursor(connection) as cursor:
             await cursor.execute(*statement)
             rows = await cursor.fetchall() if cursor.description else []
-        if query == FINISH_NOTED and rows and rows[0].get("id") is not None:
+        if query == FINISH_NOTED and rows and rows[0]["id"] is not None:
             # All jobs of this transaction have the lock under which the successor runs now.
             cast("_Pool", self.pool).withdraw(connection)
         return [_original(row) for row in rows]

@@ -198,7 +198,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
                     (rows,) = batched(connection, [values])
                 else:
                     rows = _operation(query, dict(values), has_rows=False)(connection)
-                if query == FINISH_NOTED and rows and rows[0].get("id") is not None:
+                if query == FINISH_NOTED and rows and rows[0]["id"] is not None:
                     # All jobs of this transaction have the lock under which the successor runs now.
                     del self._unpublished[notices_before:]
         except StopIteration as end:

@@ -112,11 +112,10 @@ def end_noted(
 
 
 def finish_noted(connection: sqlite3.Connection, *, begins_next: bool, worker_id: int, **values: Any) -> list[Row]:
-    """End a job like `end_noted`; with `begins_next`, also begin its successor, and return that."""
+    """End a job like `end_noted`; with `begins_next`, also begin its successor. Return what `FINISH_NOTED` does."""
     ended = end_noted(connection, statement=FINISH, worker_id=worker_id, **values)
-    if not ended or not begins_next:
-        return ended
-    return connection.execute(BEGIN_NEXT, (worker_id, ended[0]["lock"])).fetchall() or NO_SUCCESSOR
+    begun = connection.execute(BEGIN_NEXT, (worker_id, ended[0]["lock"])).fetchall() if ended and begins_next else []
+    return begun or NO_SUCCESSOR[: len(ended)]
 
 
 STEPS: dict[str, Callable[..., list[Row]]] = {

@@ -46,9 +46,9 @@ from handlers.dashboard.compare.rows import (
 )
 from handlers.dashboard.shared import texts
 from handlers.dashboard.shared.content import content_of_results
-from handlers.dashboard.shared.settings import TARGET_PATTERN, configured_targets, settings_and_target
+from handlers.dashboard.shared.settings import TARGET_PATTERN, settings_and_target
 from handlers.dashboard.shared.wiring import DashboardParts
-from handlers.results.config import LAB_RESULTS, QUARANTINE, RENAMES
+from handlers.results.config import LAB_RESULTS, QUARANTINE, RENAMES, configured_targets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

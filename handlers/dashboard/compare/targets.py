@@ -18,9 +18,9 @@ from handlers.dashboard.compare.rows import ComparisonCommit
 from handlers.dashboard.shared import answer_texts as texts
 from handlers.dashboard.shared.answers import Sentence, phrase, sentence
 from handlers.dashboard.shared.content import content_of_results
-from handlers.dashboard.shared.settings import TARGET_PATTERN, configured_targets, settings_and_target
+from handlers.dashboard.shared.settings import TARGET_PATTERN, settings_and_target
 from handlers.dashboard.shared.wiring import DashboardParts
-from handlers.results.config import LAB_RESULTS
+from handlers.results.config import LAB_RESULTS, configured_targets
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig

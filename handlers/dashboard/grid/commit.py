@@ -27,9 +27,9 @@ from handlers.dashboard.shared.answers import Sentence, name_list, phrase, sente
 from handlers.dashboard.shared.cell_markup import SHAPES
 from handlers.dashboard.shared.cells import WORST_FIRST, CellState, GridCell, counted_cell, no_cell
 from handlers.dashboard.shared.content import content_of_results
-from handlers.dashboard.shared.settings import configured_targets, pairs_of, quarantine_of, settings_of
+from handlers.dashboard.shared.settings import pairs_of, quarantine_of, settings_of
 from handlers.dashboard.shared.wiring import DashboardParts
-from handlers.results.config import RENAMES
+from handlers.results.config import RENAMES, configured_targets
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig

@@ -43,16 +43,10 @@ from handlers.dashboard.shared import texts
 from handlers.dashboard.shared.cell_markup import legend, row_of_cells
 from handlers.dashboard.shared.cells import GridCell
 from handlers.dashboard.shared.content import content_of_results
-from handlers.dashboard.shared.settings import (
-    TARGET_PATTERN,
-    configured_targets,
-    pairs_of,
-    quarantine_of,
-    settings_and_target,
-)
+from handlers.dashboard.shared.settings import TARGET_PATTERN, pairs_of, quarantine_of, settings_and_target
 from handlers.dashboard.shared.wiring import DashboardParts
 from handlers.device_tests.paused.records import paused_in_repositories
-from handlers.results.config import LAB_RESULTS, RENAMES
+from handlers.results.config import LAB_RESULTS, RENAMES, configured_targets
 from handlers.tracking_branches.records import NIGHTLY, TrackingRecord
 
 if TYPE_CHECKING:

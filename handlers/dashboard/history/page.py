@@ -62,7 +62,7 @@ from handlers.dashboard.shared.cells import no_cell, test_cell
 from handlers.dashboard.shared.content import content_of_results
 from handlers.dashboard.shared.settings import quarantine_of, settings_and_target
 from handlers.dashboard.shared.wiring import DashboardParts
-from handlers.results.config import LAB_RESULTS, RENAMES, names_of_targets
+from handlers.results.config import LAB_RESULTS, RENAMES, configured_targets
 from handlers.results.owners import owners_in_force
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class SettingsOfTest:
             aliases=settings.of(RENAMES).aliases,
             quarantine=quarantine_of(settings, moment),
             labs=labs,
-            targets=frozenset(names_of_targets(labs)),
+            targets=frozenset(configured_targets(settings)),
             pairs=all_pairs(results),
         )
 

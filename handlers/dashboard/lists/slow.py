@@ -16,9 +16,9 @@ from handlers.dashboard.lists.shared_filters import ListQuery, TestsOfRepository
 from handlers.dashboard.shared import answer_texts
 from handlers.dashboard.shared.answers import Sentence, command, link_to_test, phrase, sentence
 from handlers.dashboard.shared.content import content_of_results
-from handlers.dashboard.shared.settings import configured_targets, settings_and_target
+from handlers.dashboard.shared.settings import settings_and_target
 from handlers.dashboard.shared.wiring import DashboardParts
-from handlers.results.config import LAB_RESULTS
+from handlers.results.config import LAB_RESULTS, configured_targets
 
 if TYPE_CHECKING:
     from bot.results.store.lists.slow_tests import Durations

@@ -37,9 +37,9 @@ from handlers.dashboard.measurements.series_model import ChangeKind, Measurement
 from handlers.dashboard.shared import answer_texts
 from handlers.dashboard.shared.answers import MOST_STEPS, Sentence, phrase, sentence
 from handlers.dashboard.shared.content import content_of_results
-from handlers.dashboard.shared.settings import configured_targets, settings_and_target
+from handlers.dashboard.shared.settings import settings_and_target
 from handlers.dashboard.shared.wiring import DashboardParts
-from handlers.results.config import LAB_RESULTS, RENAMES
+from handlers.results.config import LAB_RESULTS, RENAMES, configured_targets
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig

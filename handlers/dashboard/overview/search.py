@@ -25,9 +25,9 @@ from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.measurements.texts import NAMED as MEASUREMENT_OF_TEST
 from handlers.dashboard.overview.page import visible_repositories
 from handlers.dashboard.shared import texts
-from handlers.dashboard.shared.settings import configured_targets, settings_of
+from handlers.dashboard.shared.settings import settings_of
 from handlers.dashboard.shared.wiring import DashboardParts
-from handlers.results.config import labs_of
+from handlers.results.config import configured_targets, labs_of
 
 if TYPE_CHECKING:
     from bot.results.store.lists.search import CommitMatch, TestMatches

@@ -15,9 +15,10 @@ from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.shared import texts
 from handlers.dashboard.shared.answers import Sentence, name_list, phrase, sentence
-from handlers.dashboard.shared.settings import configured_targets, settings_of
+from handlers.dashboard.shared.settings import settings_of
 from handlers.dashboard.shared.wiring import DashboardParts
 from handlers.merge.records import MERGE_REQUEST
+from handlers.results.config import configured_targets
 
 if TYPE_CHECKING:
     from bot.github.pull_heads import PullHead

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from markupsafe import Markup
 
-from bot.core.page_paths import runs_path, segment
+from bot.core.page_paths import path_of_run, runs_path
 from bot.web.page_filters import short_html
 from handlers.dashboard.shared import texts
 from handlers.dashboard.shared.cells import CellState, GridCell
@@ -75,5 +75,5 @@ def _cell(runs: str, sha: str, cell: GridCell, label: str, count: str = "") -> s
         shape += ONE_SIDED_SIGN
     if not cell.run_id:
         return f'<span class="c {kind}" role="img" aria-label="{label}"><i>{shape}</i></span>'
-    href = f"{runs}/{segment(sha)}/{segment(cell.run_id)}"
+    href = path_of_run(runs, sha, cell.run_id)
     return f'<a class="c {kind}" href="{href}" aria-label="{label}"><i>{shape}</i>{count}</a>'

@@ -12,7 +12,7 @@ from bot.results.compare.quarantine import QuarantineOf, quarantine_at
 from bot.results.store.lists.run_lists import newest_arrivals
 from bot.web.problems import Problem
 from handlers.dashboard.shared.texts import NO_SUCH_TARGET
-from handlers.results.config import LAB_RESULTS, QUARANTINE, labs_of, names_of_targets
+from handlers.results.config import LAB_RESULTS, QUARANTINE, configured_targets
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
@@ -76,8 +76,3 @@ def quarantine_of(settings: RepositoryConfig, moment: float) -> QuarantineOf:
 def pairs_of(settings: RepositoryConfig) -> dict[str, PairedTargets]:
     """Return the simulators and the device of each target of a repository that has some, as LAB/TARGET."""
     return all_pairs(settings.of(LAB_RESULTS))
-
-
-def configured_targets(settings: RepositoryConfig) -> list[str]:
-    """Return all targets of a repository, as LAB/TARGET, in the order of app.yaml."""
-    return names_of_targets(labs_of(settings))

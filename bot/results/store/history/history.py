@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,16 +56,10 @@ class TracedTest:
     @property
     def segments(self) -> TestHistory:
         """Return the segments, oldest first."""
-        return tuple(map(self.segment, range(len(self.statuses))))
-
-    def segment(self, index: int) -> Segment:
-        """Return a segment by its place, counted from 0."""
-        committed_at, sha = self.begins[index]
-        return Segment(sha, committed_at, *_ENDS[self.statuses[index]], self.names[index])
-
-    def index_at(self, position: Position) -> int:
-        """Return the place of the segment that a linked point belongs to; -1 if the test was absent until then."""
-        return bisect_right(self.begins, position) - 1
+        return tuple(
+            Segment(sha, committed_at, *_ENDS[status], name)
+            for (committed_at, sha), status, name in zip(self.begins, self.statuses, self.names, strict=True)
+        )
 
 
 _Change = tuple[Position, int, int | None, int | None]
