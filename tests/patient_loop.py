@@ -17,7 +17,7 @@ MOST = 0.05
 
 
 class PatientSelector(selectors.DefaultSelector):
-    """Measures the time that counts; `clock` is in seconds from anywhere."""
+    """Measures the time that counts; `clock` is in seconds from any starting point."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class PatientLoop(asyncio.SelectorEventLoop):
         super().__init__(self._patient)
 
     def time(self) -> float:
-        """Return the time that counts, in seconds from anywhere."""
+        """Return the time that counts, in seconds from any starting point."""
         return self._patient.time()
 
     def advance(self, seconds: float) -> None:

@@ -482,15 +482,15 @@ def _parts(bot: Bot, connections: Connections, visibility: Visibility) -> Parts:
     sign_in = make_sign_in(bot.config, bot.settings, bot.services)
     gauges = [feature.metrics(bot.services, registry) for feature in ALL_FEATURES if feature.metrics is not None]
 
-    async def refresh() -> None:
+    async def refresh_gauges() -> None:
         try:
             backlog, missing = await bot.engine.backlog(), await bot.redelivery.missing()
-            bot.metrics.queue(backlog.waiting, backlog.oldest_seconds, missing)
+            bot.metrics.set_queue(backlog.waiting, backlog.oldest_seconds, missing)
             for gauge in gauges:
                 await gauge.refresh()
         except (DatabaseFailure, OperationalError):
             # Operators need the other metrics most when the database is unavailable.
-            bot.metrics.queue({}, math.nan, math.nan)
+            bot.metrics.set_queue({}, math.nan, math.nan)
             for gauge in gauges:
                 gauge.clear()
 
@@ -523,7 +523,7 @@ def _parts(bot: Bot, connections: Connections, visibility: Visibility) -> Parts:
             *(check for feature in ALL_FEATURES for check in feature.checks(bot.services)),
             *bot.watch.checks,
         ],
-        refresh=refresh,
+        refresh=refresh_gauges,
         routes=[route for feature in ALL_FEATURES for route in feature.routes(bot.services)],
         templates=[feature.templates for feature in ALL_FEATURES if feature.templates is not None],
         github_url=bot.settings.github_url,

@@ -95,25 +95,25 @@ def _arrival(bucket: str, key: str, etag: str) -> Arrival:
 class Notifications:
     """Receives messages from a queue. `heard` is when SQS last answered, in seconds since 1970; None before that.
 
-    `places` are the prefixes of runs: messages about other objects are ignored. `pause` is in seconds.
+    `folders` are the prefixes of runs: messages about other objects are ignored. `pause` is in seconds.
     """
 
     def __init__(
-        self, aws: Aws, queue_url: str, places: Collection[BucketFolder], *, pause: float = FIRST_PAUSE
+        self, aws: Aws, queue_url: str, folders: Collection[BucketFolder], *, pause: float = FIRST_PAUSE
     ) -> None:
         self.queue_url = queue_url
         self.heard: float | None = None
         self._aws = aws
-        self._places = tuple(places)
+        self._folders = tuple(folders)
         self._pause = pause
         self._problem = ""
 
     async def run(self, deliver: Deliver) -> None:
         """Deliver the manifests that appear, until cancelled. Deletes a message only after its delivery.
 
-        SQS sends an undelivered message again after the queue's visibility timeout. A dead-letter queue would remove
-        such messages while the database is unavailable. Unreadable messages, and those of other buckets or prefixes,
-        are deleted: otherwise they would come again forever.
+        SQS sends an undelivered message again after the queue's visibility timeout. It must have no dead-letter queue,
+        which would take such messages while the database is unavailable. Unreadable messages, and those of other
+        buckets or prefixes, are deleted: otherwise they would come again forever.
         """
         pause = 0.0
         while True:
@@ -137,9 +137,9 @@ class Notifications:
         outcomes = await asyncio.gather(
             *(self._deliver(message["Body"], deliver) for message in messages), return_exceptions=True
         )
-        done = [message for message, outcome in zip(messages, outcomes, strict=True) if outcome is None]
-        if done:
-            await in_thread(partial(self._delete, done))
+        finished = [message for message, outcome in zip(messages, outcomes, strict=True) if outcome is None]
+        if finished:
+            await in_thread(partial(self._delete, finished))
         failed = [outcome for outcome in outcomes if outcome is not None]
         if failed:
             raise TryAgain(texts.UNDELIVERED.format(reason=type(failed[0]).__name__)) from failed[0]
@@ -151,7 +151,7 @@ class Notifications:
             log.warning("message is unreadable", queue=self.queue_url, reason=str(garbage), body=body[:200])
             return
         for arrival in arrived:
-            if not any(arrival.lies_in(place) for place in self._places):
+            if not any(arrival.lies_in(folder) for folder in self._folders):
                 log.info(
                     "ignored message for another bucket or prefix",
                     queue=self.queue_url,
@@ -162,7 +162,7 @@ class Notifications:
                 await deliver(arrival)
 
     def _receive(self) -> Sequence[Any]:
-        with explained(self._place):
+        with explained(self._queue_label):
             answer = self._aws.sqs(self.queue_url).receive_message(
                 QueueUrl=self.queue_url, WaitTimeSeconds=WAIT, MaxNumberOfMessages=BATCH
             )
@@ -170,11 +170,12 @@ class Notifications:
         return messages
 
     def _delete(self, messages: Sequence[Any]) -> None:
+        """Delete messages of one poll, which are never more than SQS deletes at once."""
         # An ID only has to be unique within the request.
         entries = [{"Id": str(i), "ReceiptHandle": message["ReceiptHandle"]} for i, message in enumerate(messages)]
-        with explained(self._place):
+        with explained(self._queue_label):
             answer = self._aws.sqs(self.queue_url).delete_message_batch(QueueUrl=self.queue_url, Entries=entries)
-        if answer.get("Failed"):  # SQS sends them again
+        if answer.get("Failed"):  # SQS sends them again, which does no harm
             log.warning("messages were not deleted", queue=self.queue_url, count=len(answer["Failed"]))
 
     def _report(self, error: Exception | None) -> None:
@@ -189,5 +190,5 @@ class Notifications:
         self._problem = problem
 
     @property
-    def _place(self) -> str:
+    def _queue_label(self) -> str:
         return f"queue {self.queue_url}"

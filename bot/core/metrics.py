@@ -141,7 +141,7 @@ class Metrics:
         for name in names:
             self._failing.labels(name).set(name in failing)
 
-    def queue(self, waiting: Mapping[str, int], oldest_seconds: float, missing: float) -> None:
+    def set_queue(self, waiting: Mapping[str, int], oldest_seconds: float, missing: float) -> None:
         """Record what the database has: jobs by task, age of the oldest delivery, missed deliveries; NaN: unknown."""
         # A task without waiting jobs has no row, so clear its last value.
         self._waiting.clear()

@@ -12,7 +12,7 @@ SECONDS = 1.0
 class Rarely:
     """Allow one line of each kind in `SECONDS`, and count the lines that were held back.
 
-    `clock` is in seconds from anywhere. Kinds must be few, because each takes memory for ever.
+    `clock` is in seconds from any starting point. Kinds must be few, because each takes memory for ever.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

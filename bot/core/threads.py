@@ -29,7 +29,7 @@ def bound_threads() -> ThreadPoolExecutor:
 
 
 class ThreadProbe:
-    """Requests a thread every few seconds; `clock` is in seconds from anywhere."""
+    """Requests a thread every few seconds; `clock` is in seconds from any starting point."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock

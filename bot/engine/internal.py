@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class Announcement(NamedTuple):
-    """An internal event, as the engine accepts it."""
+    """An internal event as the arguments of `Announce`: the delivery that is stored."""
 
     guid: str
     event: str
@@ -44,15 +44,15 @@ class Announcement(NamedTuple):
     lock: str
 
 
-def _none(_: object) -> None:
+def _no_number(_: object) -> None:
     return None
 
 
-def _empty(_: object) -> str:
+def _no_action(_: object) -> str:
     return ""
 
 
-def _nothing(_: object) -> Json:
+def _no_push(_: object) -> Json:
     return {}
 
 
@@ -62,17 +62,17 @@ class InternalEvent(Generic[T]):
 
     Each of the functions gets the value; `guid` and `lock` also get the repository's ID. `guid` identifies the event,
     so that it is handled once; events with the same `lock` are handled in order. `action` and `number` (of the pull
-    request) are shown with the delivery. `push` adds the members that a push has, for a handler of both. The name and
-    the shape are durable. Raises ValueError for a name without the prefix.
+    request) are shown with the delivery. `push` adds the members that a push has, for handlers of both events. The
+    name and the shape are stored, so they must not change. Raises ValueError for a name without the prefix.
     """
 
     name: str
     codec: type[T]
     guid: Callable[[int, T], str]
     lock: Callable[[int, T], str]
-    action: Callable[[T], str] = _empty
-    number: Callable[[T], int | None] = _none
-    push: Callable[[T], Json] = _nothing
+    action: Callable[[T], str] = _no_action
+    number: Callable[[T], int | None] = _no_number
+    push: Callable[[T], Json] = _no_push
 
     def __post_init__(self) -> None:
         if not self.name.startswith(PREFIX):
@@ -87,26 +87,26 @@ class InternalEvent(Generic[T]):
             body["installation"] = {"id": repository.installation_id}
         if (number := self.number(value)) is not None:
             body["pull_request"] = {"number": number}
-        return {**body, self._member: adapter_of(self.codec).dump_python(value, mode="json")}
+        return {**body, self._payload_key: adapter_of(self.codec).dump_python(value, mode="json")}
 
     def announcement(self, repository: Repository, value: T) -> Announcement:
-        """Return the event as the engine accepts it."""
+        """Return the delivery that announces the event."""
         body = json.dumps(self.body(repository, value))
         return Announcement(self.guid(repository.id, value), self.name, body, self.lock(repository.id, value))
 
     def read(self, payload: Payload) -> T:
         """Read the value out of a delivery's payload. Raises `PayloadError`."""
         try:
-            return self.load(payload.at(self._member).raw)
+            return self.load(payload.at(self._payload_key).raw)
         except ValidationError as error:
-            raise PayloadError(self._member, UNREADABLE.format(event=self.name)) from error
+            raise PayloadError(self._payload_key, UNREADABLE.format(event=self.name)) from error
 
     def load(self, value: Json) -> T:
         """Read a value from JSON values. Raises pydantic's `ValidationError`."""
         return adapter_of(self.codec).validate_python(value)
 
     @property
-    def _member(self) -> str:
+    def _payload_key(self) -> str:
         return self.name.removeprefix(PREFIX)
 
 
@@ -121,7 +121,7 @@ async def announce(
 
 
 def events_by_name(events: Iterable[InternalEvent[Any]]) -> dict[str, InternalEvent[Any]]:
-    """Return events by their names. Raises ValueError for two of one name."""
+    """Return events by their names. Raises DeclarationError if two have one name."""
     by_name: dict[str, InternalEvent[Any]] = {}
     for event in events:
         if event.name in by_name:

@@ -87,7 +87,7 @@ class _Place:
 
 
 class Connections:
-    """The open connections of one server, at most `most`; `clock` is in seconds from anywhere."""
+    """The open connections of one server, at most `most`; `clock` is in seconds from any starting point."""
 
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.most = most

@@ -17,7 +17,7 @@ from bot.engine.sql.errors import DatabaseFailure
 from bot.web.openapi import Operation, ResponseSchema
 from bot.web.pages import ListPublic
 
-PAUSE_SHARE = 9
+PAUSE_FACTOR = 9
 """How long the pause after reading the gauges is, as a multiple of the time that reading took."""
 OK, NOT_READY = "ok", "not ready"
 
@@ -33,7 +33,7 @@ class HealthAnswer(BaseModel):
 class SparingRefresh:
     """Read gauges once for all simultaneous requests, and spend at most a tenth of the time: anybody may request them.
 
-    `clock` is in seconds from anywhere.
+    `clock` is in seconds from any starting point.
     """
 
     def __init__(
@@ -60,11 +60,11 @@ class SparingRefresh:
             await self._refresh()
         finally:
             ended = self._clock()
-            self._not_before = ended + PAUSE_SHARE * (ended - began)
+            self._not_before = ended + PAUSE_FACTOR * (ended - began)
 
 
 def operations(checks: Sequence[HealthCheck]) -> list[Operation]:
-    """Return the routes that report whether the process lives and can work."""
+    """Return `/healthz`, which says that the process lives, and `/readyz`, which runs the checks."""
 
     async def healthz(_: web.Request) -> web.Response:
         return _answer(200, HealthAnswer(status=OK))

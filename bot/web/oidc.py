@@ -62,7 +62,7 @@ class _Keys:
 
 
 class IssuerKeys:
-    """The keys of issuers, read below each issuer's own address; `clock` is in seconds from anywhere, never back."""
+    """The keys of issuers, read below each issuer's own address; `clock` counts seconds, and never goes back."""
 
     def __init__(self, reader: Reader, clock: Callable[[], float] = time.monotonic) -> None:
         self._reader = reader

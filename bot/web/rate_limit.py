@@ -31,7 +31,7 @@ class RateLimit:
 
     `proxies` is the number of our reverse proxies between the server and its clients. Each appends the address of its
     own client to `X-Forwarded-For`. The client may have written everything before those addresses, so it is ignored.
-    `clock` is in seconds from anywhere.
+    `clock` is in seconds from any starting point.
     """
 
     def __init__(self, per_minute: int, proxies: int = 0, clock: Callable[[], float] = time.monotonic) -> None:

@@ -28,10 +28,10 @@ MOST_FILES = 300
 async def with_paths(
     context: Context, commits: Sequence[SearchedCommit], targets: Iterable[str]
 ) -> tuple[SearchedCommit, ...]:
-    """Return commits with what their files say; `targets` (LAB/TARGET) are searched. Raises GitHub's errors."""
+    """Return commits with what their files say about a search on `targets` (LAB/TARGET). Raises GitHub's errors."""
     if len(commits) > MOST_READ:
         return tuple(commits)
-    rules, known = context.config.of(SKIP_CI) or SkipCi(), request_targets(context.config.of(LAB_RESULTS))
+    rules, known_targets = context.config.of(SKIP_CI) or SkipCi(), request_targets(context.config.of(LAB_RESULTS))
     result = []
     for commit in commits:
         url_vars = {"repo": context.repository.full_name, "sha": commit.sha}
@@ -42,20 +42,23 @@ async def with_paths(
             replace(
                 commit,
                 only_docs=len(files) < MOST_FILES and skip_ci(rules, None, ChangedFiles(names, len(files))).value,
-                only_other_targets=len(files) < MOST_FILES and is_of_others(names, known, set(targets)),
+                only_other_targets=len(files) < MOST_FILES
+                and touches_only_other_targets(names, known_targets, set(targets)),
             )
         )
     return tuple(result)
 
 
-def is_of_others(names: Sequence[str], known: Sequence[RequestTarget], searched: set[str]) -> bool:
-    """Say whether all files are `paths` of other targets, and none is one of a searched target (LAB/TARGET).
+def touches_only_other_targets(file_names: Sequence[str], targets: Sequence[RequestTarget], searched: set[str]) -> bool:
+    """Return whether each file matches `paths` of another target, and none those of a searched one (LAB/TARGET).
 
-    If a searched target has no `paths`, any file may matter to it.
+    False if there are no files, if a searched target is unknown, or if one has no `paths`: any file may matter to it.
     """
-    own = [target.settings.paths for target in known if target.full_name in searched]
-    if not names or len(own) < len(searched) or not all(own):
+    searched_paths = [target.settings.paths for target in targets if target.full_name in searched]
+    if not file_names or len(searched_paths) < len(searched) or not all(searched_paths):
         return False
-    others = [pattern for target in known if target.full_name not in searched for pattern in target.settings.paths]
-    own_patterns = [pattern for paths in own for pattern in paths]
-    return all(matches(others, name) and not matches(own_patterns, name) for name in names)
+    searched_patterns = [pattern for paths in searched_paths for pattern in paths]
+    other_patterns = [
+        pattern for target in targets if target.full_name not in searched for pattern in target.settings.paths
+    ]
+    return all(matches(other_patterns, name) and not matches(searched_patterns, name) for name in file_names)

@@ -151,7 +151,7 @@ async def running_site(database_url: str, body_bytes: int = IN_FLIGHT, public: b
 
         async def refresh() -> None:
             backlog = await engine.backlog()
-            metrics.queue(backlog.waiting, backlog.oldest_seconds, 1)
+            metrics.set_queue(backlog.waiting, backlog.oldest_seconds, 1)
 
         bodies, connections = Bodies(body_bytes, MAX_BODY), Connections(256)
         app = create_app(

@@ -12,7 +12,7 @@ from prometheus_client import Gauge
 
 from bot.core.metrics import Metrics
 from bot.engine.sql.errors import DatabaseFailure
-from bot.web.health import PAUSE_SHARE, PublicPart, SparingRefresh
+from bot.web.health import PAUSE_FACTOR, PublicPart, SparingRefresh
 from sandbox.bot_process import BotProcess
 from tests.waiting import until
 from tests.web.process import serving
@@ -170,7 +170,7 @@ async def test_reading_the_gauges_takes_at_most_a_tenth_of_the_time(broken: bool
     refresh = SparingRefresh(database.read, lambda: database.now, database.sleep)
     for _ in range(10):
         await asyncio.gather(refresh(), return_exceptions=True)
-    assert (database.reads, database.slept) == (10, 9 * PAUSE_SHARE)
-    database.now += PAUSE_SHARE
+    assert (database.reads, database.slept) == (10, 9 * PAUSE_FACTOR)
+    database.now += PAUSE_FACTOR
     await asyncio.gather(refresh(), return_exceptions=True)
-    assert database.slept == 9 * PAUSE_SHARE
+    assert database.slept == 9 * PAUSE_FACTOR

@@ -32,7 +32,7 @@ NEWEST = 50
 
 @dataclass
 class SetupChecks:
-    """The page of the checks; `clock` is in seconds from anywhere."""
+    """The page of the checks; `clock` is in seconds from any starting point."""
 
     files: SetupFiles
     clock: Callable[[], float] = time.monotonic

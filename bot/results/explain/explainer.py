@@ -39,9 +39,11 @@ if TYPE_CHECKING:
 class Explanation:
     """Why a test of a suite has its class at a commit.
 
-    `since` and `good` are the commits where a lasting failure began and where the test last passed; empty if there is
-    none. `flakiness` is the flakiness of the test up to the commit, `health` the health of the suite, `quarantine` the
-    item that names the test. `runs` has the newest run first, `messages` the oldest message.
+    `rule` says in words how the class follows. `baseline` is the run that it is compared with, None without one, and
+    `renamed_from` the name of the test there if it has another one now. `since` and `good` are the commits where a
+    lasting failure began and where the test last passed; empty if there is none. `flakiness` is the flakiness of the
+    test up to the commit, `health` the health of the suite, `quarantine` the item that names the test. `runs` has the
+    newest run first, `messages` the oldest message.
     """
 
     target: TargetKey
@@ -90,31 +92,33 @@ def explain_test(
 def _explain(
     connection: sa.Connection, state: TargetState, suite: SuiteState, test: str, aliases: Aliases
 ) -> Explanation:
+    """Explain a test in one suite of a commit, with its stored runs up to that commit, the newest first."""
     target, sha = state.target, state.sha
     compared = _compared(connection, state, suite, aliases)
     timeline = timeline_of_test(connection, target, suite.suite, test, sha, aliases)
-    seen = suite.seen.get(test)
+    seen_test = suite.seen.get(test)
     if timeline:
-        timeline[0] = _with_result(timeline[0], seen)
-    lasting, usable_runs = lasting_at(timeline) if state.mainline else (None, [])
+        timeline[0] = _with_outcome(timeline[0], seen_test)
+    lasting_failure, usable_runs = lasting_at(timeline) if state.mainline else (None, [])
     flakiness = flakiness_at(timeline)
-    of_class = class_of(test, seen, compared.comparison, lasting, flakiness)
+    of_class = class_of(test, seen_test, compared.comparison, lasting_failure, flakiness)
     test_names = {test, *(run.name for run in timeline)}
+    good = lasting_failure.good if lasting_failure else None
     return Explanation(
         target,
         sha,
         suite.suite,
         test,
         of_class,
-        RULES[of_class].format(why=compared.comparison.infra, needed=flakiness.needed),
-        compared.baseline,
-        usable_runs[lasting.since].sha if lasting else "",
-        usable_runs[lasting.good].sha if lasting and lasting.good is not None else "",
-        next((old_name for old_name, new_name in compared.comparison.renamed if new_name == test), ""),
-        tuple(timeline),
-        tuple(failure_messages(connection, target, suite.suite, test_names)),
-        flakiness,
-        health_of_suites(connection, target, sha).get(suite.suite, RELIABLE),
+        rule=RULES[of_class].format(why=compared.comparison.infra, needed=flakiness.needed),
+        baseline=compared.baseline,
+        since=usable_runs[lasting_failure.since].sha if lasting_failure else "",
+        good=usable_runs[good].sha if good is not None else "",
+        renamed_from=next((old_name for old_name, new_name in compared.comparison.renamed if new_name == test), ""),
+        runs=tuple(timeline),
+        messages=tuple(failure_messages(connection, target, suite.suite, test_names)),
+        flakiness=flakiness,
+        health=health_of_suites(connection, target, sha).get(suite.suite, RELIABLE),
     )
 
 
@@ -133,6 +137,6 @@ def _compared(connection: sa.Connection, state: TargetState, suite: SuiteState, 
     return compared_with(bare, baseline, seen_tests(connection, target, suite.suite, baseline.sha), aliases)
 
 
-def _with_result(run: TimelineRun, seen: SeenTest | None) -> TimelineRun:
-    """Return the run with the outcome of the test, which a series does not have for a run that is left out."""
-    return replace(run, status=seen.status if seen else None, flaky=bool(seen and seen.flaky))
+def _with_outcome(run: TimelineRun, seen_test: SeenTest | None) -> TimelineRun:
+    """Return the run with the outcome of the test: a timeline has none for runs that comparisons leave out."""
+    return replace(run, status=seen_test.status if seen_test else None, flaky=bool(seen_test and seen_test.flaky))

@@ -58,7 +58,8 @@ class LevelChange:
     """A change of the level, by numbers of nights, in the unit of the values.
 
     It is there since night `begin`, and night `confirmed` is the first that confirms it. The new level is between `low`
-    and `high` with 95 % confidence. Night `end` is the first whose level is closer to `before` again; None if it lasts.
+    and `high` with 95 % confidence; without noise, all three are equal. Night `end` is the first whose level is closer
+    to `before` again; None if it lasts.
     """
 
     begin: int
@@ -96,22 +97,23 @@ class _Scale:
     restored: Callable[[float], float]
 
 
-def exact_changes(values: Sequence[float], least: float = 0) -> list[LevelChange]:
-    """Return all changes of a series without noise, such as a count: each night with another value is one.
+def exact_changes(values: Sequence[float], least_share: float = 0) -> list[LevelChange]:
+    """Return all changes of a series without noise, such as a count: each night whose value is not the level is one.
 
-    With `least`, only those by this share or more of the value after the last change; small ones add up.
+    The level is the value after the last change. A difference below the share `least_share` of it is no change, so slow
+    drift becomes one when it has added up.
     """
     changes, level = list[LevelChange](), values[0] if values else 0.0
     for night, value in enumerate(values):
-        if is_exact_change(value, level, least):
+        if is_exact_change(value, level, least_share):
             changes.append(LevelChange(night, night, level, value, value, value))
             level = value
     return _with_ends(changes)
 
 
-def is_exact_change(value: float, level: float, least: float) -> bool:
-    """Return whether a value without noise differs from the level before it by this share or more."""
-    return value != level and abs(value - level) >= least * abs(level)
+def is_exact_change(value: float, level: float, least_share: float) -> bool:
+    """Return whether a value without noise differs from the level before it by `least_share` of that level or more."""
+    return value != level and abs(value - level) >= least_share * abs(level)
 
 
 def analysis_of(values: Sequence[float], least: float = LEAST_CHANGE) -> SeriesAnalysis:

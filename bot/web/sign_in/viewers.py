@@ -88,7 +88,7 @@ async def _nobody_sees(_: Person) -> bool:
 
 
 class Viewers:
-    """Finds who sends a request; without `parts` nobody is ever signed in. `clock` is in seconds from anywhere.
+    """Finds who sends a request; without `parts` nobody is ever signed in. `clock` counts seconds.
 
     `sees_operators` says whether a person's pages link those of operators.
     """

@@ -56,14 +56,14 @@ suite.add_command(run)
 @click.option("--count", is_flag=True, help="Count the cases of suites, which may take seconds.")
 @json_option
 def list_command(names: tuple[str, ...], *, count: bool, as_json: bool) -> None:
-    """List suites and flows, or only NAMES, one per line; one that cannot be loaded says why."""
+    """List suites and flows, or only NAMES. The line of one that cannot be loaded says why."""
     entries = list_suites_and_flows(names, count=count)
     if as_json:
         click.echo(json.dumps([entry.as_json() for entry in entries], indent=2))
         return
     width = max((len(entry.name) for entry in entries), default=0)
     for entry in entries:
-        click.echo(escape_controls(f"{entry.name:{width}}  {entry.kind:5}  {entry.words}"))
+        click.echo(escape_controls(f"{entry.name:{width}}  {entry.kind:5}  {entry.line}"))
     if not entries:
         click.echo(texts.NOTHING_LISTED, err=True)
 

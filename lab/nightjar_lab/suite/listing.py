@@ -29,7 +29,7 @@ class ListedFlow:
     model_format: str = ""
 
     @property
-    def words(self) -> str:
+    def line(self) -> str:
         """Describe it in one line."""
         if self.reason:
             return texts.UNAVAILABLE.format(reason=self.reason)

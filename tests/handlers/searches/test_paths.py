@@ -5,7 +5,7 @@ from __future__ import annotations
 from handlers.device_tests.targets import request_targets
 from handlers.results.config import LAB_RESULTS
 from handlers.searches.decide import traits_of
-from handlers.searches.paths import is_of_others
+from handlers.searches.paths import touches_only_other_targets
 from handlers.searches.records import SearchedCommit
 from tests.settings import repository_config
 
@@ -33,7 +33,7 @@ def test_files_of_other_targets_only_count_where_the_searched_ones_name_theirs()
         ([], {PHONE}, False),
     ]
     for names, searched, expected in cases:
-        assert is_of_others(names, known, searched) is expected, (names, searched)
+        assert touches_only_other_targets(names, known, searched) is expected, (names, searched)
 
 
 def test_traits_of_commits_are_those_of_their_files_and_titles() -> None:

@@ -67,7 +67,7 @@ def test_every_change_of_a_count_is_a_fact_and_has_its_end() -> None:
     ]
     assert change_text("delegated_nodes", "nodes", changes[0]) == "delegated_nodes 12 -> 11 nodes"
     # Steps below the threshold add up.
-    changes = exact_changes([1000, 1004, 1008, 1012, 1000], least=0.01)
+    changes = exact_changes([1000, 1004, 1008, 1012, 1000], least_share=0.01)
     assert [(change.begin, change.before, change.after) for change in changes] == [(3, 1000, 1012), (4, 1012, 1000)]
 
 

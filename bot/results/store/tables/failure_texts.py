@@ -21,11 +21,14 @@ DIGEST_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class NewTexts:
-    """The texts of a run: the number of each by its position, and packs of new ones, numbered from `start`."""
+    """The texts of a run: the number of each by its position, and those that are new, numbered from `start`.
+
+    `new_digests` and `packs` are in the order of these numbers.
+    """
 
     start: int
     numbers: dict[int, int]
-    digests: list[bytes]
+    new_digests: list[bytes]
     packs: list[TextPack]
 
 
@@ -56,7 +59,7 @@ def prepare(connection: sa.Connection, columns: Columns) -> NewTexts:
 
 def save(connection: sa.Connection, prepared: NewTexts, columns: Columns) -> dict[int, int]:
     """Store the new texts of a run, and return the number of each by its position."""
-    if prepared.digests:
+    if prepared.new_digests:
         if _next(connection) != prepared.start:  # somebody else has added texts meanwhile
             prepared = prepare(connection, columns)
         _write(connection, prepared)
@@ -65,15 +68,15 @@ def save(connection: sa.Connection, prepared: NewTexts, columns: Columns) -> dic
 
 def _write(connection: sa.Connection, prepared: NewTexts) -> None:
     """Store packs of new texts, and the number of each text by its digest."""
-    rows, first = [], prepared.start
+    pack_rows, first = [], prepared.start
     for pack in prepared.packs:
-        rows.append({"id": first, "count": pack.size, "texts": pack.blob})
+        pack_rows.append({"id": first, "count": pack.size, "texts": pack.blob})
         first += pack.size
-    if rows:
-        connection.execute(_NEW_PACKS, rows)
-        numbered = enumerate(prepared.digests, prepared.start)
-        digests = [{"digest": digest, "number": number} for number, digest in numbered]
-        connection.execute(_NEW_DIGESTS, digests)
+    if pack_rows:  # perhaps somebody else has stored all of them meanwhile
+        connection.execute(_NEW_PACKS, pack_rows)
+        numbered = enumerate(prepared.new_digests, prepared.start)
+        digest_rows = [{"digest": digest, "number": number} for number, digest in numbered]
+        connection.execute(_NEW_DIGESTS, digest_rows)
 
 
 def _known(connection: sa.Connection, digests: Sequence[bytes]) -> dict[bytes, int]:

@@ -49,11 +49,11 @@ class Benchmarks:
         the numbers themselves decide.
         """
         metrics = self._numbers.setdefault(name, {})
-        whole = values.number(median)
+        given_median = values.number(median)
         if metric in metrics:
             self._medians.pop((name, metric), None)
-        elif whole is not None and math.isfinite(whole):
-            self._medians[name, metric] = whole
+        elif given_median is not None and math.isfinite(given_median):
+            self._medians[name, metric] = given_median
         for value in numbers or (median,):
             number = values.number(value)
             if number is not None and math.isfinite(number):
@@ -99,21 +99,21 @@ class Benchmarks:
             )
 
 
-def items_of(stream: BinaryIO, what: str, member: str, shape: Shape) -> Iterator[Mapping[str, Any]]:
-    """Yield the items of a list in a JSON file, a member of its root; `what` is the file's format.
+def items_of(stream: BinaryIO, format_name: str, list_key: str, shape: Shape) -> Iterator[Mapping[str, Any]]:
+    """Yield the items of the list `list_key` of a JSON object, within the limits of `shape`.
 
-    Raises Refused at its end if the file has no such member.
+    Raises Refused for what is no JSON, and after the last item if the object has no such key.
     """
-    json, is_report = JsonReader(stream, what), False
-    for key in json.members():
-        if key != member:
-            json.skip()
+    reader, has_list = JsonReader(stream, format_name), False
+    for key in reader.members():
+        if key != list_key:
+            reader.skip()
             continue
-        is_report = True
-        yield from map(values.mapping, json.items(shape))
-    json.end()
-    if not is_report:
-        raise Refused(texts.NO_BENCHMARKS.format(what=what, member=member))
+        has_list = True
+        yield from map(values.mapping, reader.items(shape))
+    reader.end()
+    if not has_list:
+        raise Refused(texts.NO_BENCHMARKS.format(what=format_name, member=list_key))
 
 
 def samples_of(numbers: list[float]) -> tuple[float, ...]:
