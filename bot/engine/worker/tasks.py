@@ -384,13 +384,14 @@ class Tasks:
         observer: JobObserver,
         guard: Guard,
         new_changes: Callable[[], Changes],
+        deliveries: RecentDeliveries,
         check_after: float = CHECK_AFTER,
         first_wait: float = FIRST_WAIT,
     ) -> None:
         self._store = store
         self._guard = guard
         self._new_changes = new_changes
-        self._deliveries = RecentDeliveries()
+        self._deliveries = deliveries
         self._check_after = check_after
         self._first_wait = first_wait
         self.processor = processor
