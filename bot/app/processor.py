@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from bot.config import Config, RepositoryConfig
     from bot.core.parts import PartMap
     from bot.engine.changes import Changes
-    from bot.engine.records import RecordReader, Records
+    from bot.engine.records import Key, RecordReader, Records
     from bot.github.app import AppIdentity, GitHubApp
     from bot.github.client import GitHub
 
@@ -146,7 +146,7 @@ class Pipeline:
         name = await self.repositories.name_of(repository)
         if name is None:
             return RepositoryView(repository.full_name, config=None, called_private=False, at=read_at)
-        records = await self.records.fetch(file_key(name), called_private_key(name))
+        records = await self.records.fetch_ahead(*_first_keys(repository))
         config = await config_in_force(self.config, records, name)
         private = await self.repositories.is_called_private(name, records)
         return RepositoryView(repository.full_name, config, private, read_at)
@@ -285,16 +285,14 @@ class Pipeline:
 
     @asynccontextmanager
     async def _place_of(self, payload_repository: Repository, handler: str) -> AsyncIterator[_Place]:
-        """Yield where a handler or one of its effects works. One statement reads what is stored about the repository.
+        """Yield where a handler or one of its effects works, as it is stored when the job begins.
 
         The repository has its current name, because GitHub does not redirect writes. While the App has no access to it,
         the block raises `AccessPaused` as soon as it uses GitHub, and nothing is sent. If the block uses another
         repository as well, and that one is suspended or removed, this is final: an owner of another account must not
         hold up this repository.
         """
-        records = await self.records.fetch(
-            KNOWN_REPOSITORY.of(payload_repository.id), file_key(payload_repository.full_name)
-        )
+        records = await self.records.fetch_first(*_first_keys(payload_repository))
         stored = await self.repositories.get(payload_repository.id, records)
         repository = payload_repository if stored is None else replace(payload_repository, full_name=stored.full_name)
         installed = await self._installed(payload_repository, repository, stored)
@@ -348,6 +346,12 @@ class Pipeline:
         if isinstance(effect, ChangesSettings):
             changes.after_commit.append(partial(self.prefilter.forget, context.repository))
         return AppliedEffect(applied.text, applied.changed)
+
+
+def _first_keys(repository: Repository) -> tuple[Key[Any], ...]:
+    """Return the keys of what is stored about a repository, which each of its jobs reads first."""
+    name = repository.full_name
+    return KNOWN_REPOSITORY.of(repository.id), file_key(name), called_private_key(name)
 
 
 def _owner(repository: Repository) -> str:

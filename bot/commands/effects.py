@@ -46,10 +46,8 @@ class CountCommands(StoredEffect):
         comment = CountedComment(self.at, self.commands, self.outcome)
         repository = context.repository.id
         by_person, on_pull = COMMANDS_BY.of(repository, self.person_id), COMMANDS_ON.of(repository, self.number)
-        await context.changes.fetch(by_person, on_pull)
         for key, notified in ((by_person, None), (on_pull, self.person_id if self.notified else None)):
-            add = partial(_with_comment, context.intent, comment, notified)
-            await context.changes.change(key, add)
+            context.changes.update(key, partial(_with_comment, context.intent, comment, notified))
         return Applied(texts.COUNTED.format(commands=self.commands))
 
 

@@ -1,8 +1,8 @@
 """One budget for an installation's writes, shared by every process through the database.
 
 GitHub counts the writes of an installation, whichever process sends them, so neither a second replica nor a restart
-may start counting from zero. Each booked moment is a row. A booking is one statement that reads the moments of the last
-hour from an index: a few hundred rows. All moments are times of the database's clock.
+may start counting from zero. Each booked moment is a row. A booking is one statement that reads moments of the last
+hour from an index: a few hundred at most. All moments are times of the database's clock.
 """
 
 from __future__ import annotations
@@ -30,15 +30,21 @@ WITH clock AS (
 
 # `place` 1 is the latest moment. A write may go a minute (an hour) after the one that is `per_minute` (`per_hour`)
 # places back, and when the token bucket has room: after each moment, by as many spacings as there are places between.
-_MOMENTS: LiteralString = """, recent AS (
-    SELECT at, row_number() OVER (ORDER BY at DESC) AS place FROM nightjar_writes
-     WHERE budget = %(budget)s AND at > (SELECT now FROM clock) - 3600
-), earliest AS (
+# An hour has at most `per_hour` places, so the bucket no longer depends on moments that are as many spacings old.
+# Each part reads no more of the index than it needs: a window over the whole hour takes ten times as long.
+_MOMENTS: LiteralString = """, earliest AS (
     SELECT max(moment) AS at FROM (
         SELECT now AS moment FROM clock
-        UNION ALL SELECT max(at + (place - %(burst)s + 1) * %(spacing)s) FROM recent
-        UNION ALL SELECT at + 60 FROM recent WHERE place = %(per_minute)s
-        UNION ALL SELECT at + 3600 FROM recent WHERE place = %(per_hour)s) AS moments
+        UNION ALL SELECT max(at + (place - %(burst)s + 1) * %(spacing)s) FROM (
+            SELECT at, row_number() OVER (ORDER BY at DESC) AS place FROM nightjar_writes
+             WHERE budget = %(budget)s
+               AND at > (SELECT now FROM clock) - (%(per_hour)s - %(burst)s + 1) * %(spacing)s) AS bucket
+        UNION ALL SELECT at + 60 FROM (
+            SELECT at FROM nightjar_writes WHERE budget = %(budget)s AND at > (SELECT now FROM clock) - 60
+             ORDER BY at DESC LIMIT 1 OFFSET %(per_minute)s - 1) AS minute
+        UNION ALL SELECT at + 3600 FROM (
+            SELECT at FROM nightjar_writes WHERE budget = %(budget)s AND at > (SELECT now FROM clock) - 3600
+             ORDER BY at DESC LIMIT 1 OFFSET %(per_hour)s - 1) AS hour) AS moments
 )"""
 _CLOCK_AND_EARLIEST: LiteralString = _CLOCK + _MOMENTS
 

@@ -11,13 +11,14 @@ from bot.core.errors import TryAgain
 from bot.engine.internal import Announcement, InternalEvent
 from bot.engine.records import (
     EXCHANGE,
+    GET_SOME,
     INSERT,
     PUT,
     REMOVE,
-    FetchedRecords,
     Key,
     Records,
     StoredValue,
+    value_and_text,
     values_of_record,
 )
 from bot.engine.sql.transactions import Statement, Steps
@@ -60,23 +61,19 @@ class Changes:
         known_guids: Callable[[Sequence[str]], Awaitable[set[str]]],
     ) -> None:
         self._records = records
-        self._reader: Records | FetchedRecords = records
         self._new_delivery = new_delivery
         self._known_guids = known_guids
         self._writes: dict[str, _Write] = {}
+        self._updates: list[tuple[Key[Any], Callable[[Any], Any]]] = []
         self.deliveries: dict[str, Statement] = {}
         """The statements that store the announced events, by GUID; the jobs of events may have any lock."""
         self.after_commit: list[Callable[[], None]] = []
         """Called after the changes are stored."""
 
-    async def fetch(self, *keys: Key[Any]) -> None:
-        """Fetch with one statement what `get` and `change` are about to read."""
-        self._reader = await self._records.fetch(*keys)
-
     async def get(self, key: Key[T]) -> T | None:
         """Return the value of a record, or None."""
         write = self._writes.get(key.name)
-        return await self._reader.get(key) if write is None else _loaded(key, write)
+        return await self._records.get(key) if write is None else _loaded(key, write)
 
     def put(self, key: Key[T], value: T) -> None:
         """Store a value, replacing any other."""
@@ -91,15 +88,12 @@ class Changes:
 
         If another job changes the record before these changes are stored, nothing is stored: see `Outdated`.
         """
-        write = self._writes.get(key.name)
-        if write is None:
-            value, text = await self._reader.get_with_text(key)
-            write = _Write(None, is_guarded=True, read_text=text)
-        else:
-            value = _loaded(key, write)
-        new = change(value)
-        if new is not None and new != value:
-            self._writes[key.name] = replace(write, value=StoredValue.of(key, new))
+        stored = (None, None) if key.name in self._writes else await self._records.get_with_text(key)
+        _add_change(self._writes, key, change, *stored)
+
+    def update(self, key: Key[T], change: Callable[[T | None], T | None]) -> None:
+        """Replace a value like `change`, but read it when these changes are stored; `get` does not see the result."""
+        self._updates.append((key, change))
 
     async def announce(
         self, event: InternalEvent[T], repository: Repository, value: T, *, not_before: float | None = None
@@ -113,8 +107,14 @@ class Changes:
 
     def steps(self) -> Steps[None]:
         """Store the changes, as part of a transaction. Raises `Outdated`."""
+        writes = self._writes.copy()
+        if self._updates:
+            rows = yield GET_SOME, {"keys": [key.name for key, _ in self._updates]}
+            stored = {row["key"]: row for row in rows}
+            for key, change in self._updates:
+                _add_change(writes, key, change, *value_and_text(key, stored.get(key.name)))
         # In the order of keys: otherwise two transactions that write the same records could wait for each other.
-        for name, write in sorted(self._writes.items(), key=itemgetter(0)):
+        for name, write in sorted(writes.items(), key=itemgetter(0)):
             yield from _steps_of(name, write)
         for statement in self.deliveries.values():  # noqa: UP028  # an iterator of a dict receives no rows
             yield statement
@@ -128,6 +128,18 @@ class Changes:
         """Call `after_commit`, now that the changes are stored."""
         for callback in self.after_commit:
             callback()
+
+
+def _add_change(
+    writes: dict[str, _Write], key: Key[T], change: Callable[[T | None], T | None], stored: T | None, text: str | None
+) -> None:
+    """Add the change of a record to `writes`, by an earlier write, or else by the `stored` value and its `text`."""
+    earlier = writes.get(key.name)
+    value = _loaded(key, earlier) if earlier else stored
+    new = change(value)
+    if new is not None and new != value:
+        write = earlier or _Write(None, is_guarded=True, read_text=text)
+        writes[key.name] = replace(write, value=StoredValue.of(key, new))
 
 
 def _loaded(key: Key[T], write: _Write) -> T | None:

@@ -7,8 +7,9 @@ reads what this one wrote.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, LiteralString, Protocol, TypeVar, cast
 
@@ -192,16 +193,26 @@ class FetchedRecords:
         self._rows = rows
 
     async def get(self, key: Key[T]) -> T | None:
-        """Return the value of a key, or None."""
-        value, _ = await self.get_with_text(key)
+        """Return the value of a key, or None. Raises `RecordError` for this key alone."""
+        if key.name not in self._names:
+            return await self._records.get(key)
+        value, _ = value_and_text(key, self._rows.get(key.name))
         return value
 
-    async def get_with_text(self, key: Key[T]) -> tuple[T | None, str | None]:
-        """Return the value of a key and its stored text, or None and None. Raises `RecordError` for this key alone."""
-        if key.name not in self._names:
-            return await self._records.get_with_text(key)
-        row = self._rows.get(key.name)
-        return (_load(key.record, key.name, row), row["stored"]) if row is not None else (None, None)
+
+@dataclass(slots=True)
+class JobRecords:
+    """What a job reads first. The next job of its plan reads the same, so the statement that begins that job reads it.
+
+    `names` are the records' keys. `rows` has those that exist; None if they are not read, or used already.
+    """
+
+    names: list[str] = field(default_factory=list)
+    rows: Sequence[dict[str, Any]] | None = None
+
+
+JOB_RECORDS: ContextVar[JobRecords | None] = ContextVar("records of the running job", default=None)
+"""What the running job reads first; None outside of jobs."""
 
 
 class Records:
@@ -221,7 +232,7 @@ class Records:
     async def get_with_text(self, key: Key[T]) -> tuple[T | None, str | None]:
         """Return the value of a key and its stored text, or None and None."""
         rows = await self.connector.execute_query_all_async(GET, key=key.name)
-        return (_load(key.record, key.name, rows[0]), rows[0]["stored"]) if rows else (None, None)
+        return value_and_text(key, rows[0] if rows else None)
 
     async def get_some(self, keys: Collection[Key[T]]) -> dict[str, T]:
         """Return the values of these keys, by key; keys without a value are left out."""
@@ -235,9 +246,30 @@ class Records:
 
     async def fetch(self, *keys: Key[Any]) -> FetchedRecords:
         """Fetch at most `MOST_KEYS` records, of any kinds, with one statement."""
-        names = {key.name for key in keys}
-        rows = await self.connector.execute_query_all_async(GET_SOME, keys=sorted(names))
-        return FetchedRecords(self, names, {row["key"]: row for row in rows})
+        return await self._fetch([key.name for key in keys], None)
+
+    async def fetch_ahead(self, *keys: Key[Any]) -> FetchedRecords:
+        """Fetch records like `fetch`, also for the next `fetch_first` of the running job."""
+        return await self._fetch([key.name for key in keys], JOB_RECORDS.get())
+
+    async def _fetch(self, names: list[str], job: JobRecords | None) -> FetchedRecords:
+        rows = await self.connector.execute_query_all_async(GET_SOME, keys=names)
+        if job is not None:
+            job.names, job.rows = names, rows
+        return FetchedRecords(self, set(names), {row["key"]: row for row in rows})
+
+    async def fetch_first(self, *keys: Key[Any]) -> FetchedRecords:
+        """Fetch the records that each job of a plan reads first.
+
+        For the first call, the statement that began the job or `fetch_ahead` has read them; later ones read them again.
+        """
+        job, names = JOB_RECORDS.get(), [key.name for key in keys]
+        if job is not None:
+            rows, is_same = job.rows, job.names == names
+            job.names, job.rows = names, None
+            if rows is not None and is_same:
+                return FetchedRecords(self, names, {row["key"]: row for row in rows})
+        return await self._fetch(names, None)
 
     async def put(self, key: Key[T], value: T) -> None:
         """Store a value, replacing an earlier one."""
@@ -324,6 +356,11 @@ class Records:
     async def remove_name(self, name: str) -> None:
         """Remove the value of a key, by the key's name."""
         await self.connector.execute_query_async(REMOVE, key=name)
+
+
+def value_and_text(key: Key[T], row: dict[str, Any] | None) -> tuple[T | None, str | None]:
+    """Return the value of a row and its stored text, or None and None. Raises `RecordError`."""
+    return (_load(key.record, key.name, row), row["stored"]) if row is not None else (None, None)
 
 
 def _load(record: Record[T], key: str, row: dict[str, Any]) -> T:

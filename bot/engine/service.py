@@ -35,7 +35,7 @@ from bot.engine.changes import Changes
 from bot.engine.database import Database
 from bot.engine.internal import Announcement
 from bot.engine.jobs.definitions import CONCLUDE, DELIVER, EFFECT, HANDLE, OWN_EVENT, REPLAY, RESUME, delivery_job
-from bot.engine.jobs.inbox import STORE, delivery_values, store_delivery
+from bot.engine.jobs.inbox import STORE, RecentDeliveries, delivery_values, store_delivery
 from bot.engine.jobs.journal import DeliveryRecord, Journal
 from bot.engine.jobs.notes import IGNORED
 from bot.engine.jobs.once import NewJob
@@ -142,6 +142,7 @@ class Engine:
         self.new_changes = partial(Changes, self.records, self._event_statement, self.journal.known_guids)
         """Returns an empty collection of changes to records and of events to announce, to be stored together."""
         self._store = Store(self.database.connector)
+        self._deliveries = RecentDeliveries()
         self._processor = processor
         self._observer = observer or NobodyWatches()
         self._pace = pace or WorkerPace()
@@ -208,32 +209,38 @@ class Engine:
         not_before: float | None = None,
         urgent: bool = False,
         ignored: Mapping[str, Any] | None = None,
+        payload: Payload | None = None,
     ) -> bool:
         """Store a delivery durably; return True, or False if its GUID was stored before.
 
-        `body` is the raw text of a JSON object. Deliveries with the same `lock` are handled in order
-        (`bot.core.events.lock_key`). An internal event may have to wait until `not_before`, in seconds since 1970. An
-        `urgent` delivery, as every internal event is, goes before others, with all jobs that wait under its lock. A
-        delivery that no handler accepts gets the note `ignored` (`bot.engine.jobs.store.note_of_ignored`) and no job.
-        Raises `StorageError` if it could not be stored in time.
+        `body` is the raw text of a JSON object, and `payload` that object if it is parsed already. Deliveries
+        with the same `lock` are handled in order (`bot.core.events.lock_key`). An internal event may have to wait until
+        `not_before`, in seconds since 1970. An `urgent` delivery, as every internal event is, goes before others, with
+        all jobs that wait under its lock. A delivery that no handler accepts gets the note `ignored`
+        (`bot.engine.jobs.store.note_of_ignored`) and no job. Raises `StorageError` if it could not be stored in time.
         """
         urgent = urgent or OWN_EVENT in event
-        job = delivery_job(guid, event, self._clock(), lock, not_before, urgent=urgent)
+        received_at = self._clock()
+        job = delivery_job(guid, event, received_at, lock, not_before, urgent=urgent)
         raw = body.encode(errors="surrogatepass") if isinstance(body, str) else body
         self._intake.count()
         try:
-            new = await self._store_in_time(job, raw, ignored)
+            delivery_id = await self._store_in_time(job, raw, ignored)
         except StorageError as error:
             self._probe.failed(str(error))
             raise
         self._probe.succeeded()
-        if new and ignored is not None:
+        if delivery_id is None:
+            return False
+        if ignored is not None:
             self._observer.delivery(event, IGNORED, 0.0)
-        return new
+        elif payload is not None:
+            self._deliveries.remember(delivery_id, Delivery(guid, event, payload, received_at), len(raw))
+        return True
 
     async def _store_in_time(
         self, job: NewJob, body: bytes | bytearray, ignored: Mapping[str, Any] | None = None
-    ) -> bool:
+    ) -> int | None:
         try:
             async with asyncio.timeout(self._accept_timeout):
                 return await store_delivery(self.database.connector, job, body, ignored)
@@ -368,6 +375,7 @@ class Engine:
             self._observer,
             self._guard,
             self.new_changes,
+            self._deliveries,
             self._pace.check_after,
             self._pace.first_wait,
         )

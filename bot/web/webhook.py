@@ -70,6 +70,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class OpenedDelivery(NamedTuple):
     """A verified delivery: its lock, whether a person waits for it, and its stored note if no handler accepts it."""
 
+    payload: Payload
     lock: str
     urgent: bool
     ignored: Mapping[str, Any] | None
@@ -87,11 +88,12 @@ class Inbox(Protocol):
         *,
         urgent: bool,
         ignored: Mapping[str, Any] | None,
+        payload: Payload,
     ) -> bool:
         """Store a delivery durably and return True; return False if its GUID is already known.
 
-        `urgent` deliveries are processed before others; those that are `ignored`, with a note that says why, are not
-        processed. Raises `StorageError` before GitHub's time limit.
+        `payload` is the parsed body. `urgent` deliveries are processed before others; those that are `ignored`, with a
+        note that says why, are not processed. Raises `StorageError` before GitHub's time limit.
         """
         ...
 
@@ -212,17 +214,16 @@ class Webhook:
             value = parse(body)
         except ValueError:
             raise Problem(400, NOT_JSON) from None
-        delivery = Delivery(guid, event, Payload(value), time.time())
+        payload, lock = Payload(value), lock_key(event, value)
+        delivery = Delivery(guid, event, payload, time.time())
         reason = self._why_ignored(delivery)
         if reason:
-            return OpenedDelivery(lock_key(event, value), urgent=False, ignored=note_of_ignored(delivery, reason))
-        return OpenedDelivery(lock_key(event, value), is_urgent(event, value, self._mentions), ignored=None)
+            return OpenedDelivery(payload, lock, urgent=False, ignored=note_of_ignored(delivery, reason))
+        return OpenedDelivery(payload, lock, is_urgent(event, value, self._mentions), ignored=None)
 
     async def _store(self, guid: str, event: str, body: bytearray, opened: OpenedDelivery) -> bool:
         try:
-            return await self._inbox.accept(
-                guid, event, body, opened.lock, urgent=opened.urgent, ignored=opened.ignored
-            )
+            return await self._inbox.accept(guid, event, body, **opened._asdict())
         except StorageError as error:
             # Log no traceback: it could show the body.
             log.error("delivery not stored", delivery=guid, reason=str(error))  # noqa: TRY400

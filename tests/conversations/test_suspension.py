@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import LiteralString
 
@@ -12,7 +13,9 @@ import pytest
 from bot.app.doctor.findings import Check, Finding
 from bot.core.events import Repository
 from bot.engine.internal import announce
+from bot.engine.records import Records
 from bot.github.repositories.installed import INSTALLED
+from bot.github.repositories.known import KNOWN_REPOSITORY, LeftAlone
 from bot.news.effects import MESSAGE_EVENT, PostNews
 from bot.news.message import News
 from handlers.repository_file.sweep import RepositoryFileSweep
@@ -30,6 +33,7 @@ SELECT job.id FROM procrastinate_jobs AS job JOIN nightjar_notes AS note ON note
 """
 PIECES = 20
 DELIVERIES = "/app/hook/deliveries"
+REACTIONS = "/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions"
 
 
 def installation_of(town: Town) -> Installation:
@@ -128,6 +132,27 @@ async def test_a_waiting_job_sends_nothing_to_github(town: Town, action: str) ->
     undo(town, action)
     await town.quiet()
     assert len(town.answers(pull)) == 1
+
+
+async def test_a_plan_stops_when_another_process_stores_that_access_was_taken(town_on_each_database: Town) -> None:
+    town = town_on_each_database
+    pull = town.repo.open_pull_request("hubot", "Faster")
+    await town.quiet()
+    paused_request = town.github.faults.pause("POST", REACTIONS, when="after")
+    comment = pull.comment("hubot", "@ci help")
+    await paused_request.reached.wait()
+    key, records = KNOWN_REPOSITORY.of(town.repo.id), Records(town.bot.engine.database.connector)
+    repository = await records.get(key)
+    assert repository is not None
+    await records.put(key, replace(repository, away=LeftAlone.REMOVED))
+    paused_request.resume()
+    await jobs_wait(town)
+    assert (pull.reactions(comment), town.answers(pull)) == (["eyes"], [])
+    await records.put(key, repository)
+    await town.bot.engine.release_waiting()
+    await town.quiet()
+    assert (pull.reactions(comment), len(town.answers(pull))) == (["eyes", "+1"], 1)
+    assert await town.failures() == []
 
 
 @pytest.mark.parametrize("lost", [False, True])

@@ -262,7 +262,7 @@ class Twins:
             rows = await self.connectors[0].execute_query_all_async(WORKER, id=job_id)
             holders = [pair for pair in self.workers if {"worker_id": pair[0]} in rows]
             worker = holders[0] if holders else worker
-        values = {"status": "succeeded", "outcome": "applied", "note": "{}", "begins_next": begins_next}
+        values = {"status": "succeeded", "outcome": "applied", "note": "{}", "begins_next": begins_next, "reads": []}
         on_postgres, on_sqlite = [
             await connector.execute_query_all_async(
                 FINISH_NOTED, id=self._paired(job_id, side), worker_id=worker[side], **values

@@ -16,6 +16,7 @@ from procrastinate.jobs import Status
 from bot.core.errors import TryAgain
 from bot.engine.database import Database
 from bot.engine.jobs.definitions import Origin
+from bot.engine.jobs.inbox import RecentDeliveries
 from bot.engine.jobs.notes import APPLIED, AWAY, RETRYING, Note, read_note, write_note
 from bot.engine.jobs.once import NewJob, defer_once
 from bot.engine.jobs.store import Store
@@ -219,7 +220,8 @@ async def test_an_effect_whose_writes_could_not_be_read_in_an_outage_does_not_co
     unwaiting: SqliteConnector | PostgresConnector, sqlite_url: str, world: World
 ) -> None:
     guard = Guard()
-    tasks = Tasks(Store(unwaiting), Toy(world), NobodyWatches(), guard, Engine(sqlite_url).new_changes)
+    new_changes, deliveries = Engine(sqlite_url).new_changes, RecentDeliveries()
+    tasks = Tasks(Store(unwaiting), Toy(world), NobodyWatches(), guard, new_changes, deliveries)
     job = attempt(7, JobOutcome(APPLIED, "")).job
     context = JobContext(app=App(connector=unwaiting), job=job, start_timestamp=0.0, abort_reason=lambda: None)
     origin = Origin("g", "a", "i", delivery_job=1, received_at=0.0, replay=0, lock=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from random import Random
 from typing import LiteralString
 
 import pytest
@@ -63,6 +64,35 @@ async def test_each_limit_allows_exactly_as_many_writes_as_it_says(
     assert await budget.book("42", pace, 0.0) == pytest.approx(0.01, abs=1e-3)
     clock.now += 0.02
     assert await budget.book("42", pace, 0.0) == 0.0
+
+
+def earliest(booked: Sequence[float], now: float, pace: WritePace) -> float:
+    """Return the time of the next write as the limits define it, from all moments of the last hour."""
+    moments = [now]
+    recent = sorted((moment for moment in booked if moment > now - 3600), reverse=True)
+    for place, moment in enumerate(recent, 1):
+        moments.append(moment + (place - pace.burst + 1) * pace.spacing)
+        if place == pace.per_minute:
+            moments.append(moment + 60)
+        if place == pace.per_hour:
+            moments.append(moment + 3600)
+    return max(moments)
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_write_is_booked_for_the_earliest_time_that_the_limits_allow(
+    budget: WriteBudget, clock: Clock, seed: int
+) -> None:
+    rng, booked = Random(seed), list[float]()
+    spacing = [0.0, 1.0, 4.0, 20.0][seed]
+    paces = [WritePace(rng.randint(3, 9), rng.randint(12, 30), burst, spacing) for burst in (7, 3, 1, 0, -2)]
+    for _ in range(80):
+        pace = rng.choice(paces)
+        wait = await budget.book("42", pace, 5.0)
+        assert wait == pytest.approx(earliest(booked, clock.now, pace) - clock.now, abs=1e-3)
+        if wait <= 5.0:
+            booked.append(clock.now + wait)
+        clock.now += rng.choice([0.0, 0.1, 2.0, 20.0, 60.0, 400.0])
 
 
 async def test_a_refused_write_is_not_booked(budget: WriteBudget, clock: Clock) -> None:

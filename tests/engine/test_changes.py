@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
@@ -92,6 +93,32 @@ async def test_a_change_to_nothing_new_writes_nothing_and_guards_nothing(engine:
     await engine.records.put(COUNT, Count(5))
     await changes.store()
     assert await engine.records.get(COUNT) == Count(5)
+
+
+async def test_an_update_reads_the_record_when_the_changes_are_stored(engine: Engine) -> None:
+    await engine.records.put(COUNT, Count(4))
+    changes = engine.new_changes()
+    for key in (COUNT, COUNT, OTHER):
+        changes.update(key, more)
+    changes.update(OTHER, lambda _: None)
+    await engine.records.put(COUNT, Count(5))
+    assert await changes.get(COUNT) == Count(5)
+    await changes.store()
+    assert await engine.records.get_some([COUNT, OTHER]) == {COUNT.name: Count(7), OTHER.name: Count(1)}
+
+
+async def test_updates_of_one_record_at_one_moment_lose_nothing(engine: Engine) -> None:
+    async def count_once() -> bool:
+        changes = engine.new_changes()
+        changes.update(COUNT, more)
+        try:
+            await changes.store()
+        except Outdated:
+            return False
+        return True
+
+    stored = await asyncio.gather(*(count_once() for _ in range(9)))
+    assert await engine.records.get(COUNT) == Count(sum(stored))
 
 
 async def test_an_event_is_new_once(engine: Engine) -> None:

@@ -10,12 +10,23 @@ from typing import Any
 
 import pytest
 
+from bot.core.events import Delivery, Payload
 from bot.engine.database import Database
 from bot.engine.jobs.definitions import delivery_job
-from bot.engine.jobs.inbox import MOST_ROWS, SMALL, RecentDeliveries, packed, store_delivery, unpacked
+from bot.engine.jobs.inbox import (
+    LARGEST_ACCEPTED,
+    MOST_RECENT,
+    MOST_ROWS,
+    SMALL,
+    RecentDeliveries,
+    packed,
+    store_delivery,
+    unpacked,
+)
 from bot.engine.jobs.journal import Journal
 from bot.engine.jobs.once import NewJob, defer_once
 from bot.engine.upkeep import DAY, remove_old
+from bot.web.webhook import parse
 
 IGNORED = {"text": "nobody wants it", "about": {"action": "created", "repository": "octocat/compiler", "number": 7}}
 MANY = 3 * MOST_ROWS - 1
@@ -23,12 +34,14 @@ WITH_JOBS = """
 SELECT delivery.guid, job.args ->> 'guid' AS of_job
   FROM nightjar_inbox AS delivery LEFT JOIN procrastinate_jobs AS job ON job.id = delivery.id ORDER BY delivery.id
 """
+REMOVE = "DELETE FROM nightjar_inbox"
 JOBS = "SELECT id FROM procrastinate_jobs ORDER BY id"
 
 
 async def store(database: Database, guid: str, *, received_at: float = 1.0, ignored: bool = False) -> bool:
     job = delivery_job(guid, "push", received_at, "repo:1")
-    return await store_delivery(database.connector, job, b'{"ref": "\\ud800\\u0000"}', IGNORED if ignored else None)
+    body = b'{"ref": "\\ud800\\u0000"}'
+    return await store_delivery(database.connector, job, body, IGNORED if ignored else None) is not None
 
 
 async def guids(database: Database) -> list[str]:
@@ -53,6 +66,43 @@ async def test_a_delivery_and_its_job_have_the_same_number(database: Database) -
     delivery = await RecentDeliveries().read(database.connector, records[1].job.job_id)
     assert delivery is not None
     assert (delivery.guid, delivery.payload.raw) == ("b", {"ref": "\ud800\u0000"})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"ref": "\\ud800\\u0000", "\\ud83d\\ude00": "\\ufdd0", "a": 1, "a": 2}',
+        b'{"numbers": [123456789012345678901234567890, -0, 0.1, -0.0, 1e22, 2.2250738585072014e-308, 5e-324, 1.0]}',
+        b'{"text": "' + b"x" * (LARGEST_ACCEPTED - 12) + b'"}',
+    ],
+)
+async def test_what_the_accepting_process_remembers_is_what_it_would_read(database: Database, body: bytes) -> None:
+    deliveries, connector = RecentDeliveries(), database.connector
+    job = delivery_job("a", "push", 1.5, "repo:1")
+    delivery_id = await store_delivery(connector, job, body)
+    assert delivery_id is not None
+    stored = await RecentDeliveries().read(connector, delivery_id)
+    deliveries.remember(delivery_id, Delivery("a", "push", Payload(parse(body)), 1.5), len(body))
+    await connector.execute_query_async(REMOVE)
+    for _ in range(2):
+        remembered = await deliveries.read(connector, delivery_id)
+        assert remembered is not None
+        assert stored is not None
+        # In JSON, because -0.0 equals 0.
+        assert json.dumps(remembered.payload.raw) == json.dumps(stored.payload.raw)
+        assert (remembered.guid, remembered.event, remembered.received_at) == ("a", "push", 1.5)
+
+
+async def test_accepted_deliveries_take_bounded_memory_and_displace_none_at_work(database: Database) -> None:
+    deliveries, delivery = RecentDeliveries(), Delivery("a", "push", Payload({}), 1.0)
+    deliveries.remember(1, delivery, 2)
+    assert await deliveries.read(database.connector, 1) is delivery
+    for delivery_id in range(2, 3 + MOST_RECENT):
+        deliveries.remember(delivery_id, delivery, 2)
+    deliveries.remember(1000, delivery, LARGEST_ACCEPTED + 1)
+    ids = [1, 2, 3, 2 + MOST_RECENT, 1000]
+    remembered = [await deliveries.read(database.connector, delivery_id) is not None for delivery_id in ids]
+    assert remembered == [True, False, True, True, False]
 
 
 async def test_the_first_delivery_of_an_empty_database_may_be_ignored(database: Database) -> None:
@@ -88,7 +138,7 @@ async def test_any_text_is_stored_unchanged_whatever_is_stored_with_it(database:
     text = '\ufdd0fdd0 \x00 \ud800 \\u0000 "é"'
     note = {"text": text, "about": {"repository": text}}
 
-    def stored(number: int, is_ignored: bool) -> Coroutine[Any, Any, bool]:
+    def stored(number: int, is_ignored: bool) -> Coroutine[Any, Any, int | None]:
         job = delivery_job(f"{number} {text}", "push", 1.5, text, 7.0e9)
         return store_delivery(database.connector, job, b"{}", note if is_ignored else None)
 

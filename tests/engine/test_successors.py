@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import LiteralString, cast
 
 import psycopg
@@ -14,6 +14,7 @@ from procrastinate.jobs import Job, Status
 from bot.engine.database import Database
 from bot.engine.jobs.notes import APPLIED, Note
 from bot.engine.jobs.steps import FINISH_NOTED
+from bot.engine.records import Key, Record, Records
 from bot.engine.sql.transactions import Connector
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.intake import Intake
@@ -27,6 +28,17 @@ from tests.tables import with_tables
 from tests.waiting import until
 
 LONG = 3600.0
+
+
+@dataclass(frozen=True)
+class Text:
+    """A stored text."""
+
+    text: str
+
+
+TEXTS = Record("test-text", 1, Text, "a text", days=None)
+TEXT, MISSING = TEXTS.of(1), TEXTS.of(2)
 LOST: LiteralString = "UPDATE procrastinate_jobs SET worker_id = NULL WHERE queueing_lock = 'once:a9'"
 STARTS: LiteralString = """
 SELECT count(*) AS count FROM procrastinate_events JOIN procrastinate_jobs AS job ON job.id = job_id
@@ -73,6 +85,41 @@ async def test_the_end_of_a_job_begins_the_next_job_of_its_plan_and_no_other_del
         "bb8": "doing 0",
     }
     assert await fetched(manager, worker, 2) == ["ac1", "nothing"]
+
+
+async def test_the_statement_that_begins_a_job_reads_what_the_job_before_it_read_first(database: Database) -> None:
+    """A change before the job begins, by any process, is in what the job reads; nothing is read twice from memory."""
+    manager, records = manager_of(database.connector), Records(database.connector)
+
+    async def first_texts(*keys: Key[Text]) -> list[str]:
+        fetched_records = await records.fetch_first(*keys)
+        return [text.text for key in keys if (text := await fetched_records.get(key))]
+
+    worker, job = await begun(manager, "a9", "ab8", "ac7")
+    for has_read_other in (False, True):
+        await records.put(TEXT, Text("before"))
+        assert await first_texts(TEXT, MISSING) == ["before"]
+        if has_read_other:
+            assert await first_texts(MISSING, TEXT) == ["before"]
+        await records.put(TEXT, Text("\x00\ud800 \\u0000"))
+        await end(manager, job)
+        await records.put(TEXT, Text("after"))
+        job = cast("Job", await manager.fetch_job(None, worker))
+        from_begin = [] if has_read_other else ["\x00\ud800 \\u0000"]
+        assert await first_texts(TEXT, MISSING) == (from_begin or ["after"])
+        assert await first_texts(TEXT, MISSING) == ["after"]
+
+
+async def test_what_was_fetched_ahead_is_read_first_once(database: Database) -> None:
+    manager, records = manager_of(database.connector), Records(database.connector)
+    await begun(manager, "a9")
+    for text in ("stored", "changed", "changed again"):
+        await records.put(TEXT, Text(text))
+        if text == "stored":
+            await records.fetch_ahead(TEXT)
+            continue
+        first_records = await records.fetch_first(TEXT)
+        assert await first_records.get(TEXT) == Text("stored" if text == "changed" else text)
 
 
 @pytest.mark.parametrize("change", [TRIED, LATER], ids=["tried before", "scheduled for later"])
@@ -132,7 +179,14 @@ async def test_a_successor_whose_announcement_was_lost_returns_to_the_queue(data
     """A connection may break, or the job be cancelled, after the database has ended the job and begun the next one."""
     manager = manager_of(database.connector)
     worker, job = await begun(manager, "a9", "ab8", "bb7")
-    values = {"id": job.id, "worker_id": worker, "status": "succeeded", "outcome": APPLIED, "note": "{}"}
+    values: dict[str, object] = {
+        "id": job.id,
+        "worker_id": worker,
+        "status": "succeeded",
+        "outcome": APPLIED,
+        "note": "{}",
+        "reads": [],
+    }
     values["begins_next"] = begins_next(job)
     assert await database.connector.execute_query_all_async(FINISH_NOTED, **values)
     assert await states(database.connector) == {"a9": "succeeded 1", "ab8": "doing 0", "bb7": "doing 0"}
@@ -258,7 +312,14 @@ async def test_a_job_that_is_being_fetched_is_not_put_back_when_an_answer_was_lo
 ) -> None:
     manager = manager_of(database.connector)
     worker, job = await begun(manager, "a9", following)
-    values = {"id": job.id, "worker_id": worker, "status": "succeeded", "outcome": APPLIED, "note": "{}"}
+    values: dict[str, object] = {
+        "id": job.id,
+        "worker_id": worker,
+        "status": "succeeded",
+        "outcome": APPLIED,
+        "note": "{}",
+        "reads": [],
+    }
     # The end of the job is stored, but the manager does not know it.
     values["begins_next"] = begins_next(job) and following == "ac0"
     assert await database.connector.execute_query_all_async(FINISH_NOTED, **values)

@@ -129,6 +129,8 @@ BODIES_AT_ONCE = 500
 MOST_RECENT, LARGEST_RECENT = 16, 8_192
 """Deliveries that a process remembers, and the bytes of a stored body up to which it does. Most take 3 kB, and five to
 ten times that in memory."""
+LARGEST_ACCEPTED = 32_768
+"""Bytes of a body up to which the process that has accepted a delivery remembers it for its job."""
 
 MOST_ROWS = 32
 """The most rows of one statement; a power of two, for `_batches`."""
@@ -153,18 +155,19 @@ Values = dict[str, object]
 
 async def store_delivery(
     connector: Connector, job: NewJob, body: bytes | bytearray, ignored: Mapping[str, Any] | None = None
-) -> bool:
-    """Store a delivery and, unless it is `ignored`, its job; return whether its GUID is new.
+) -> int | None:
+    """Store a delivery and, unless it is `ignored`, its job; return its ID, None if its GUID is not new.
 
     The job of an urgent delivery goes first, with all jobs that wait under its lock. `ignored` is the note that a
     delivery gets instead of a job: `text` says why no handler accepts it, `about` names its subject. Raises
     DatabaseFailure if nothing could be stored.
     """
     try:
-        return bool(await connector.execute_query_all_async(STORE, **delivery_values(job, body, ignored)))
+        rows = await connector.execute_query_all_async(STORE, **delivery_values(job, body, ignored))
     except DuplicateKey:
         # A replica of an older release, which lacks this table, has stored it.
-        return False
+        return None
+    return cast("int", rows[0]["id"]) if rows else None
 
 
 def delivery_values(job: NewJob, body: bytes | bytearray, ignored: Mapping[str, Any] | None = None) -> Values:
@@ -262,18 +265,28 @@ def _batches(rows: Sequence[Item]) -> Iterator[Sequence[Item]]:
 
 
 class RecentDeliveries:
-    """Reads deliveries, and remembers the small ones that were read last.
+    """Reads deliveries, and remembers the small ones that this process has accepted or read last.
 
     Each stage of a delivery's work needs it, and its row never changes.
     """
 
     def __init__(self) -> None:
         self._recent: LRUCache[int, Delivery] = LRUCache(MOST_RECENT)
+        # A cache of their own: many deliveries that wait must not displace those at work.
+        self._accepted: LRUCache[int, Delivery] = LRUCache(MOST_RECENT)
+
+    def remember(self, delivery_id: int, delivery: Delivery, size: int) -> None:
+        """Remember a delivery that was stored with a body of `size` bytes, until its job reads it."""
+        if size <= LARGEST_ACCEPTED:
+            self._accepted[delivery_id] = delivery
 
     async def read(self, connector: Connector, delivery_id: int) -> Delivery | None:
         """Return a delivery; None if it was removed, and is not remembered. No ID is ever used again."""
         if (recent := self._recent.get(delivery_id)) is not None:
             return recent
+        if (accepted := self._accepted.pop(delivery_id, None)) is not None:
+            self._recent[delivery_id] = accepted
+            return accepted
         rows: Sequence[dict[str, Any]] = await connector.execute_query_all_async(READ, id=delivery_id)
         if not rows:
             return None

@@ -165,8 +165,14 @@ FINISH_NOTED: LiteralString = (
     RETURNING job.id, job.status, job.task_name, job.priority, job.lock, job.queueing_lock, job.args,
               job.scheduled_at, job.queue_name, job.attempts, job.worker_id
 )
-SELECT ended.ended, begun.* FROM ended LEFT JOIN begun ON TRUE
+SELECT ended.ended, begun.*, (
+    SELECT json_agg(json_build_object('key', key, 'stored', value, 'version', version)) FROM nightjar_records
+     WHERE begun.id IS NOT NULL AND key = ANY(%(reads)s::text[])) AS records
+  FROM ended LEFT JOIN begun ON TRUE
 """
 )
-"""Returns no row if another worker has taken the job over; else a row with the columns of the successor or NULLs."""
+"""Returns no row if another worker has taken the job over; else a row with the columns of the successor or NULLs.
+
+The column `records` has the records with the keys `reads`, which the successor needs first; NULL if there are none.
+"""
 RETRY_NOTED: LiteralString = "WITH ended AS (" + RETRY + _NOTED + " SELECT ended FROM ended"  # noqa: S608  # constants

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from bot.engine.jobs.steps import (
     RETRY_NOTED,
     SCANNED,
 )
+from bot.engine.records import GET_SOME
 from bot.engine.sql import portable
 from bot.engine.sql.portable import Row
 from bot.engine.sqlite.queries import COLUMNS
@@ -111,11 +112,16 @@ def end_noted(
     return ended
 
 
-def finish_noted(connection: sqlite3.Connection, *, begins_next: bool, worker_id: int, **values: Any) -> list[Row]:
+def finish_noted(
+    connection: sqlite3.Connection, *, begins_next: bool, worker_id: int, reads: Sequence[str], **values: Any
+) -> list[Row]:
     """End a job like `end_noted`; with `begins_next`, also begin its successor. Return what `FINISH_NOTED` does."""
     ended = end_noted(connection, statement=FINISH, worker_id=worker_id, **values)
     begun = connection.execute(BEGIN_NEXT, (worker_id, ended[0]["lock"])).fetchall() if ended and begins_next else []
-    return begun or NO_SUCCESSOR[: len(ended)]
+    if not begun:
+        return NO_SUCCESSOR[: len(ended)]
+    records = portable.execute(connection, GET_SOME, {"keys": reads}, has_rows=True) if reads else None
+    return [{**row, "records": records} for row in begun]
 
 
 STEPS: dict[str, Callable[..., list[Row]]] = {

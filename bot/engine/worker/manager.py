@@ -42,6 +42,7 @@ from bot.engine.jobs.steps import (
     WINDOW,
 )
 from bot.engine.outage import is_outage
+from bot.engine.records import JOB_RECORDS, JobRecords
 from bot.engine.retry import unnoted_wait
 from bot.engine.sql.errors import DatabaseFailure
 from bot.engine.sql.portable import JSONDict, Row
@@ -67,17 +68,18 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class NoteHolder:
-    """Holds the note of a job's try until the job ends, and the manager that fetched the job.
+    """Holds the note of a job's try until the job ends, what the job reads first, and the manager that fetched the job.
 
     `has_ended`: its end is stored already. `may_have_ended`: a statement was sent that ends it and begins the next job.
     """
 
-    __slots__ = ("has_ended", "manager", "may_have_ended", "note")
+    __slots__ = ("has_ended", "manager", "may_have_ended", "note", "records")
 
     def __init__(self) -> None:
         self.note: Note | None = None
         self.has_ended = self.may_have_ended = False
         self.manager: EngineJobManager | None = None
+        self.records = JobRecords()
 
 
 @attr.dataclass(frozen=True, kw_only=True)
@@ -195,6 +197,8 @@ class EngineJobManager(JobManager):
             return None
         job = self._fetched.popleft()
         self._begun.add(cast("int", job.id))
+        # The worker now creates the task of the job, which inherits the context.
+        JOB_RECORDS.set(job.holder.records)
         return job
 
     async def _fetch_more(self, worker_id: int) -> None:
@@ -237,7 +241,10 @@ class EngineJobManager(JobManager):
         (row,) = rows
         # The end of a try that is repeated has no such column.
         if row.get("id") is not None:
-            self._fetched.append(self._quiet(row))
+            successor = self._quiet(row)
+            if reads := _holder(job).records.names:
+                successor.holder.records = JobRecords(reads, cast("list[dict[str, Any]]", row["records"] or []))
+            self._fetched.append(successor)
             self._is_asked_again = self._now() < self._next_poll
             self.pause = max(0.0, self._next_poll - self._now())
             self.wake()
@@ -358,7 +365,7 @@ class EngineJobManager(JobManager):
         else:
             values |= {"outcome": note.outcome, "note": note.written()}
             if ending.noted == FINISH_NOTED:
-                values["begins_next"] = begins_next(job)
+                values |= {"begins_next": begins_next(job), "reads": _holder(job).records.names}
             rows = await self.connector.execute_query_all_async(ending.noted, **values)
         if not rows and may_have_ended:
             # The answer to an earlier statement was lost. If that ended the job, nobody knows of the successor.

@@ -68,6 +68,7 @@ from bot.engine.processor import (
     PlannedEffects,
     Processor,
 )
+from bot.engine.records import JOB_RECORDS, JobRecords
 from bot.engine.retry import (
     FIRST_WAIT,
     MAX_ALONE,
@@ -263,8 +264,10 @@ class Attempt:
             result = await self.work()
             if isinstance(result, JobOutcome):
                 return result
+            reads = (JOB_RECORDS.get() or JobRecords()).names
             try:
-                outcome, rows = await connector.transact(partial(self._steps, result, tries, begins_next(self.job)))
+                steps = partial(self._steps, result, tries, reads, may_begin_next=begins_next(self.job))
+                outcome, rows = await connector.transact(steps)
             except Outdated as error:
                 # The records that the work has read were changed meanwhile, so it must be done again.
                 outdated = error
@@ -275,7 +278,9 @@ class Attempt:
             return outcome
         raise outdated
 
-    def _steps(self, follow_up: FollowUp, tries: Tries, may_begin_next: bool) -> Steps[tuple[JobOutcome, list[Row]]]:
+    def _steps(
+        self, follow_up: FollowUp, tries: Tries, reads: Sequence[str], *, may_begin_next: bool
+    ) -> Steps[tuple[JobOutcome, list[Row]]]:
         deferred: list[Deferred] = []
         if follow_up.jobs:
             deferred = yield from (insert_again if follow_up.again else insert_once)(follow_up.jobs)
@@ -292,6 +297,7 @@ class Attempt:
             "outcome": note.outcome,
             "note": note.written(),
             "begins_next": may_begin_next and follow_up.has_only_lock(self.job.lock),
+            "reads": reads,
         }
         if not (rows := (yield FINISH_NOTED, values)):
             raise TakenOver
@@ -384,13 +390,14 @@ class Tasks:
         observer: JobObserver,
         guard: Guard,
         new_changes: Callable[[], Changes],
+        deliveries: RecentDeliveries,
         check_after: float = CHECK_AFTER,
         first_wait: float = FIRST_WAIT,
     ) -> None:
         self._store = store
         self._guard = guard
         self._new_changes = new_changes
-        self._deliveries = RecentDeliveries()
+        self._deliveries = deliveries
         self._check_after = check_after
         self._first_wait = first_wait
         self.processor = processor
