@@ -126,11 +126,16 @@ def _is_ours(function: CodeType) -> bool:
 
 
 def _kinds(delivery: DeliveryRecord) -> Iterator[str]:
-    """Yield the kind of each job of a delivery: its event, a stage of a handler, or an effect."""
-    yield delivery.event
+    """Yield the kind of each job of a delivery: its event, a stage of a handler, or an effect.
+
+    What is stored together with a job has no job of its own: the only plan of a delivery, and effects on records.
+    """
+    kinds = {delivery.job.job_id: delivery.event}
     for plan in delivery.plans:
-        yield f"{plan.stage} of {plan.handler}"
-        yield from (effect.kind for effect in plan.effects)
+        kinds.setdefault(plan.job.job_id, f"{plan.stage} of {plan.handler}")
+        for effect in plan.effects:
+            kinds.setdefault(effect.job.job_id, effect.kind)
+    yield from kinds.values()
 
 
 def _is_comment(delivery: DeliveryRecord) -> bool:

@@ -332,7 +332,8 @@ async def test_an_effect_that_is_stored_with_its_plan_has_no_job_and_is_shown_at
         ("y", "applied", "written"),
     ]
     assert (plan.effects[1].job.job_id, plan.effects[1].job.state) == (plan.job.job_id, "done")
-    assert len(record.jobs) == 6  # the delivery, the plan, two effects, the conclusion and its effect
+    assert len(record.jobs) == 5  # the delivery with its plan, two effects, the conclusion and its effect
+    assert (record.job.outcome, record.job.text) == ("routed", "for a")
 
 
 async def test_a_plan_is_made_again_if_a_record_that_it_changes_was_changed_meanwhile(

@@ -15,7 +15,7 @@ from bot.core.events import Payload
 from bot.core.utc import iso_utc_or_none
 from bot.engine.jobs.definitions import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY
 from bot.engine.jobs.inbox import unpacked
-from bot.engine.jobs.notes import IGNORED, REFUSED, ROUTED, UNKNOWN_END, Note, StoredPart
+from bot.engine.jobs.notes import FOR_HANDLERS, IGNORED, REFUSED, ROUTED, UNKNOWN_END, Note, StoredPart
 from bot.engine.sql.transactions import Connector
 
 WAITING, WORKING, DONE, FAILED = "waiting", "working", "done", "failed"
@@ -337,9 +337,14 @@ class Journal:
 
 
 def _delivery(row: Mapping[str, Any], derived: Sequence[Mapping[str, Any]]) -> DeliveryRecord:
-    note = Note.shown(row["outcome"], row["note"])
+    note, plans = Note.shown(row["outcome"], row["note"]), tuple(_plans(derived))
+    job = _job(row, note)
+    for plan in plans:
+        if plan.job.job_id == job.job_id:
+            # Its only plan was made in the delivery's own job.
+            job = replace(job, outcome=ROUTED, text=FOR_HANDLERS.format(handlers=plan.handler))
     return DeliveryRecord(
-        job=_job(row, note),
+        job=job,
         guid=row["guid"],
         event=row["event"],
         action=note.about.get("action", ""),
@@ -348,7 +353,7 @@ def _delivery(row: Mapping[str, Any], derived: Sequence[Mapping[str, Any]]) -> D
         received_at=row["received_at"],
         lock=row["lock"],
         replays=tuple(_job(job_row) for job_row in derived if job_row["task_name"] == REPLAY),
-        plans=tuple(_plans(derived)),
+        plans=plans,
     )
 
 

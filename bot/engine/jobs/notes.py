@@ -54,6 +54,7 @@ class StoredPart:
     text: str
 
 
+FOR_HANDLERS = "for {handlers}"
 UNKNOWN_END = "it ended without a recorded reason"
 UNREADABLE_NOTE = "its stored note cannot be read: {reason}"
 ODD_FIELD = "a field has a value of another type"

@@ -32,9 +32,17 @@ ARGS: LiteralString = "SELECT args FROM procrastinate_jobs WHERE id = %(id)s"
 SET_ARGS: LiteralString = "UPDATE procrastinate_jobs SET args = %(args)s WHERE id = %(id)s"
 
 BECOME_PLAN: LiteralString = """
-UPDATE procrastinate_jobs SET task_name = 'handle', args = %(args)s WHERE id = %(id)s
+UPDATE procrastinate_jobs SET task_name = 'handle', args = %(args)s, queueing_lock = %(key)s WHERE id = %(id)s
 """
 """Turns the job of a delivery into that of its only plan, which was made at once."""
+
+TRIED_ONCE: LiteralString = """
+UPDATE procrastinate_jobs
+   SET status = %(status)s::procrastinate_job_status, attempts = 1, priority = %(priority)s,
+       scheduled_at = to_timestamp(date_part('epoch', now()) + %(wait)s::double precision)
+ WHERE id = %(id)s
+"""
+"""Turns a new job into one whose first try has failed."""
 
 # `task_name <> 'deliver'` is the condition of the index `nightjar_guid`.
 PLANNED: LiteralString = """
@@ -88,6 +96,10 @@ class Store:
     async def move_body(self, job_id: int, lock: str | None, args: Mapping[str, Any]) -> None:
         """Move the body of a delivery from its job's arguments to the inbox. Safe to repeat."""
         await self.connector.execute_query_async(MOVE_BODY, **moved_values(job_id, lock, args))
+
+    async def is_stored(self, job: NewJob) -> bool:
+        """Return whether a job with the key of this one is stored."""
+        return bool(await self.connector.execute_query_all_async(FIND, keys=[ONCE + job.key]))
 
     async def is_planned(self, guid: str, plan: int, conclusion: int = 0) -> bool:
         """Return whether the plan of job `plan` is already stored; plans are stored as a whole.

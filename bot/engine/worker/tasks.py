@@ -25,8 +25,8 @@ from bot.engine.jobs.definitions import (
     CONCLUSION_RETRY_PRIORITY,
     EFFECT_RETRY_PRIORITY,
     GIVE_WAY_PRIORITY,
+    HANDLE_PRIORITY,
     HANDLE_RETRY_PRIORITY,
-    OWN_EVENT,
     Origin,
     conclusion_jobs,
     effect_jobs,
@@ -40,6 +40,7 @@ from bot.engine.jobs.notes import (
     AWAY,
     CONCLUDED,
     FAILED,
+    FOR_HANDLERS,
     IGNORED,
     PLANNED,
     REFUSED,
@@ -47,6 +48,7 @@ from bot.engine.jobs.notes import (
     RETRYING,
     ROUTED,
     UNCHANGED,
+    WRITE,
     WRITING,
     Note,
     StoredPart,
@@ -54,10 +56,10 @@ from bot.engine.jobs.notes import (
     read_note,
     write_note,
 )
-from bot.engine.jobs.once import Deferred, NewJob, insert_once
+from bot.engine.jobs.once import ONCE, Deferred, NewJob, insert_once
 from bot.engine.jobs.steps import FINISH_NOTED
-from bot.engine.jobs.store import BECOME_PLAN, Store, Unfinished, insert_again
-from bot.engine.outage import release_waiting
+from bot.engine.jobs.store import BECOME_PLAN, TRIED_ONCE, Store, Unfinished, insert_again
+from bot.engine.outage import is_outage, release_waiting
 from bot.engine.processor import (
     AppliedEffect,
     ConclusionJob,
@@ -84,7 +86,7 @@ from bot.engine.retry import (
     next_try,
 )
 from bot.engine.sql.errors import DatabaseFailure
-from bot.engine.sql.portable import JSONDict, Row
+from bot.engine.sql.portable import Row
 from bot.engine.sql.transactions import Connector, Steps
 from bot.engine.worker.guard import Busy, Guard, Stopping
 from bot.engine.worker.manager import TAKEN_OVER, begins_next, leave_ended, leave_note
@@ -97,7 +99,6 @@ MAX_PLANS = 5
 SUSPECT = "it may have crashed the worker, so it runs alone"
 SUSPECT_WAITS = f"{SUSPECT}, once its process has run for a while without it"
 
-FOR_HANDLERS = "for {handlers}"
 ALREADY_HANDLED = "another delivery reported this first, and was handled: {intent}"
 RESUMED, NOT_RESUMED = "job {job} runs again", "job {job} was tried again meanwhile"
 PLANNED_BEFORE = "planned before its worker was lost"
@@ -135,8 +136,10 @@ class FollowUp:
     jobs: Sequence[NewJob] = ()
     changes: Changes | None = None
     again: bool = False
-    plan_args: JSONDict | None = None
-    """If set, the job becomes that of a plan, with these arguments."""
+    plan: NewJob | None = None
+    """If set, the job becomes this one, that of a plan."""
+    job_steps: Callable[[Sequence[Deferred]], Steps[None]] | None = None
+    """Further steps about the new jobs; gets the job of each key."""
 
     def has_only_lock(self, lock: str | None) -> bool:
         """Return whether all new jobs have this lock. A fetch has to find the others."""
@@ -149,6 +152,23 @@ class TakenOver(Exception):
 
 async def _no_answer(_: str, __: bool) -> None:
     """Do nothing: most failures are for operators only."""
+
+
+@dataclass(slots=True)
+class OnlyPlan:
+    """The only plan of a delivery, which the delivery's own job makes; `origin` is None until its handler is known."""
+
+    origin: Origin | None = None
+    subject: Mapping[str, Any] = field(default_factory=dict)
+    began: float = 0.0
+    """When the plan began, by the monotonic clock."""
+    routed_after: float = 0.0
+    """The seconds from the arrival of the delivery until its handler was known."""
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Fields of log lines."""
+        return {} if self.origin is None else {"handler": self.origin.handler}
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +193,7 @@ class Attempt:
     """The writes that the job has sent and must not send twice; the next try reads them."""
     answer: Callable[[str, bool], Awaitable[None]] = _no_answer
     first_wait: float = FIRST_WAIT
+    plan: OnlyPlan = field(default_factory=OnlyPlan)
 
     async def run(self, connector: Connector) -> None:
         """Try once. Raises `RunAgain` or `Failed`, which `bot.engine.worker.queue.EngineRetry` understands.
@@ -181,7 +202,11 @@ class Attempt:
         """
         job_id = id_of(self.job)
         with structlog.contextvars.bound_contextvars(job=job_id, **self.labels), self.guard.outliving(job_id):
-            await self._run(connector, job_id)
+            try:
+                await self._run(connector, job_id)
+            except TakenOver:
+                leave_ended(self.job)
+                log.warning(TAKEN_OVER)
 
     async def _run(self, connector: Connector, job_id: int) -> None:
         began = time.monotonic()
@@ -207,9 +232,7 @@ class Attempt:
             leave_note(self.job, stopped)
             raise
         except TakenOver:
-            leave_ended(self.job)
-            log.warning(TAKEN_OVER)
-            return
+            raise
         except Exception as error:
             decision = await self._settle(connector, error, tries, began)
             if decision is None:
@@ -218,8 +241,11 @@ class Attempt:
         if tries.away_since:
             await release_waiting(connector)
         leave_note(self.job, _note_of(result, tries))
+        self._report(result, began)
+
+    def _report(self, result: JobOutcome, began: float) -> None:
         line = f"{self.job.task_name}: {result.outcome}"
-        log.info(line, text=result.text)
+        log.info(line, text=result.text, **self.plan.labels)
         self.watch(result.outcome, time.monotonic() - began)
 
     async def _note(self, connector: Connector, note: Note) -> None:
@@ -286,8 +312,10 @@ class Attempt:
             deferred = yield from (insert_again if follow_up.again else insert_once)(follow_up.jobs)
         if follow_up.changes is not None:
             yield from follow_up.changes.steps()
-        if follow_up.plan_args is not None:
-            yield BECOME_PLAN, {"id": id_of(self.job), "args": follow_up.plan_args}
+        if follow_up.job_steps is not None:
+            yield from follow_up.job_steps(deferred)
+        if (plan := follow_up.plan) is not None:
+            yield BECOME_PLAN, {"id": id_of(self.job), "args": plan.args, "key": ONCE + plan.key}
         outcome = follow_up.outcome(deferred)
         note = _note_of(outcome, tries)
         values = {
@@ -309,34 +337,65 @@ class Attempt:
         """Leave the note of a failed try; return the error to raise, None if the job ends with a refusal."""
         moment = time.time()
         seconds = next_try(error, tries, moment, self.first_wait, self.kind_of(error))
-        message = self.message(error)
         counted = tries.after(error, moment)
         outcome = RETRYING if seconds is not None else _final(error)
-        if seconds is None:
-            await self.answer(message, isinstance(error, LostTooOften) and error.runs_again)
-        noted_outcome = AWAY if seconds is not None and is_away(error) else outcome
         note = Note(
-            outcome=noted_outcome,
+            outcome=AWAY if seconds is not None and is_away(error) else outcome,
             text=describe(error),
-            message=message,
+            message=self.message(error),
             tries=counted,
             writes=self.writes.state,
             is_user_error=isinstance(error, UserError),
         )
-        # Any other error shows that the service answers again, so the jobs that wait for it may run now.
-        if tries.away_since and not counted.away_since:
-            await release_waiting(connector)
-        leave_note(self.job, note)
+        if is_outage(error):
+            # Nothing can be stored, so the whole delivery waits.
+            self.plan.origin = None
+        retry_priority = HANDLE_RETRY_PRIORITY if self.plan.origin else self.retry_priority
+        decision: RunAgain | Failed | None
+        if seconds is not None:
+            decision = RunAgain(seconds, GIVE_WAY_PRIORITY if isinstance(error, GiveWay) else retry_priority)
+        else:
+            # A refusal is not a failure: the job ends as succeeded, and its note says what was refused.
+            decision = None if outcome == REFUSED else Failed()
+        if self.plan.origin is not None:
+            routed = await self._hand_over(connector, self.plan.origin, note, decision)
+            if routed.outcome == IGNORED:
+                self._report(routed, began)
+                return None
+            decision = None
+        else:
+            if seconds is None:
+                await self.answer(note.message, isinstance(error, LostTooOften) and error.runs_again)
+            # Any other error shows that the service answers again, so the jobs that wait for it may run now.
+            if tries.away_since and not counted.away_since:
+                await release_waiting(connector)
+            leave_note(self.job, note)
         self._log(error, seconds)
         self.watch(outcome, time.monotonic() - began)
-        if seconds is not None:
-            return RunAgain(seconds, GIVE_WAY_PRIORITY if isinstance(error, GiveWay) else self.retry_priority)
-        # A refusal is not a failure: the job ends as succeeded, and its note says what was refused.
-        return None if outcome == REFUSED else Failed()
+        return decision
+
+    async def _hand_over(
+        self, connector: Connector, origin: Origin, note: Note, decision: RunAgain | Failed | None
+    ) -> JobOutcome:
+        """End the job of a delivery whose only plan has failed, and give the plan a job that was tried once."""
+
+        def fail_once(deferred: Sequence[Deferred]) -> Steps[None]:
+            for plan in deferred:
+                if plan.new:
+                    yield TRIED_ONCE, {"id": plan.job_id, **_end_of_try(decision)}
+                    yield WRITE, {"job_id": plan.job_id, "outcome": note.outcome, "text": note.written()}
+                    if not isinstance(decision, RunAgain):
+                        yield from insert_again([plan_job(origin.answer(note.message, interim=False))])
+
+        outcome = partial(_routed, [origin], self.plan.subject)
+        follow_up = FollowUp(outcome, [plan_job(origin)], job_steps=fail_once)
+        routed, rows = await connector.transact(partial(self._steps, follow_up, Tries(), False))
+        leave_ended(self.job, rows)
+        return routed
 
     def _log(self, error: Exception, seconds: float | None) -> None:
         line = f"{self.job.task_name}: {_final(error) if seconds is None else RETRYING}"
-        fields: dict[str, Any] = {"error": describe(error)}
+        fields: dict[str, Any] = {"error": describe(error), **self.plan.labels}
         if seconds is not None:
             log.warning(line, retry_in=round(seconds, 1), **fields)
         elif isinstance(error, Refusal | UserError):
@@ -359,6 +418,14 @@ def _note_of(result: JobOutcome, tries: Tries) -> Note:
         value=result.value,
         stored=result.stored,
     )
+
+
+def _end_of_try(decision: RunAgain | Failed | None) -> dict[str, Any]:
+    """Return the values of `TRIED_ONCE` for a try that ended with `decision`."""
+    if isinstance(decision, RunAgain):
+        return {"status": Status.TODO.value, "wait": decision.seconds, "priority": decision.priority}
+    status = Status.FAILED if decision else Status.SUCCEEDED
+    return {"status": status.value, "wait": None, "priority": HANDLE_PRIORITY}
 
 
 def _final(error: Exception) -> str:
@@ -406,16 +473,21 @@ class Tasks:
     async def deliver(
         self, context: JobContext, *, guid: str, event: str, received_at: float, body: str | None = None
     ) -> None:
-        """Find the handlers that accept a delivery, and create a job for each."""
+        """Find the handlers that accept a delivery, and create a job for each; let an only handler plan at once."""
+        plan = OnlyPlan()
 
         async def work() -> JobOutcome | FollowUp:
             delivery_job = id_of(context.job)
             if body is not None:
                 # A replica of an older release, which has no inbox, has accepted it.
                 await self._store.move_body(delivery_job, context.job.lock, context.job.task_kwargs)
-            return await self._route(context.job, await self.delivery(delivery_job), delivery_job, 0)
+            delivery = await self.delivery(delivery_job)
+            if plan.origin is not None:
+                # A record that the plan has read was changed meanwhile.
+                return await self._plan_at_once(context.job, delivery, plan.origin, plan.subject)
+            return await self._route(context.job, delivery, delivery_job, 0, plan)
 
-        await self._deliver(context.job, work, guid, event, received_at, id_of(context.job))
+        await self._deliver(context.job, work, guid, event, received_at, id_of(context.job), plan)
 
     async def replay(
         self, context: JobContext, *, guid: str, replay: int, delivery_job: int, received_at: float
@@ -425,7 +497,7 @@ class Tasks:
         async def work() -> JobOutcome | FollowUp:
             return await self._route(context.job, await self.delivery(delivery_job), delivery_job, replay)
 
-        await self._deliver(context.job, work, guid, "replay", received_at, delivery_job)
+        await self._deliver(context.job, work, guid, "replay", received_at, delivery_job, OnlyPlan())
 
     async def handle(self, context: JobContext, **args: Any) -> None:
         """Let one handler plan, and store the whole plan."""
@@ -517,6 +589,7 @@ class Tasks:
         event: str,
         received_at: float,
         delivery_job: int,
+        plan: OnlyPlan,
     ) -> None:
         async def answer(message: str, interim: bool) -> None:
             delivery = await self._deliveries.read(self._store.connector, delivery_job)
@@ -525,10 +598,13 @@ class Tasks:
                 await self._answer(_origins(delivery, handlers, delivery_job, 0, job.lock), message, interim=interim)
 
         def watch(outcome: str, _: float) -> None:
-            routed = ROUTED if outcome == PLANNED else outcome
-            self._observer.delivery(event, routed, time.time() - received_at)
+            if plan.origin is None or outcome == IGNORED:
+                self._observer.delivery(event, outcome, time.time() - received_at)
+            else:
+                self._observer.delivery(event, ROUTED, plan.routed_after)
+                self._observer.handler(plan.origin.handler, outcome, time.monotonic() - plan.began)
 
-        await self._try(job, work, guid, watch, {"event_name": event}, answer=answer)
+        await self._try(job, work, guid, watch, {"event_name": event}, answer=answer, plan=plan)
 
     async def _try(
         self,
@@ -540,6 +616,7 @@ class Tasks:
         retry_priority: int | None = None,
         writes: Writes | None = None,
         answer: Callable[[str, bool], Awaitable[None]] = _no_answer,
+        plan: OnlyPlan | None = None,
     ) -> None:
         await Attempt(
             job=job,
@@ -553,9 +630,12 @@ class Tasks:
             writes=writes or Writes(),
             answer=answer,
             first_wait=self._first_wait,
+            plan=plan or OnlyPlan(),
         ).run(self._store.connector)
 
-    async def _route(self, job: Job, delivery: Delivery, delivery_job: int, replay: int) -> JobOutcome | FollowUp:
+    async def _route(
+        self, job: Job, delivery: Delivery, delivery_job: int, replay: int, plan: OnlyPlan | None = None
+    ) -> JobOutcome | FollowUp:
         subject = subject_of(delivery)
         # Before routing, and also for deliveries that no handler accepts: commands rely on these records, such as that
         # of the newest head.
@@ -568,27 +648,19 @@ class Tasks:
         if not routing.handlers:
             return JobOutcome(IGNORED, routing.reason, subject)
         origins = _origins(delivery, routing.handlers, delivery_job, replay, job.lock)
-        if OWN_EVENT in delivery.event and len(origins) == 1 and not replay and not job.attempts:
-            # A plan that fails gets a job of its own when this job is tried again.
+        jobs = [plan_job(origin) for origin in origins]
+        # A plan may have crashed the process of an earlier try, so it gets a job of its own then.
+        if plan is not None and len(jobs) == 1 and not job.attempts and not await self._store.is_stored(jobs[0]):
+            plan.origin, plan.subject = origins[0], subject
+            plan.began, plan.routed_after = time.monotonic(), time.time() - delivery.received_at
             return await self._plan_at_once(job, delivery, origins[0], subject)
-
-        def outcome(deferred: Sequence[Deferred]) -> JobOutcome:
-            # On a second try, existing jobs may be those of a first try by an earlier release.
-            handlers = [
-                origin.handler for origin, plan in zip(origins, deferred, strict=True) if plan.new or job.attempts
-            ]
-            texts = [FOR_HANDLERS.format(handlers=", ".join(handlers))] if handlers else []
-            if len(handlers) < len(origins):
-                texts.append(ALREADY_HANDLED.format(intent=origins[0].intent))
-            return JobOutcome(ROUTED if handlers else IGNORED, "; ".join(texts), subject)
-
-        return FollowUp(outcome, [plan_job(origin) for origin in origins])
+        # On a second try, existing jobs may be those of a first try by an earlier release.
+        return FollowUp(partial(_routed, origins, subject, is_again=bool(job.attempts)), jobs)
 
     async def _plan_at_once(self, job: Job, delivery: Delivery, origin: Origin, subject: Mapping[str, Any]) -> FollowUp:
-        began = time.monotonic()
-        follow_up = await self._follow_up(job, origin, delivery, await self._plan(delivery, origin), subject)
-        self._observer.handler(origin.handler, PLANNED, time.monotonic() - began)
-        return replace(follow_up, plan_args=origin.args)
+        with structlog.contextvars.bound_contextvars(handler=origin.handler):
+            planned = await self._plan(delivery, origin)
+        return replace(await self._follow_up(job, origin, delivery, planned, subject), plan=plan_job(origin))
 
     async def _plan_and_store(self, job: Job, origin: Origin) -> JobOutcome | FollowUp:
         if job.attempts and await self._store.is_planned(origin.guid, id_of(job)):
@@ -676,6 +748,20 @@ def _origins(
     return [
         Origin(delivery.guid, handler, intent, delivery_job, delivery.received_at, replay, lock) for handler in handlers
     ]
+
+
+def _routed(
+    origins: Sequence[Origin], subject: Mapping[str, Any], deferred: Sequence[Deferred], *, is_again: bool = False
+) -> JobOutcome:
+    """Return the outcome of a delivery with the jobs of its plans: other deliveries may have had them before.
+
+    With `is_again`, those may also come from an earlier try.
+    """
+    handlers = [origin.handler for origin, plan in zip(origins, deferred, strict=True) if plan.new or is_again]
+    texts = [FOR_HANDLERS.format(handlers=", ".join(handlers))] if handlers else []
+    if len(handlers) < len(origins):
+        texts.append(ALREADY_HANDLED.format(intent=origins[0].intent))
+    return JobOutcome(ROUTED if handlers else IGNORED, "; ".join(texts), subject)
 
 
 def _outcome(applied: AppliedEffect) -> JobOutcome:
