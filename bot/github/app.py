@@ -43,6 +43,7 @@ from bot.github.transport.breaker import Breakers
 from bot.github.transport.clock import GitHubClock
 from bot.github.transport.observer import RequestObserver, Unobserved
 from bot.github.transport.seen import SeenAddresses
+from bot.github.transport.templates import absolute_url, expanded
 
 MAX_REPOSITORIES = 100_000
 """The most repositories whose installation and ID are cached."""
@@ -384,7 +385,7 @@ class GitHubApp:
 @lru_cache(maxsize=4096)
 def _address_of(api_url: str, full_name: str) -> str:
     """Return the address of a repository's REST API. Remembered, because each client of the repository has it."""
-    return sansio.format_url("/repos/{+repo}", {"repo": full_name}, base_url=api_url)
+    return absolute_url(expanded("/repos/{+repo}", {"repo": full_name}), api_url)
 
 
 def _token(answer: Payload, clock: GitHubClock) -> Token:

@@ -16,8 +16,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import structlog
 from gidgethub import RedirectionException, sansio
-from gidgethub.abc import ITERABLE_KEY, JSON_CONTENT_TYPE, JSON_UTF_8_CHARSET, GitHubAPI
-from uritemplate.variable import VariableValue
+from gidgethub.abc import ITERABLE_KEY, JSON_UTF_8_CHARSET, GitHubAPI
 
 from bot.core.events import answered
 from bot.core.patterns import Pattern
@@ -50,8 +49,16 @@ from bot.github.transport.clock import GitHubClock
 from bot.github.transport.download import fetch
 from bot.github.transport.graphql import data_of, graphql_url, is_mutation, refuses_data
 from bot.github.transport.observer import RequestObserver, Unobserved
-from bot.github.transport.pages import MAX_PAGES, items_of, may_have_grown, with_few_links, with_page_size
+from bot.github.transport.pages import (
+    MAX_PAGES,
+    items_of,
+    may_have_grown,
+    next_page,
+    with_few_links,
+    with_page_size,
+)
 from bot.github.transport.seen import SeenAddresses
+from bot.github.transport.templates import UrlVars, absolute_url, expanded
 
 USER_AGENT = "nightjar"  # GitHub refuses requests without one
 API_VERSION = "2022-11-28"  # github.com and every supported Enterprise Server know it
@@ -79,8 +86,6 @@ _REPEATABLE_MUTATION = Pattern(r"\b(addReaction|removeReaction)\b")
 
 log = structlog.get_logger(__name__)
 
-UrlVars = Mapping[str, VariableValue] | None
-
 
 @dataclass(frozen=True, slots=True)
 class ApiCall:
@@ -97,12 +102,12 @@ class ApiCall:
     """Whether a GET reads a page of a list whose other pages are read as well."""
 
     @classmethod
-    def rest(cls, method: str, url: str, url_vars: UrlVars = None) -> ApiCall:
-        """Describe a REST request."""
+    def rest(cls, method: str, url: str, uri: str = "") -> ApiCall:
+        """Describe a REST request to the template `url`; for a write, `uri` is its expanded form."""
         route = ABSOLUTE if "://" in url else url.split("?")[0].split("{?")[0].split("{&")[0]
         if method == "GET":
             return cls(route, write=False, repeatable=True)
-        path = urlsplit(sansio.format_url(url, url_vars)).path
+        path = urlsplit(uri).path
         pattern = _REPEATABLE_POST if method == "POST" else _NOT_REPEATABLE
         # For a POST, the pattern lists the repeatable paths; for any other method, those that are not repeatable.
         repeatable = (pattern.search(path) is not None) == (method == "POST")
@@ -196,8 +201,6 @@ class GitHub(GitHubAPI):
         url: str,
         url_vars: UrlVars = None,
         *,
-        accept: str = sansio.accept_format(),
-        extra_headers: dict[str, str] | None = None,
         iterable_key: str | None = ITERABLE_KEY,
         max_pages: int = MAX_PAGES,
     ) -> AsyncGenerator[Any, None]:
@@ -207,29 +210,25 @@ class GitHub(GitHubAPI):
         Raises `TooManyPages` after `max_pages` instead of ending early.
         """
         call = replace(ApiCall.rest("GET", url), is_page=True)
-        page: str | None = with_page_size(sansio.format_url(url, url_vars, base_url=self.base_url))
+        page: str | None = with_page_size(self._address(expanded(url, url_vars)))
         pages = 0
         while page:
             if pages == max_pages:
                 raise TooManyPages(f"GET {call.route}: more than {max_pages} pages")
-            items, page = await self._page(call, page, accept, extra_headers, iterable_key)
+            items, page = await self._page(call, page, iterable_key)
             pages += 1
             for item in items:
                 yield answered(item)
 
     async def getpage(self, url: str, url_vars: UrlVars = None) -> tuple[list[Any], str | None]:
         """Return one page of a list, a hundred items, and the address of the next page, None after the last page."""
-        address = with_page_size(sansio.format_url(url, url_vars, base_url=self.base_url))
-        items, following = await self._page(
-            replace(ApiCall.rest("GET", url), is_page=True), address, sansio.accept_format(), None, ITERABLE_KEY
-        )
+        address = with_page_size(self._address(expanded(url, url_vars)))
+        items, following = await self._page(replace(ApiCall.rest("GET", url), is_page=True), address, ITERABLE_KEY)
         return [answered(item) for item in items], following
 
-    async def _page(
-        self, call: ApiCall, address: str, accept: str, extra_headers: dict[str, str] | None, iterable_key: str | None
-    ) -> tuple[list[Any], str | None]:
+    async def _page(self, call: ApiCall, address: str, iterable_key: str | None) -> tuple[list[Any], str | None]:
         with calling(call):
-            data, following, _ = await self._decoded("GET", address, None, b"", accept, extra_headers=extra_headers)
+            data, following, _ = await self._decoded("GET", address)
         return items_of(data, iterable_key, call.route), following
 
     async def graphql(self, query: str, *, endpoint: str | None = None, **variables: Any) -> Any:
@@ -259,8 +258,8 @@ class GitHub(GitHubAPI):
 
     async def post_repeatable(self, url: str, url_vars: UrlVars = None, *, data: Any) -> Any:
         """POST a request that may be sent twice without visible effect, such as for a token; retry it like a GET."""
-        with calling(ApiCall(ApiCall.rest("POST", url, url_vars).route, write=False, repeatable=True)):
-            answer, _, _ = await self._decoded("POST", url, url_vars, data, sansio.accept_format())
+        with calling(ApiCall(ApiCall.rest("GET", url).route, write=False, repeatable=True)):
+            answer, _, _ = await self._decoded("POST", self._address(expanded(url, url_vars)), data)
         return answer
 
     async def download(self, url: str, url_vars: UrlVars, file: BinaryIO, *, limit: int) -> None:
@@ -269,9 +268,9 @@ class GitHub(GitHubAPI):
         Raises `TooLong`, and the errors of every other call.
         """
         headers = sansio.create_headers(self.requester)
-        with calling(replace(ApiCall.rest("GET", url, url_vars), follow=False)):
+        with calling(replace(ApiCall.rest("GET", url), follow=False)):
             try:
-                await self._request("GET", sansio.format_url(url, url_vars, base_url=self.base_url), headers)
+                await self._request("GET", self._address(expanded(url, url_vars)), headers)
             except RedirectionException as redirection:
                 if redirection.status_code != HTTPStatus.FOUND:  # the repository has moved, not the file
                     raise
@@ -280,39 +279,42 @@ class GitHub(GitHubAPI):
                 raise Unavailable(f"GET {CALL.get().route}: {NO_REDIRECTION}")
         await fetch(self._wire.session, location, file, limit=limit)
 
-    async def _make_request(
-        self,
-        method: str,
-        url: str,
-        url_vars: Mapping[str, VariableValue] | None,
-        data: Any,
-        accept: str,
-        jwt: str | None = None,
-        oauth_token: str | None = None,
-        content_type: str = JSON_CONTENT_TYPE,
-        extra_headers: dict[str, str] | None = None,
-    ) -> tuple[bytes, str | None, int]:
-        # Read the URL template here: `_request` gets only the expanded URL.
-        with calling(ApiCall.rest(method, url, url_vars)):
-            return await self._decoded(
-                method, url, url_vars, data, accept, jwt, oauth_token, content_type, extra_headers
-            )
+    def _address(self, uri: str) -> str:
+        return absolute_url(uri, self.base_url)
 
-    async def _decoded(self, method: str, *args: Any, **kwargs: Any) -> tuple[Any, str | None, int]:
+    async def _make_request(  # type: ignore[override]  # no caller passes the others
+        self, method: str, url: str, url_vars: UrlVars, data: Any, accept: str, **_: Any
+    ) -> tuple[Any, str | None, int]:
+        # Read the URL template here: `_request` gets only the expanded URL.
+        uri = expanded(url, url_vars)
+        with calling(ApiCall.rest(method, url, uri)):
+            return await self._decoded(method, self._address(uri), data, accept)
+
+    async def _decoded(
+        self, method: str, address: str, data: Any = b"", accept: str = sansio.accept_format()
+    ) -> tuple[Any, str | None, int]:
+        """Send `data` as JSON, nothing for `b""`; return the decoded answer, the address of the next page, the status.
+
+        gidgethub's own method expands the address again, and reads the content type as the header of an e-mail.
+        """
+        headers, body = sansio.create_headers(self.requester, accept=accept), b""
+        if data != b"":
+            headers["content-type"], body = JSON_UTF_8_CHARSET, json.dumps(data).encode()
+        headers["content-length"] = str(len(body))
         async with self._once():
+            answer = Answer(*await self._request(method, address, headers, body))
             try:
-                decoded: tuple[Any, str | None, int] = await super()._make_request(method, *args, **kwargs)
-            except (json.JSONDecodeError, UnicodeDecodeError):
-                problem = f"{method} {CALL.get().route}: {NOT_JSON}"
+                content = answer.content()
+            except ValueError:
+                problem = NOT_JSON
             else:
-                data, next_page, status = decoded
                 # An empty body is normal for a 202 or 204. In a 200 it means that GitHub, or a proxy, is broken:
                 # docs/decisions/distrusted-github-responses.md
-                if isinstance(data, Mapping | list) or (data is None and status != HTTPStatus.OK):
-                    return answered(data), next_page, status
-                problem = f"{method} {CALL.get().route}: {ODD_ANSWER}"
+                if isinstance(content, Mapping | list) or (content is None and answer.status != HTTPStatus.OK):
+                    return answered(content), next_page(answer.headers), answer.status
+                problem = ODD_ANSWER
             # A proxy between us and GitHub may have sent its own page.
-            raise Unavailable(problem, answering=True)
+            raise Unavailable(f"{method} {CALL.get().route}: {problem}", answering=True)
 
     @asynccontextmanager
     async def _once(self) -> AsyncIterator[None]:

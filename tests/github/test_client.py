@@ -283,7 +283,7 @@ async def test_no_secret_is_in_any_log_or_error(
 
 
 @pytest.mark.parametrize("body", [b"null", b"7", b'"Unicorn"', b"<html>Unicorn</html>"])
-@pytest.mark.parametrize("content_type", ["application/json; charset=utf-8", "text/html; charset=utf-8"])
+@pytest.mark.parametrize("content_type", ["Application/JSON ; charset=utf-8", "text/html; charset=utf-8"])
 async def test_a_200_that_is_neither_object_nor_list_is_an_error(
     scripted: ScriptedGitHub, gh: GitHub, body: bytes, content_type: str
 ) -> None:

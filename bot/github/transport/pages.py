@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
+
+from gidgethub import sansio
 
 from bot.core.errors import AnswerError
 
@@ -45,6 +48,12 @@ def with_few_links(headers: Mapping[str, str], route: str) -> Mapping[str, str]:
     if headers.get("link", "").count("<") > MOST_LINKS:
         raise AnswerError(f"GET {route}", "it has more links than GitHub sends")
     return headers
+
+
+def next_page(headers: Mapping[str, str]) -> str | None:
+    """Return the address of the next page that an answer's `Link` names, None if it names none."""
+    link = headers.get("link")
+    return sansio.decipher_response(HTTPStatus.OK, {"link": link}, b"")[2] if link else None
 
 
 def items_of(data: Any, iterable_key: str | None, route: str) -> list[Any]:
