@@ -25,7 +25,7 @@ from bot.github.auth import (
     Token,
     TokenKey,
 )
-from bot.github.client import TIMEOUT, GitHub, Wire
+from bot.github.client import TIMEOUT, GitHub, Wire, absolute_url, expanded
 from bot.github.errors import (
     AccessPaused,
     NoSuchApp,
@@ -43,7 +43,6 @@ from bot.github.transport.breaker import Breakers
 from bot.github.transport.clock import GitHubClock
 from bot.github.transport.observer import RequestObserver, Unobserved
 from bot.github.transport.seen import SeenAddresses
-from bot.github.transport.templates import absolute_url, expanded
 
 MAX_REPOSITORIES = 100_000
 """The most repositories whose installation and ID are cached."""

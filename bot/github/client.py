@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
@@ -17,6 +18,10 @@ import aiohttp
 import structlog
 from gidgethub import RedirectionException, sansio
 from gidgethub.abc import ITERABLE_KEY, JSON_UTF_8_CHARSET, GitHubAPI
+from nightjar_formats.strict_json import read_json
+from pydantic_core import from_json  # noqa: TID251  # GitHub writes no 1e999, and `read_json` takes longer
+from uritemplate import URITemplate
+from uritemplate.variable import VariableValue
 
 from bot.core.events import answered
 from bot.core.patterns import Pattern
@@ -49,16 +54,8 @@ from bot.github.transport.clock import GitHubClock
 from bot.github.transport.download import fetch
 from bot.github.transport.graphql import data_of, graphql_url, is_mutation, refuses_data
 from bot.github.transport.observer import RequestObserver, Unobserved
-from bot.github.transport.pages import (
-    MAX_PAGES,
-    items_of,
-    may_have_grown,
-    next_page,
-    with_few_links,
-    with_page_size,
-)
+from bot.github.transport.pages import MAX_PAGES, items_of, may_have_grown, next_page, with_page_size
 from bot.github.transport.seen import SeenAddresses
-from bot.github.transport.templates import UrlVars, absolute_url, expanded
 
 USER_AGENT = "nightjar"  # GitHub refuses requests without one
 API_VERSION = "2022-11-28"  # github.com and every supported Enterprise Server know it
@@ -85,6 +82,40 @@ _REPEATABLE_POST = Pattern(r"/reactions$|/issues/\d+/labels$|/git/(trees|commits
 _REPEATABLE_MUTATION = Pattern(r"\b(addReaction|removeReaction)\b")
 
 log = structlog.get_logger(__name__)
+
+UrlVars = Mapping[str, VariableValue] | None
+_parsed = lru_cache(maxsize=512)(URITemplate)
+
+
+def expanded(template: str, url_vars: UrlVars = None) -> str:
+    """Return a URI template with its variables filled in: a path that begins with a slash, or an absolute URL.
+
+    https://www.rfc-editor.org/rfc/rfc6570
+    """
+    if "://" in template:  # from a payload, so it is used once
+        return URITemplate(template).expand(dict(url_vars or {}))
+    return f"/{_parsed(template).expand(dict(url_vars or {})).removeprefix('/')}"
+
+
+def absolute_url(uri: str, api_url: str) -> str:
+    """Return the absolute URL of an expanded template."""
+    return f"{api_url.removesuffix('/')}{uri}" if uri.startswith("/") else uri
+
+
+def _content(answer: Answer) -> Any:
+    """Return the decoded body; None if it is empty or has no content type, its bytes if that is not JSON's.
+
+    Raises ValueError if it claims to be JSON, but is not.
+    """
+    content_type = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if not content_type or not answer.body:
+        return None
+    if content_type != "application/json":
+        return answer.body
+    try:
+        return from_json(answer.body, allow_inf_nan=False, cache_strings="keys")
+    except ValueError:
+        return read_json(answer.body)  # it may have a lone surrogate, which JSON allows
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,8 +259,8 @@ class GitHub(GitHubAPI):
 
     async def _page(self, call: ApiCall, address: str, iterable_key: str | None) -> tuple[list[Any], str | None]:
         with calling(call):
-            data, following, _ = await self._decoded("GET", address)
-        return items_of(data, iterable_key, call.route), following
+            data, answer = await self._decoded("GET", address)
+        return items_of(data, iterable_key, call.route), next_page(answer.headers, call.route)
 
     async def graphql(self, query: str, *, endpoint: str | None = None, **variables: Any) -> Any:
         """Return the `data` of a GraphQL query or mutation; a mutation is treated as a POST, a query as a GET.
@@ -259,8 +290,8 @@ class GitHub(GitHubAPI):
     async def post_repeatable(self, url: str, url_vars: UrlVars = None, *, data: Any) -> Any:
         """POST a request that may be sent twice without visible effect, such as for a token; retry it like a GET."""
         with calling(ApiCall(ApiCall.rest("GET", url).route, write=False, repeatable=True)):
-            answer, _, _ = await self._decoded("POST", self._address(expanded(url, url_vars)), data)
-        return answer
+            content, _ = await self._decoded("POST", self._address(expanded(url, url_vars)), data)
+        return content
 
     async def download(self, url: str, url_vars: UrlVars, file: BinaryIO, *, limit: int) -> None:
         """Download the file to which GitHub redirects a GET into `file`, `limit` bytes at most.
@@ -284,16 +315,17 @@ class GitHub(GitHubAPI):
 
     async def _make_request(  # type: ignore[override]  # no caller passes the others
         self, method: str, url: str, url_vars: UrlVars, data: Any, accept: str, **_: Any
-    ) -> tuple[Any, str | None, int]:
+    ) -> tuple[Any, None, int]:
         # Read the URL template here: `_request` gets only the expanded URL.
         uri = expanded(url, url_vars)
         with calling(ApiCall.rest(method, url, uri)):
-            return await self._decoded(method, self._address(uri), data, accept)
+            content, answer = await self._decoded(method, self._address(uri), data, accept)
+        return content, None, answer.status
 
     async def _decoded(
         self, method: str, address: str, data: Any = b"", accept: str = sansio.accept_format()
-    ) -> tuple[Any, str | None, int]:
-        """Send `data` as JSON, nothing for `b""`; return the decoded answer, the address of the next page, the status.
+    ) -> tuple[Any, Answer]:
+        """Send `data` as JSON, nothing for `b""`; return the answer, decoded and as it came.
 
         gidgethub's own method expands the address again, and reads the content type as the header of an e-mail.
         """
@@ -304,14 +336,14 @@ class GitHub(GitHubAPI):
         async with self._once():
             answer = Answer(*await self._request(method, address, headers, body))
             try:
-                content = answer.content()
+                content = _content(answer)
             except ValueError:
                 problem = NOT_JSON
             else:
                 # An empty body is normal for a 202 or 204. In a 200 it means that GitHub, or a proxy, is broken:
                 # docs/decisions/distrusted-github-responses.md
                 if isinstance(content, Mapping | list) or (content is None and answer.status != HTTPStatus.OK):
-                    return answered(content), next_page(answer.headers), answer.status
+                    return answered(content), answer
                 problem = ODD_ANSWER
             # A proxy between us and GitHub may have sent its own page.
             raise Unavailable(f"{method} {CALL.get().route}: {problem}", answering=True)
@@ -366,7 +398,7 @@ class GitHub(GitHubAPI):
                 if attempt == TRIES or limit.retry_in > SHORT_WAIT:
                     raise
             else:
-                return answer.status, with_few_links(answer.headers, call.route), answer.body
+                return answer.status, answer.headers, answer.body
         raise AssertionError("the last attempt returns or raises")
 
     @property

@@ -55,16 +55,6 @@ class Answer:
         except ValueError:
             return None
 
-    def content(self) -> Any:
-        """Return the decoded body; None if it is empty or has no content type, its bytes if that is not JSON's.
-
-        Raises ValueError if it claims to be JSON, but is not.
-        """
-        content_type = self.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if not content_type or not self.body:
-            return None
-        return read_json(self.body) if content_type == "application/json" else self.body
-
 
 class RateLimited(TryAgain):
     """GitHub's limits, or our stricter ones, forbid the request for `ends_in` seconds. Nothing was written.

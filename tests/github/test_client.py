@@ -295,6 +295,12 @@ async def test_a_200_that_is_neither_object_nor_list_is_an_error(
         [item async for item in gh.getiter(COMMENT, VARS)]
 
 
+async def test_an_answer_with_half_of_a_surrogate_pair_is_read(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    answer = Say(raw=b'{"body": "\\ud83d"}', headers={"content-type": "application/json"})
+    scripted.will("GET", COMMENT_PATH, answer)
+    assert (await gh.getitem(COMMENT, VARS)).keys() == {"body"}
+
+
 async def test_a_field_missing_in_an_answer_is_another_fault_than_one_missing_in_a_delivery(
     scripted: ScriptedGitHub, gh: GitHub
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from gidgethub import sansio
 
-from bot.github.transport.templates import UrlVars, absolute_url, expanded
+from bot.github.client import UrlVars, absolute_url, expanded
 
 BASES = ["https://api.github.com", "https://github.example.org/api/v3", "https://github.example.org/api/v3/"]
 CASES: list[tuple[str, UrlVars]] = [
