@@ -182,6 +182,8 @@ class EngineJobManager(JobManager):
         self._is_stopping = False
         self.wake: Callable[[], None] = lambda: None
         """Makes the worker ask for a job; set by the worker."""
+        self.begin: Callable[[QuietJob], bool] = lambda _: False
+        """Begins a job and returns True, or returns False if there is no free place; set by the worker."""
         self._guard = guard
         self._give_up = give_up
         self._patience = patience
@@ -236,8 +238,13 @@ class EngineJobManager(JobManager):
         self._guard.forget(cast("int", job.id))
         (row,) = rows
         # The end of a try that is repeated has no such column.
-        if row.get("id") is not None:
-            self._fetched.append(self._quiet(row))
+        if row.get("id") is None:
+            return
+        successor = self._quiet(row)
+        if not self._is_stopping and self.begin(successor):
+            self._begun.add(cast("int", successor.id))
+        else:
+            self._fetched.append(successor)
             self._is_asked_again = self._now() < self._next_poll
             self.pause = max(0.0, self._next_poll - self._now())
             self.wake()

@@ -714,7 +714,7 @@ async def apply_and_heal(
         outcome = outcome or applied
     if outcome is None:
         raise AssertionError("an effect that was not applied raises")
-    if check_again := writes.check_for_twins(asdict(outcome)):
+    if check_again := writes.check_for_twins(partial(asdict, outcome)):
         raise check_again
     return outcome
 
