@@ -12,6 +12,7 @@ MOST_LINES = 2_000
 LONGEST_LINE = 2_000
 """The most characters of a line; 2,000 such lines take at most 4 MB."""
 LAST_SECONDS = 900.0
+_encoded = json.JSONEncoder(ensure_ascii=False, default=str).encode
 _OWN_FIELDS = ("time", "level", "event")
 
 
@@ -35,7 +36,7 @@ class RecentLog:
     def add(self, event: Mapping[str, object]) -> None:
         """Add a line that is already redacted."""
         fields = {name: value for name, value in event.items() if name not in _OWN_FIELDS}
-        text = json.dumps(fields, ensure_ascii=False, default=str)
+        text = _encoded(fields)
         self._lines.append(
             LogLine(
                 self._clock(),

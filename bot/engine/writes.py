@@ -136,16 +136,16 @@ class Writes:
             raise CheckAgain(ON_ITS_WAY.format(what=request, seconds=self.wait), retry_in=self.wait)
         return True
 
-    def check_for_twins(self, outcome: Mapping[str, Any]) -> CheckAgain | None:
+    def check_for_twins(self, outcome: Callable[[], Mapping[str, Any]]) -> CheckAgain | None:
         """Return the error that makes the job check for twins in another try; None if no check is left.
 
-        `outcome` is the outcome of the effect; the job ends with it after the last check.
+        `outcome` returns the outcome of the effect; the job ends with it after the last check.
         """
         if self.checks_left is None:
             if not self.sent_again:
                 return None
             requests = ", ".join(self.sent_again)
-            self.checks_left, self.outcome = CHECKS_OF_WRITE, outcome
+            self.checks_left, self.outcome = CHECKS_OF_WRITE, outcome()
         else:
             requests = "a write"
             self.checks_left -= 1

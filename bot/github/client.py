@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
@@ -16,7 +17,10 @@ from urllib.parse import urlsplit
 import aiohttp
 import structlog
 from gidgethub import RedirectionException, sansio
-from gidgethub.abc import ITERABLE_KEY, JSON_CONTENT_TYPE, JSON_UTF_8_CHARSET, GitHubAPI
+from gidgethub.abc import ITERABLE_KEY, JSON_UTF_8_CHARSET, GitHubAPI
+from nightjar_formats.strict_json import read_json
+from pydantic_core import from_json  # noqa: TID251  # GitHub writes no 1e999, and `read_json` takes longer
+from uritemplate import URITemplate
 from uritemplate.variable import VariableValue
 
 from bot.core.events import answered
@@ -50,7 +54,7 @@ from bot.github.transport.clock import GitHubClock
 from bot.github.transport.download import fetch
 from bot.github.transport.graphql import data_of, graphql_url, is_mutation, refuses_data
 from bot.github.transport.observer import RequestObserver, Unobserved
-from bot.github.transport.pages import MAX_PAGES, items_of, may_have_grown, with_few_links, with_page_size
+from bot.github.transport.pages import MAX_PAGES, items_of, may_have_grown, next_page, with_page_size
 from bot.github.transport.seen import SeenAddresses
 
 USER_AGENT = "nightjar"  # GitHub refuses requests without one
@@ -80,6 +84,38 @@ _REPEATABLE_MUTATION = Pattern(r"\b(addReaction|removeReaction)\b")
 log = structlog.get_logger(__name__)
 
 UrlVars = Mapping[str, VariableValue] | None
+_parsed = lru_cache(maxsize=512)(URITemplate)
+
+
+def expanded(template: str, url_vars: UrlVars = None) -> str:
+    """Return a URI template with its variables filled in: a path that begins with a slash, or an absolute URL.
+
+    https://www.rfc-editor.org/rfc/rfc6570
+    """
+    if "://" in template:  # from a payload, so it is used once
+        return URITemplate(template).expand(dict(url_vars or {}))
+    return f"/{_parsed(template).expand(dict(url_vars or {})).removeprefix('/')}"
+
+
+def absolute_url(uri: str, api_url: str) -> str:
+    """Return the absolute URL of an expanded template."""
+    return f"{api_url.removesuffix('/')}{uri}" if uri.startswith("/") else uri
+
+
+def _content(answer: Answer) -> Any:
+    """Return the decoded body; None if it is empty or has no content type, its bytes if that is not JSON's.
+
+    Raises ValueError if it claims to be JSON, but is not.
+    """
+    content_type = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if not content_type or not answer.body:
+        return None
+    if content_type != "application/json":
+        return answer.body
+    try:
+        return from_json(answer.body, allow_inf_nan=False, cache_strings="keys")
+    except ValueError:
+        return read_json(answer.body)  # it may have a lone surrogate, which JSON allows
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +133,12 @@ class ApiCall:
     """Whether a GET reads a page of a list whose other pages are read as well."""
 
     @classmethod
-    def rest(cls, method: str, url: str, url_vars: UrlVars = None) -> ApiCall:
-        """Describe a REST request."""
+    def rest(cls, method: str, url: str, uri: str = "") -> ApiCall:
+        """Describe a REST request to the template `url`; for a write, `uri` is its expanded form."""
         route = ABSOLUTE if "://" in url else url.split("?")[0].split("{?")[0].split("{&")[0]
         if method == "GET":
             return cls(route, write=False, repeatable=True)
-        path = urlsplit(sansio.format_url(url, url_vars)).path
+        path = urlsplit(uri).path
         pattern = _REPEATABLE_POST if method == "POST" else _NOT_REPEATABLE
         # For a POST, the pattern lists the repeatable paths; for any other method, those that are not repeatable.
         repeatable = (pattern.search(path) is not None) == (method == "POST")
@@ -196,8 +232,6 @@ class GitHub(GitHubAPI):
         url: str,
         url_vars: UrlVars = None,
         *,
-        accept: str = sansio.accept_format(),
-        extra_headers: dict[str, str] | None = None,
         iterable_key: str | None = ITERABLE_KEY,
         max_pages: int = MAX_PAGES,
     ) -> AsyncGenerator[Any, None]:
@@ -207,30 +241,26 @@ class GitHub(GitHubAPI):
         Raises `TooManyPages` after `max_pages` instead of ending early.
         """
         call = replace(ApiCall.rest("GET", url), is_page=True)
-        page: str | None = with_page_size(sansio.format_url(url, url_vars, base_url=self.base_url))
+        page: str | None = with_page_size(self._address(expanded(url, url_vars)))
         pages = 0
         while page:
             if pages == max_pages:
                 raise TooManyPages(f"GET {call.route}: more than {max_pages} pages")
-            items, page = await self._page(call, page, accept, extra_headers, iterable_key)
+            items, page = await self._page(call, page, iterable_key)
             pages += 1
             for item in items:
                 yield answered(item)
 
     async def getpage(self, url: str, url_vars: UrlVars = None) -> tuple[list[Any], str | None]:
         """Return one page of a list, a hundred items, and the address of the next page, None after the last page."""
-        address = with_page_size(sansio.format_url(url, url_vars, base_url=self.base_url))
-        items, following = await self._page(
-            replace(ApiCall.rest("GET", url), is_page=True), address, sansio.accept_format(), None, ITERABLE_KEY
-        )
+        address = with_page_size(self._address(expanded(url, url_vars)))
+        items, following = await self._page(replace(ApiCall.rest("GET", url), is_page=True), address, ITERABLE_KEY)
         return [answered(item) for item in items], following
 
-    async def _page(
-        self, call: ApiCall, address: str, accept: str, extra_headers: dict[str, str] | None, iterable_key: str | None
-    ) -> tuple[list[Any], str | None]:
+    async def _page(self, call: ApiCall, address: str, iterable_key: str | None) -> tuple[list[Any], str | None]:
         with calling(call):
-            data, following, _ = await self._decoded("GET", address, None, b"", accept, extra_headers=extra_headers)
-        return items_of(data, iterable_key, call.route), following
+            data, answer = await self._decoded("GET", address)
+        return items_of(data, iterable_key, call.route), next_page(answer.headers, call.route)
 
     async def graphql(self, query: str, *, endpoint: str | None = None, **variables: Any) -> Any:
         """Return the `data` of a GraphQL query or mutation; a mutation is treated as a POST, a query as a GET.
@@ -259,9 +289,9 @@ class GitHub(GitHubAPI):
 
     async def post_repeatable(self, url: str, url_vars: UrlVars = None, *, data: Any) -> Any:
         """POST a request that may be sent twice without visible effect, such as for a token; retry it like a GET."""
-        with calling(ApiCall(ApiCall.rest("POST", url, url_vars).route, write=False, repeatable=True)):
-            answer, _, _ = await self._decoded("POST", url, url_vars, data, sansio.accept_format())
-        return answer
+        with calling(ApiCall(ApiCall.rest("GET", url).route, write=False, repeatable=True)):
+            content, _ = await self._decoded("POST", self._address(expanded(url, url_vars)), data)
+        return content
 
     async def download(self, url: str, url_vars: UrlVars, file: BinaryIO, *, limit: int) -> None:
         """Download the file to which GitHub redirects a GET into `file`, `limit` bytes at most.
@@ -269,9 +299,9 @@ class GitHub(GitHubAPI):
         Raises `TooLong`, and the errors of every other call.
         """
         headers = sansio.create_headers(self.requester)
-        with calling(replace(ApiCall.rest("GET", url, url_vars), follow=False)):
+        with calling(replace(ApiCall.rest("GET", url), follow=False)):
             try:
-                await self._request("GET", sansio.format_url(url, url_vars, base_url=self.base_url), headers)
+                await self._request("GET", self._address(expanded(url, url_vars)), headers)
             except RedirectionException as redirection:
                 if redirection.status_code != HTTPStatus.FOUND:  # the repository has moved, not the file
                     raise
@@ -280,39 +310,43 @@ class GitHub(GitHubAPI):
                 raise Unavailable(f"GET {CALL.get().route}: {NO_REDIRECTION}")
         await fetch(self._wire.session, location, file, limit=limit)
 
-    async def _make_request(
-        self,
-        method: str,
-        url: str,
-        url_vars: Mapping[str, VariableValue] | None,
-        data: Any,
-        accept: str,
-        jwt: str | None = None,
-        oauth_token: str | None = None,
-        content_type: str = JSON_CONTENT_TYPE,
-        extra_headers: dict[str, str] | None = None,
-    ) -> tuple[bytes, str | None, int]:
-        # Read the URL template here: `_request` gets only the expanded URL.
-        with calling(ApiCall.rest(method, url, url_vars)):
-            return await self._decoded(
-                method, url, url_vars, data, accept, jwt, oauth_token, content_type, extra_headers
-            )
+    def _address(self, uri: str) -> str:
+        return absolute_url(uri, self.base_url)
 
-    async def _decoded(self, method: str, *args: Any, **kwargs: Any) -> tuple[Any, str | None, int]:
+    async def _make_request(  # type: ignore[override]  # no caller passes the others
+        self, method: str, url: str, url_vars: UrlVars, data: Any, accept: str, **_: Any
+    ) -> tuple[Any, None, int]:
+        # Read the URL template here: `_request` gets only the expanded URL.
+        uri = expanded(url, url_vars)
+        with calling(ApiCall.rest(method, url, uri)):
+            content, answer = await self._decoded(method, self._address(uri), data, accept)
+        return content, None, answer.status
+
+    async def _decoded(
+        self, method: str, address: str, data: Any = b"", accept: str = sansio.accept_format()
+    ) -> tuple[Any, Answer]:
+        """Send `data` as JSON, nothing for `b""`; return the answer, decoded and as it came.
+
+        gidgethub's own method expands the address again, and reads the content type as the header of an e-mail.
+        """
+        headers, body = sansio.create_headers(self.requester, accept=accept), b""
+        if data != b"":
+            headers["content-type"], body = JSON_UTF_8_CHARSET, json.dumps(data).encode()
+        headers["content-length"] = str(len(body))
         async with self._once():
+            answer = Answer(*await self._request(method, address, headers, body))
             try:
-                decoded: tuple[Any, str | None, int] = await super()._make_request(method, *args, **kwargs)
-            except (json.JSONDecodeError, UnicodeDecodeError):
-                problem = f"{method} {CALL.get().route}: {NOT_JSON}"
+                content = _content(answer)
+            except ValueError:
+                problem = NOT_JSON
             else:
-                data, next_page, status = decoded
                 # An empty body is normal for a 202 or 204. In a 200 it means that GitHub, or a proxy, is broken:
                 # docs/decisions/distrusted-github-responses.md
-                if isinstance(data, Mapping | list) or (data is None and status != HTTPStatus.OK):
-                    return answered(data), next_page, status
-                problem = f"{method} {CALL.get().route}: {ODD_ANSWER}"
+                if isinstance(content, Mapping | list) or (content is None and answer.status != HTTPStatus.OK):
+                    return answered(content), answer
+                problem = ODD_ANSWER
             # A proxy between us and GitHub may have sent its own page.
-            raise Unavailable(problem, answering=True)
+            raise Unavailable(f"{method} {CALL.get().route}: {problem}", answering=True)
 
     @asynccontextmanager
     async def _once(self) -> AsyncIterator[None]:
@@ -364,7 +398,7 @@ class GitHub(GitHubAPI):
                 if attempt == TRIES or limit.retry_in > SHORT_WAIT:
                     raise
             else:
-                return answer.status, with_few_links(answer.headers, call.route), answer.body
+                return answer.status, answer.headers, answer.body
         raise AssertionError("the last attempt returns or raises")
 
     @property

@@ -194,6 +194,12 @@ def test_an_object_whose_repr_fails_does_not_lose_the_line(stream: Stream) -> No
     assert stream.lines()[0]["event"] == "logged"
 
 
+def test_a_stream_that_fails_stops_nobody(stream: Stream) -> None:
+    stream.close()
+    structlog.get_logger("bot.engine").error("ours")
+    logging.getLogger("some.library").error("theirs")
+
+
 def test_a_huge_text_is_truncated(stream: Stream) -> None:
     structlog.get_logger().info("x" * 1_000_000)
     assert len(stream.getvalue()) < 5_000

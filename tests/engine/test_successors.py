@@ -10,6 +10,8 @@ import psycopg
 import pytest
 from procrastinate import JobContext
 from procrastinate.jobs import Job, Status
+from structlog.contextvars import merge_contextvars
+from structlog.testing import capture_logs
 
 from bot.engine.database import Database
 from bot.engine.jobs.notes import APPLIED, Note
@@ -245,12 +247,21 @@ async def test_a_successor_that_comes_during_a_fetch_without_result_runs(sqlite_
     await database.close()
 
 
-async def test_a_whole_plan_runs_without_a_poll_or_a_notification(url_with_tables: str, world: World) -> None:
+@pytest.mark.parametrize("places", [1, 2])
+async def test_a_whole_plan_runs_without_a_poll_or_a_notification(
+    url_with_tables: str, world: World, places: int
+) -> None:
+    """With one place, the worker begins the next job once the job that ended has left; with two, the end begins it."""
     targets = [f"t{number}" for number in range(5)]
-    async with running(url_with_tables, world, pace=replace(QUICK, poll=LONG, idle_poll=LONG, reap=LONG)) as engine:
-        await engine.accept("guid", "issue_comment", body({"a": writes(*targets, conclude={})}), LOCK)
-        await settled(engine, "guid")
+    pace = replace(QUICK, poll=LONG, idle_poll=LONG, reap=LONG, concurrency=places)
+    with capture_logs(processors=[merge_contextvars]) as lines:
+        async with running(url_with_tables, world, pace=pace) as engine:
+            await engine.accept("guid", "issue_comment", body({"a": writes(*targets, conclude={})}), LOCK)
+            await settled(engine, "guid")
     assert world.written == [f"guid a {target}" for target in [*targets, "end"]]
+    # The lines of a job have no fields of the job that ended before it.
+    [concluded] = [line for line in lines if line["event"] == "conclude: concluded"]
+    assert concluded.keys() == {"event", "log_level", "job", "delivery", "handler", "text"}
 
 
 async def test_the_event_of_a_plan_is_fetched_although_its_effects_follow(url_with_tables: str, world: World) -> None:

@@ -283,7 +283,7 @@ async def test_no_secret_is_in_any_log_or_error(
 
 
 @pytest.mark.parametrize("body", [b"null", b"7", b'"Unicorn"', b"<html>Unicorn</html>"])
-@pytest.mark.parametrize("content_type", ["application/json; charset=utf-8", "text/html; charset=utf-8"])
+@pytest.mark.parametrize("content_type", ["Application/JSON ; charset=utf-8", "text/html; charset=utf-8"])
 async def test_a_200_that_is_neither_object_nor_list_is_an_error(
     scripted: ScriptedGitHub, gh: GitHub, body: bytes, content_type: str
 ) -> None:
@@ -293,6 +293,12 @@ async def test_a_200_that_is_neither_object_nor_list_is_an_error(
     assert unavailable.value.answering
     with pytest.raises(Unavailable):
         [item async for item in gh.getiter(COMMENT, VARS)]
+
+
+async def test_an_answer_with_half_of_a_surrogate_pair_is_read(scripted: ScriptedGitHub, gh: GitHub) -> None:
+    answer = Say(raw=b'{"body": "\\ud83d"}', headers={"content-type": "application/json"})
+    scripted.will("GET", COMMENT_PATH, answer)
+    assert (await gh.getitem(COMMENT, VARS)).keys() == {"body"}
 
 
 async def test_a_field_missing_in_an_answer_is_another_fault_than_one_missing_in_a_delivery(

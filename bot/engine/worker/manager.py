@@ -42,7 +42,7 @@ from bot.engine.jobs.steps import (
     WINDOW,
 )
 from bot.engine.outage import is_outage
-from bot.engine.records import JOB_RECORDS, JobRecords
+from bot.engine.records import JobRecords
 from bot.engine.retry import unnoted_wait
 from bot.engine.sql.errors import DatabaseFailure
 from bot.engine.sql.portable import JSONDict, Row
@@ -101,6 +101,11 @@ class QuietJob(procrastinate_jobs.Job):
 def leave_note(job: procrastinate_jobs.Job, note: Note) -> None:
     """Leave with a job the note that is stored when the job ends. Raises TypeError if the engine did not fetch it."""
     _holder(job).note = note
+
+
+def records_of(job: procrastinate_jobs.Job) -> JobRecords:
+    """Return what a job reads first. Raises TypeError if the engine did not fetch it."""
+    return _holder(job).records
 
 
 def begins_next(job: procrastinate_jobs.Job) -> bool:
@@ -184,6 +189,8 @@ class EngineJobManager(JobManager):
         self._is_stopping = False
         self.wake: Callable[[], None] = lambda: None
         """Makes the worker ask for a job; set by the worker."""
+        self.begin: Callable[[QuietJob], bool] = lambda _: False
+        """Begins a job and returns True, or returns False if there is no free place; set by the worker."""
         self._guard = guard
         self._give_up = give_up
         self._patience = patience
@@ -197,8 +204,6 @@ class EngineJobManager(JobManager):
             return None
         job = self._fetched.popleft()
         self._begun.add(cast("int", job.id))
-        # The worker now creates the task of the job, which inherits the context.
-        JOB_RECORDS.set(job.holder.records)
         return job
 
     async def _fetch_more(self, worker_id: int) -> None:
@@ -240,10 +245,14 @@ class EngineJobManager(JobManager):
         self._guard.forget(cast("int", job.id))
         (row,) = rows
         # The end of a try that is repeated has no such column.
-        if row.get("id") is not None:
-            successor = self._quiet(row)
-            if reads := _holder(job).records.names:
-                successor.holder.records = JobRecords(reads, cast("list[dict[str, Any]]", row["records"] or []))
+        if row.get("id") is None:
+            return
+        successor = self._quiet(row)
+        if reads := _holder(job).records.names:
+            successor.holder.records = JobRecords(reads, cast("list[dict[str, Any]]", row["records"] or []))
+        if not self._is_stopping and self.begin(successor):
+            self._begun.add(cast("int", successor.id))
+        else:
             self._fetched.append(successor)
             self._is_asked_again = self._now() < self._next_poll
             self.pause = max(0.0, self._next_poll - self._now())

@@ -11,10 +11,13 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable
+from contextvars import copy_context
 from dataclasses import dataclass
+from typing import cast
 
 import structlog
-from procrastinate import App
+from procrastinate import App, JobContext
+from procrastinate.jobs import Job
 from procrastinate.worker import Worker
 
 from bot.engine.outage import is_outage
@@ -101,12 +104,38 @@ class EngineWorker(Worker):
         )
         self._manager = manager
         self._tick = tick
-        manager.wake = self._new_job_event.set
+        self._context = copy_context()
+        manager.wake, manager.begin = self._new_job_event.set, self._begin
 
     def stop(self) -> None:
         """Begin no more jobs, not even those that are being fetched or that the end of another begins."""
         self._manager.stop()
         super().stop()  # type: ignore[no-untyped-call]
+
+    def _begin(self, job: Job) -> bool:
+        """Begin the job that the end of another has begun in the database; return False if there is no free place.
+
+        Procrastinate's own loop would make seven tasks for it, which wait for a free place, a job, a poll or `stop`.
+        """
+        if len(self._running_jobs) >= self.concurrency:
+            return False
+        context = JobContext(
+            app=self.app,
+            worker_name=self.worker_name,
+            worker_queues=self.queues,
+            job=job,
+            abort_reason=lambda: self._job_ids_to_abort.get(cast("int", job.id)),
+            start_timestamp=time.time(),
+        )
+        # Not in the context of the job that has just ended, whose fields would be in the log lines of this one.
+        task = asyncio.create_task(self._run_job(context), context=self._context.copy())
+        self._running_jobs[task] = context
+        task.add_done_callback(self._running_jobs.pop)
+        return True
+
+    async def _run_job(self, context: JobContext) -> None:
+        async with self._job_semaphore:
+            await self._process_job(context)
 
     async def _shutdown(self, side_tasks: list[asyncio.Task[None]]) -> None:
         # Also after a fetch that failed, without `stop`: nobody would run the successors of jobs that still end.

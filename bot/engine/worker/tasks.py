@@ -70,7 +70,7 @@ from bot.engine.processor import (
     PlannedEffects,
     Processor,
 )
-from bot.engine.records import JOB_RECORDS, JobRecords
+from bot.engine.records import JOB_RECORDS
 from bot.engine.retry import (
     FIRST_WAIT,
     MAX_ALONE,
@@ -89,7 +89,7 @@ from bot.engine.sql.errors import DatabaseFailure
 from bot.engine.sql.portable import Row
 from bot.engine.sql.transactions import Connector, Steps
 from bot.engine.worker.guard import Busy, Guard, Stopping
-from bot.engine.worker.manager import TAKEN_OVER, begins_next, leave_ended, leave_note
+from bot.engine.worker.manager import TAKEN_OVER, begins_next, leave_ended, leave_note, records_of
 from bot.engine.worker.repeat import resume, resume_later
 from bot.engine.writes import CHECK_AFTER, CheckAgain, Writes
 
@@ -201,6 +201,7 @@ class Attempt:
         Leaves the note of the outcome with the job. Raises DatabaseFailure if the database fails first.
         """
         job_id = id_of(self.job)
+        JOB_RECORDS.set(records_of(self.job))
         with structlog.contextvars.bound_contextvars(job=job_id, **self.labels), self.guard.outliving(job_id):
             try:
                 await self._run(connector, job_id)
@@ -290,7 +291,7 @@ class Attempt:
             result = await self.work()
             if isinstance(result, JobOutcome):
                 return result
-            reads = (JOB_RECORDS.get() or JobRecords()).names
+            reads = records_of(self.job).names
             try:
                 steps = partial(self._steps, result, tries, reads, may_begin_next=begins_next(self.job))
                 outcome, rows = await connector.transact(steps)
@@ -807,7 +808,7 @@ async def apply_and_heal(
         outcome = outcome or applied
     if outcome is None:
         raise AssertionError("an effect that was not applied raises")
-    if check_again := writes.check_for_twins(asdict(outcome)):
+    if check_again := writes.check_for_twins(partial(asdict, outcome)):
         raise check_again
     return outcome
 

@@ -327,7 +327,8 @@ def code(text: str) -> str:
 
 def _fence_around(text: str) -> str:
     """Return more back-ticks than the text has in a row."""
-    return "`" * (1 + max((len(run) for run in _BACK_TICKS.findall(text)), default=0))
+    runs = _BACK_TICKS.findall(text) if "`" in text else ()
+    return "`" * (1 + max(map(len, runs), default=0))
 
 
 def fenced(text: str) -> str:

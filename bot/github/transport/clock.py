@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 
 TOLERANCE = 30.0
 """Seconds that clocks may differ before the bot reports it. A JWT is back-dated by 60 s and may last 10 minutes."""
@@ -52,6 +53,7 @@ class GitHubClock:
         return WRONG.format(seconds=abs(self.ahead), direction=AHEAD if self.ahead > 0 else BEHIND)
 
 
+@lru_cache(maxsize=8)  # the answers of one second have the same date
 def _seconds(date: str | None) -> float | None:
     try:
         return parsedate_to_datetime(date).timestamp() if date else None

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
+
+from gidgethub import sansio
 
 from bot.core.errors import AnswerError
 
@@ -37,14 +40,15 @@ def may_have_grown(url: str, page: Answer) -> bool:
     return any(isinstance(items, list) and len(items) >= (int(size) if size.isdecimal() else 1) for items in lists)
 
 
-def with_few_links(headers: Mapping[str, str], route: str) -> Mapping[str, str]:
-    """Return an answer's headers; raise `AnswerError` if `Link` has more links than GitHub sends.
+def next_page(headers: Mapping[str, str], route: str) -> str | None:
+    """Return the address of the next page, None after the last one; raise `AnswerError` if `Link` has too many links.
 
     gidgethub searches for the next page from every `<`: thousands of them would block the event loop.
     """
-    if headers.get("link", "").count("<") > MOST_LINKS:
+    link = headers.get("link", "")
+    if link.count("<") > MOST_LINKS:
         raise AnswerError(f"GET {route}", "it has more links than GitHub sends")
-    return headers
+    return sansio.decipher_response(HTTPStatus.OK, {"link": link}, b"")[2]
 
 
 def items_of(data: Any, iterable_key: str | None, route: str) -> list[Any]:
