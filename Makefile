@@ -31,9 +31,11 @@ UNTRACED  := $(addprefix tests/,app/doctor app/setup $(addprefix app/test_,gauge
                                                 repository_file/test_many_files.py results/test_bucket_listings.py)) \
              $(filter-out $(TRACED_OF),$(wildcard $(addprefix tests/,engine/test_*.py github/test_*.py results/test_*.py))) \
              tests/results/formats
+MARKED_ALONE = grep -F "pytest.mark.alone"
+# Those of statements explain what others have collected, which only `make plans` lets them do.
+ALONE     = $(filter-out $(if $(NIGHTJAR_STATEMENTS),,tests/test_plans.py),$(shell $(MARKED_ALONE) -rl --include="*.py" tests))
 # The others run in one session, which collects them once and forks its processes (tests/forks.py). Those of robustness
 # mostly wait, in three of them.
-ALONE     = $(shell grep -rl --include="*.py" "mark.alone" tests)
 PYTEST   := scripts/in-memory $(BIN)/pytest -p tests.forks -m "not alone"
 # Each night, CI runs all tests: tests/exhaustive.py says which ones these leave out.
 EXHAUSTIVE ?= no
@@ -57,14 +59,15 @@ suite-test: $(VENV)/.ready $(SUITE_VENV)/.ready
 	NIGHTJAR_SUITE_PYTHON=$(abspath $(SUITE_VENV))/bin/python $(BIN)/pytest -n 0 $(ARGS) tests/lab/suite/flows
 
 test: $(VENV)/.ready
-	$(MAKE) --no-print-directory -j3 tools check types
-	$(MAKE) --no-print-directory tests
+	$(MAKE) --no-print-directory -j2 tools check
+	$(MAKE) --no-print-directory -j3 types untraced traced
+	$(MAKE) --no-print-directory alone
 
 # The tests that guard a change against a branch, and why: scripts/guards.py. They don't replace `make test`.
 BASE ?= main
 test-changed: $(VENV)/.ready
 	@tests=$$($(BIN)/python -m scripts.guards $(BASE)) || exit 1; test -n "$$tests" || exit 0; \
-	  alone=$$(grep -l "mark.alone" $$tests); \
+	  alone=$$($(MARKED_ALONE) -l $$tests); \
 	  $(PYTEST) --forks 3 $(ARGS) $$tests && { test -z "$$alone" || scripts/in-memory $(BIN)/pytest -m alone $(ARGS) $$alone; }
 
 # Most of this waits for the network, so it is done beside what needs none of them.
@@ -106,7 +109,7 @@ traced: $(VENV)/.ready
 	$(PYTEST) $(QUICK) -o cache_dir=$(VENV)/$@ $(ARGS) --cov --cov-report= tests $(TRACED) || { $(AGAIN) tests $(TRACED); }
 
 alone: $(VENV)/.ready
-	scripts/in-memory $(BIN)/pytest -m alone $(ALONE)
+	$(if $(ALONE),scripts/in-memory $(BIN)/pytest -m alone $(ALONE))
 	$(BIN)/coverage report
 
 # Not in CI: days. Breaks the pure modules in thousands of ways and counts how many changes no test detects.

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -60,6 +62,8 @@ class BucketServer:
 
     def start(self) -> Self:
         """Start it and wait until it listens. Raises AssertionError with its output if it does not."""
+        if not self.port:
+            self._hold_a_port()
         root = str(Path(__file__).parent.parent)
         process = subprocess.Popen(  # noqa: S603  # no argument comes from outside
             # Run the file by its path, because `-m` would also import its package; `-P` leaves out the file's folder.
@@ -80,6 +84,17 @@ class BucketServer:
         self.port = int(first_line)
         self._process = process
         return self
+
+    def _hold_a_port(self) -> None:
+        """Take a free port, which no other program gets between two starts.
+
+        Linux lets the server listen on a port that is only bound here, but gives it to nobody who asks for any.
+        """
+        held = socket.socket()
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        self.port = held.getsockname()[1]
+        weakref.finalize(self, os.close, held.detach())
 
     def stop(self) -> None:
         """Stop it; its content is lost."""

@@ -6,7 +6,7 @@ A constant that is patched by its name stops being patched when it moves or is b
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -29,10 +29,10 @@ def _is_ours(name: str) -> bool:
     return name.split(".")[0] in OURS
 
 
-def _imported(tree: ast.Module) -> dict[str, str]:
+def _imported(nodes: Sequence[ast.AST]) -> dict[str, str]:
     """Return the full name of each of our names in a file: `bot.web.oidc` for `oidc`; also of classes and functions."""
     names = dict[str, str]()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 names[alias.asname or alias.name.split(".")[0]] = (
@@ -52,19 +52,19 @@ def _ours(node: ast.expr, imported: Mapping[str, str]) -> bool:
     return isinstance(node, ast.Name) and node.id in imported
 
 
-def _assigned(tree: ast.Module, imported: Mapping[str, str]) -> Iterator[int]:
+def _assigned(nodes: Sequence[ast.AST], imported: Mapping[str, str]) -> Iterator[int]:
     """Yield the lines that assign to an attribute of one of our modules or classes."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and _ours(node.value, imported):
             yield node.lineno
 
 
 def patched(source: str) -> list[int]:
     """Return the lines of a test that change a module of ours."""
-    tree = ast.parse(source)
-    imported = _imported(tree)
-    lines = set(_assigned(tree, imported))
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(ast.parse(source)))
+    imported = _imported(nodes)
+    lines = set(_assigned(nodes, imported))
+    for node in nodes:
         if isinstance(node, ast.Call) and node.args and _ours(node.args[0], imported):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if called in PATCHES or called in {"patch", "object"}:

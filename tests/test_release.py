@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from email.message import Message
 from email.parser import Parser
 from pathlib import Path
@@ -33,7 +32,7 @@ GIT = {
     "GIT_CONFIG_GLOBAL": os.devnull,
 }
 VERSION = re.search(r'^version = "(.*)"$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)[1]  # type: ignore[index]
-# Both builds take the time of one, and only one process makes them.
+# Only one process builds.
 pytestmark = [pytest.mark.xdist_group("release"), pytest.mark.no_cover]
 
 
@@ -59,21 +58,17 @@ def release(folder: Path, *words: str, umask: int = 0o022, **variables: str) -> 
 
 
 @pytest.fixture(scope="module")
-def releases(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Build the same commit on two machines that differ in folder, time zone and umask."""
-    folder = tmp_path_factory.mktemp("release")
-    machines = ((folder / "one", 0o022, "UTC"), (folder / "a longer name", 0o077, "Asia/Tokyo"))
+def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build a commit where folder, time zone and umask are unusual; return the folder of what was built."""
+    return build(tmp_path_factory.mktemp("release") / "a longer name", umask=0o077, zone="Asia/Tokyo")
 
-    def build(machine: tuple[Path, int, str]) -> Path:
-        home, umask, zone = machine
-        output = home.with_name(f"{home.name} built")
-        done = release(checkout(home), "build", str(output), "--repository", ADDRESS, umask=umask, TZ=zone)
-        assert done.returncode == 0, done.stderr
-        return output
 
-    with ThreadPoolExecutor() as pool:
-        first, second = pool.map(build, machines)
-    return first, second
+def build(home: Path, *, umask: int, zone: str) -> Path:
+    """Build a commit in a folder; return the folder of what was built."""
+    output = home.with_name(f"{home.name} built")
+    done = release(checkout(home), "build", str(output), "--repository", ADDRESS, umask=umask, TZ=zone)
+    assert done.returncode == 0, done.stderr
+    return output
 
 
 def metadata_of(folder: Path, package: str) -> Message:
@@ -83,8 +78,9 @@ def metadata_of(folder: Path, package: str) -> Message:
 
 
 @pytest.mark.exhaustive
-def test_the_same_commit_gives_the_same_bytes(releases: tuple[Path, Path]) -> None:
-    first, second = ({path.name: path.read_bytes() for path in folder.iterdir()} for folder in releases)
+def test_the_same_commit_gives_the_same_bytes(released: Path, tmp_path: Path) -> None:
+    folders = (build(tmp_path / "one", umask=0o022, zone="UTC"), released)
+    first, second = ({path.name: path.read_bytes() for path in folder.iterdir()} for folder in folders)
     assert sorted(first) == sorted(
         [
             "SHA256SUMS",
@@ -99,16 +95,16 @@ def test_the_same_commit_gives_the_same_bytes(releases: tuple[Path, Path]) -> No
     assert [name for name, content in first.items() if second.get(name) != content] == []
 
 
-def test_the_server_requires_exactly_its_version_of_the_kit(releases: tuple[Path, Path]) -> None:
-    required = metadata_of(releases[0], "nightjar_ci").get_all("Requires-Dist", [])
+def test_the_server_requires_exactly_its_version_of_the_kit(released: Path) -> None:
+    required = metadata_of(released, "nightjar_ci").get_all("Requires-Dist", [])
     assert [line for line in required if "nightjar" in line or "@" in line] == [f"nightjar-lab=={VERSION}"]
 
 
 @pytest.mark.parametrize(
     ("package", "classifier"), [("nightjar_ci", "Framework :: AsyncIO"), ("nightjar_lab", "Framework :: Pytest")]
 )
-def test_the_metadata_say_whose_it_is_and_where(releases: tuple[Path, Path], package: str, classifier: str) -> None:
-    metadata = metadata_of(releases[0], package)
+def test_the_metadata_say_whose_it_is_and_where(released: Path, package: str, classifier: str) -> None:
+    metadata = metadata_of(released, package)
     assert classifier in metadata.get_all("Classifier", [])
     assert (metadata["Author"], metadata["License-Expression"]) == ("The Nightjar authors", "Apache-2.0")
     assert f"Source, {ADDRESS}" in metadata.get_all("Project-URL", [])
@@ -121,11 +117,10 @@ def test_no_address_is_in_a_package_that_nobody_named_one_for() -> None:
         assert "://" not in (folder / "pyproject.toml").read_text(encoding="utf-8")
 
 
-def test_a_bill_of_materials_names_the_wheel_and_all_that_is_locked(releases: tuple[Path, Path]) -> None:
-    folder = releases[0]
-    bill: dict[str, Any] = json.loads((folder / f"nightjar-ci-{VERSION}.cdx.json").read_text())
+def test_a_bill_of_materials_names_the_wheel_and_all_that_is_locked(released: Path) -> None:
+    bill: dict[str, Any] = json.loads((released / f"nightjar-ci-{VERSION}.cdx.json").read_text())
     [digest] = bill["metadata"]["component"]["hashes"]
-    wheel = folder / f"nightjar_ci-{VERSION}-py3-none-any.whl"
+    wheel = released / f"nightjar_ci-{VERSION}-py3-none-any.whl"
     assert digest == {"alg": "SHA-256", "content": hashlib.sha256(wheel.read_bytes()).hexdigest()}
     pins = dict(re.findall(r"^([a-z0-9.-]+)==([^\s;]+)", (ROOT / "requirements.txt").read_text(), re.MULTILINE))
     named = {component["name"]: component["version"] for component in bill["components"]}
@@ -134,8 +129,8 @@ def test_a_bill_of_materials_names_the_wheel_and_all_that_is_locked(releases: tu
     assert {ref for entry in bill["dependencies"] for ref in entry["dependsOn"]} == refs
 
 
-def test_digests_are_those_of_the_files(releases: tuple[Path, Path]) -> None:
-    subprocess.run(["sha256sum", "--check", "--quiet", "--strict", "SHA256SUMS"], cwd=releases[0], check=True)
+def test_digests_are_those_of_the_files(released: Path) -> None:
+    subprocess.run(["sha256sum", "--check", "--quiet", "--strict", "SHA256SUMS"], cwd=released, check=True)
 
 
 def test_a_version_goes_into_packages_chart_and_changelog_and_is_signed(tmp_path: Path) -> None:

@@ -61,16 +61,21 @@ async def settled(engine: Engine, *guids: str) -> list[DeliveryRecord]:
     If that takes too long, the error lists the unfinished jobs.
     """
 
-    async def all_settled() -> list[DeliveryRecord] | None:
-        records = [await engine.journal.delivery(guid) for guid in guids]
-        return [record for record in records if record] if all(r is not None and r.settled for r in records) else None
+    records: list[DeliveryRecord] = []
+
+    async def all_settled() -> bool:
+        for guid in guids[len(records) :]:
+            record = await engine.journal.delivery(guid)
+            if record is None or not record.settled:
+                return False
+            records.append(record)
+        return True
 
     try:
-        records = await until(all_settled)
+        await until(all_settled)
     except AssertionError as error:
         unfinished = await engine.database.connector.execute_query_all_async(JOBS)
         raise AssertionError("\n".join([f"{error}; of its jobs are left:", *map(str, unfinished)])) from None
-    assert isinstance(records, list)
     return records
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
 import urllib.request
 from pathlib import Path
@@ -37,6 +38,8 @@ def test_it_restarts_on_its_port_and_is_empty() -> None:
         url = server.url
         server.stop()
         assert not answers(url)
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind(("127.0.0.1", server.port))
         server.start()
         assert server.url == url
         assert server.client("s3").list_buckets()["Buckets"] == []

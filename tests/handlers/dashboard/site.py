@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import aiohttp
@@ -22,6 +23,7 @@ from bot.core.redaction import Redactor
 from bot.core.untrusted.pool import Pool
 from bot.engine.records import Records
 from bot.engine.service import Engine
+from bot.engine.sqlite.connector import create_privately
 from bot.results.ingest.files import FileLists
 from bot.results.service import ResultsService
 from bot.results.store.store import ResultsStore
@@ -92,6 +94,23 @@ class DashboardSite:
             return answer.status, await answer.json(content_type=None)
 
 
+_prepared: list[bytes] = []
+
+
+async def _two_weeks() -> bytes:
+    """Return a SQLite file with what `fill` stores, which each process makes once: that costs more than most tests."""
+    if not _prepared:
+        with TemporaryDirectory() as folder:
+            url = with_tables(f"sqlite:///{folder}/nightjar.db")
+            async with Engine(url) as engine:
+                with closing(ResultsStore(url, clock=lambda: NOW)) as store:
+                    await asyncio.to_thread(store.open)
+                    await asyncio.to_thread(fill, store)
+                await fill_engine(engine)
+            _prepared.append(await asyncio.to_thread(Path(folder, "nightjar.db").read_bytes))
+    return _prepared[0]
+
+
 @asynccontextmanager
 async def dashboard_site(
     folder: Path,
@@ -111,16 +130,21 @@ async def dashboard_site(
     `database` is the URL of a database with all tables, by default a new SQLite file. `clock` is the clock of the
     pages. `bucket` is a folder in place of each repository's bucket; without it, no page may read one.
     """
-    url = database or with_tables(f"sqlite:///{folder}/nightjar.db")
+    url = database or f"sqlite:///{folder}/nightjar.db"
+    is_prepared = filled is fill and moment == NOW and not database
+    if is_prepared:
+        create_privately(folder / "nightjar.db")
+        await asyncio.to_thread((folder / "nightjar.db").write_bytes, await _two_weeks())
     async with AsyncExitStack() as stack:
-        engine = await stack.enter_async_context(Engine(url))
+        engine = await stack.enter_async_context(Engine(with_tables(url)))
         store = ResultsStore(url, clock=lambda: moment)
         await asyncio.to_thread(store.open)
         stack.callback(store.close)
         pool = Pool(preload=())
         stack.callback(pool.close)
-        await asyncio.to_thread(filled, store)
-        await fill_engine(engine)
+        if not is_prepared:
+            await asyncio.to_thread(filled, store)
+            await fill_engine(engine)
         settings = parse_config(config.encode(), "app.yaml")
 
         def source_for(name: str) -> RunStore:

@@ -171,6 +171,7 @@ def test_a_change_ends_when_its_test_measures_nothing_more(renaming: ResultsStor
     assert [change.ended_in for change in moved(renaming)] == [sha(4 + GONE)]
 
 
+@pytest.mark.no_cover
 def test_what_moved_does_not_depend_on_the_order_of_arrival(tmp_path: Path) -> None:
     uploads = [night(number) for number in range(1, NIGHTS + 1)]
     # A second run of a night, whose number counts, and a pull request's run, whose number does not.
@@ -199,6 +200,7 @@ def test_what_moved_does_not_depend_on_the_order_of_arrival(tmp_path: Path) -> N
     assert results == [results[0]] * len(orders)
 
 
+@pytest.mark.no_cover
 def test_a_search_each_night_finds_what_one_search_of_all_nights_finds(tmp_path: Path) -> None:
     """Each night, most series are judged by their newest nights alone."""
     chance, shifts = random.Random(31), dict[int, list[tuple[int, float]]]()
