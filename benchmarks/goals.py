@@ -23,6 +23,7 @@ import click
 
 from benchmarks import (
     accepted,
+    commands,
     delivery_cost,
     durable,
     first_write,
@@ -104,6 +105,7 @@ PARTS = {
     "results-corpus": GoalPart(results_corpus.measure, 2),
     "nightly-results": GoalPart(nightly_results.measure, 2),
     "handled": GoalPart(handled.measure, 1),
+    "commands": GoalPart(commands.measure),
     "month": GoalPart(month.measure, 1),
 }
 
@@ -143,6 +145,18 @@ def _worst(places: Sequence[int], head: str) -> Read:
     return read
 
 
+def _of_probot(server: str, load: str, head: str) -> Read:
+    """Read what a server needs for commands, and its ratio to what probot needs, which is compared."""
+
+    def read(rows: Sequence[Row]) -> Figure | None:
+        figures = {row["server"]: _number(row, head) for row in rows if row["commands"] == load}
+        if commands.PROBOT not in figures:
+            return None
+        return Figure(figures[server], figures[server] / figures[commands.PROBOT])
+
+    return read
+
+
 def _nightly(rows: Sequence[Row]) -> Figure:
     """Read the duration of the slower nightly run, and its rate."""
     seconds = nightly_results.TARGETS * nightly_results.CASES / min(_number(row, "results a second") for row in rows)
@@ -178,8 +192,20 @@ def _beside_others(part: str) -> Iterator[Goal]:
         yield Goal(label, part, 1.0, _share(half, "nightjar p99 ms", "p99 of the best"), "ms")
 
 
+def _commands() -> Iterator[Goal]:
+    """Yield the goals of commands beside probot with pg-boss, on both databases."""
+    many = f"{commands.COUNTS[-1]:,} at once"
+    for server in (commands.NIGHTJAR, commands.NIGHTJAR_POSTGRESQL):
+        read = _of_probot(server, many, "handled /s")
+        yield Goal(f"{server}: commands handled, {many}, of probot with pg-boss", "commands", 2, read, "/s", True)
+        for load in (many, commands.ALONE):
+            read = _of_probot(server, load, "both ms each")
+            yield Goal(f"… CPU of one with its database's, {load}, of probot", "commands", 1, read, "ms")
+
+
 GOALS = (
     *(goal for part in AIMS for goal in _beside_others(part)),
+    *_commands(),
     Goal("p99 of 202 at half of that load", "accepted", 20, cell(4, "nightjar p99 ms"), "ms"),
     Goal(
         "CPU of a delivery that no handler accepts, all in, 500/s", "delivery-cost", 0.4, cell(0, "CPU ms each"), "ms"

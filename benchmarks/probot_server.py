@@ -1,4 +1,4 @@
-"""Probot servers to compare with: one that does nothing and stores nothing, and those that store in a queue.
+"""Probot servers to compare with: one that stores nothing, those that store in a queue, and one that answers from it.
 
 They run on Node.js. npm installs them from the lock file on first use.
 """
@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from benchmarks import processes
 from benchmarks.traffic import SECRET
+from sandbox import App
 
 FOLDER = Path(__file__).with_name("probot")
 PG_BOSS, GRAPHILE, BULLMQ = "pg-boss", "graphile-worker", "bullmq"
@@ -45,14 +46,24 @@ def serving_with(queue: str, address: str) -> AbstractAsyncContextManager[int]:
     return processes.serving("node", FOLDER / "queued.js", queue, address, env=_environment())
 
 
-def _environment() -> dict[str, str]:
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    pem = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
+def answering_commands(address: str, app: App, api_url: str) -> AbstractAsyncContextManager[processes.ServerProcess]:
+    """Run the server that answers the commands of an App from pg-boss at an address; yields its port and process."""
+    host = {"GHE_PROTOCOL": "http", "GHE_HOST": api_url.removeprefix("http://")}
+    environment = _environment(app.id, app.private_key) | host
+    return processes.running("node", FOLDER / "commands.js", address, env=environment)
+
+
+def _environment(app_id: int = 1, private_key: str = "") -> dict[str, str]:
     app_variables = {
-        "APP_ID": "1",
-        "PRIVATE_KEY": pem,
+        "APP_ID": str(app_id),
+        "PRIVATE_KEY": private_key or _new_key(),
         "WEBHOOK_SECRET": SECRET,
         "LOG_LEVEL": "fatal",
         "NODE_ENV": "production",
     }
     return os.environ | app_variables
+
+
+def _new_key() -> str:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    return key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()

@@ -115,11 +115,13 @@ async def open_stage(
     database_url: str = "",
     limits: bool = True,
     bucket: Mapping[str, str] = NO_BUCKET,
+    started: bool = True,
 ) -> AsyncIterator[BenchmarkStage]:
     """Start everything with an empty database, and stop it at the end. Each installation has one repository.
 
     `config` is app.yaml; the default lists the repositories. `database_url` names an existing database. Without
     `limits`, this GitHub does not limit writes, so the bot need not either. `bucket` has the variables of the S3.
+    Without `started`, the bot does not run, and there are no webhooks until the caller sets their address.
     """
     github = GitHubSandbox()
     github.rate_limits.limit = PLENTY
@@ -141,8 +143,9 @@ async def open_stage(
             bot = _bot(folder, config or _listing(names), app, api_url, url, "bot" if limits else UNLIMITED, bucket)
             forgetting = asyncio.create_task(_forget_logs(bot))
             try:
-                await bot.start()
-                app.webhook_url = f"{bot.url}/webhook"
+                if started:
+                    await bot.start()
+                    app.webhook_url = f"{bot.url}/webhook"
                 yield BenchmarkStage(github, app, repos, bot, http, folder, url)
             finally:
                 forgetting.cancel()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -10,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.before_after import side_by_side
+from benchmarks.commands import NIGHTJAR, NIGHTJAR_POSTGRESQL, PROBOT
 from benchmarks.durable_server import in_sqlite
 from benchmarks.goals import GOALS, NOTHING, Figure, Goal, Reached, reached
+from benchmarks.processes import cpu_seconds, running, tree_seconds
 from benchmarks.report import Row
 from benchmarks.scale import QUICK_STEPS, measured
 from benchmarks.scale_rows import ROWS
@@ -85,6 +88,28 @@ def test_a_goal_that_could_not_be_measured_is_not_missed() -> None:
     goal = Goal("of probot", "accepted", 0.5, lambda _: None, "/s", at_least=True)
     command = "python -m benchmarks.goals --only accepted"
     assert reached(goal, [[]]) == Reached("of probot", "≥ 0.5", NOTHING, None, None, None, 0, NOTHING, command)
+
+
+def test_commands_are_compared_with_probot_by_what_the_server_and_its_database_take() -> None:
+    rows: list[Row] = [
+        {"server": server, "commands": load, "handled /s": rate, "both ms each": both}
+        for server, rate, both in ((NIGHTJAR, 60, 12), (NIGHTJAR_POSTGRESQL, 30, 24), (PROBOT, 30, 8))
+        for load in ("one at a time", "2,000 at once")
+    ]
+    goals = [goal for goal in GOALS if goal.part == "commands"]
+    ratios = [(row.ratio, row.met) for row in (reached(goal, [rows]) for goal in goals)]
+    missed = "**missed**"
+    assert ratios == [(2, "met"), (1.5, missed), (1.5, missed), (1, missed), (3, missed), (3, missed)]
+    assert {reached(goal, [rows[:4]]).met for goal in goals} == {NOTHING}
+
+
+async def test_processor_time_of_a_process_contains_that_of_its_children() -> None:
+    program = (
+        "import sys, subprocess; subprocess.run([sys.executable, '-c', sys.argv[1]]); print(7, flush=True); input()"
+    )
+    async with running(sys.executable, "-c", program, "sum(range(10_000_000))") as server:
+        assert server.port == 7
+        assert tree_seconds(server.pid) > cpu_seconds(server.pid)
 
 
 def test_before_and_after_are_compared_by_place_or_by_name() -> None:
