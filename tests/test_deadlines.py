@@ -105,3 +105,10 @@ def test_each_profile_of_the_browser_waits_as_long_as_the_tests() -> None:
     opening = re.compile(r"browser\.new_context\b")
     modules = [path for path in (ROOT / "tests/browser").glob("*.py") if opening.search(path.read_text())]
     assert modules == [PATIENT], "open a profile with `profile` of tests.browser.conftest"
+
+
+def test_nobody_waits_in_a_way_that_may_ignore_a_cancellation() -> None:
+    """`asyncio.wait_for` may, up to Python 3.11. Ruff bans it in the product, and looks at no bans elsewhere."""
+    folders = ("sandbox", "benchmarks", "scripts")
+    modules = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    assert [path for path in modules if "asyncio.wait_for" in path.read_text()] == []

@@ -182,13 +182,13 @@ async def _open_server(connector: PostgresConnector, name: str) -> None:
         # https://www.postgresql.org/docs/current/multibyte.html
         if encoding != "UTF8":
             raise DatabaseError(WRONG_ENCODING.format(name=name, encoding=encoding))
-        await connector.open_async()
-    except (psycopg.Error, DatabaseFailure) as error:
-        raise DatabaseError(_in_one_line(name, connector, error)) from None
-    try:
-        await connector.upgrade()
+        try:
+            await connector.open_async()
+            await connector.upgrade()
+        except BaseException:  # also a cancellation, after which the workers of the pool would run on
+            await connector.close_async()
+            raise
     except (psycopg.Error, psycopg_pool.PoolTimeout, DatabaseFailure) as error:
-        await connector.close_async()
         raise DatabaseError(_in_one_line(name, connector, error)) from None
 
 

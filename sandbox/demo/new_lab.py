@@ -54,7 +54,8 @@ class NewLab:
         words = [str(Path(sys.executable).with_name("pytest")) if word == "pytest" else word for word in words]
         environment = {**inherited(), "PYTHONPATH": str(ROOT / "lab"), **variables}
         process = await launch("nightjar_lab", *words[1:], env=environment, cwd=folder, merged=True)
-        output, _ = await asyncio.wait_for(process.communicate(), 120)
+        async with asyncio.timeout(120):
+            output, _ = await process.communicate()
         assert process.returncode == 0, f"{shlex.join(words)} ended with {process.returncode}:\n{output.decode()}"
 
     def _has_check(self, sha: str) -> bool:

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from sandbox.model.checks import CheckRun
 
-from .check import address, check_run_page, newest
+from .check import address, check_run_page, newest, workflow_run_page
 from .layout import picture
 from .lists import commit_page, compare_page, file_page, index_page, issue_form_page, repository_page
 from .pull import issue_page
@@ -19,11 +19,14 @@ from .registration import add_registration_routes
 if TYPE_CHECKING:
     from sandbox.model.issues import Issue
     from sandbox.model.repository import Repository
+    from sandbox.model.workflows import WorkflowRun
     from sandbox.state import GitHubState
 
 ANSWERS_WITHIN, REACTS_WITHIN = 5.0, 1.0
 NO_COMMENT = "Nobody here has that name, or the comment is empty."
 NO_BUTTON = "Nobody here has that name, or the check run has no such button."
+WORKFLOW_RUN = "/{owner}/{repo}/actions/runs/{number}", "/{owner}/{repo}/actions/runs/{number}/job/{job}"
+"""The addresses of a workflow run and of one of its jobs, which have one page here."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -46,6 +49,7 @@ def add_routes(application: web.Application, github: GitHubState, unknown: Handl
             _repository(github, request), request.match_info["sha"], request.match_info["path"]
         ),
         "/{owner}/{repo}/runs/{number}": lambda request: check_run_page(_check_run(github, request)),
+        **dict.fromkeys(WORKFLOW_RUN, lambda request: workflow_run_page(_workflow_run(github, request))),
     }
     for path, page in pages.items():
         application.router.add_get(path, _handler(page, "text/html", unknown))
@@ -82,6 +86,11 @@ def _commit(github: GitHubState, request: web.Request) -> str:
 
 def _check_run(github: GitHubState, request: web.Request) -> CheckRun:
     runs = {run.id: run for suite in _repository(github, request).suites for run in suite.runs}
+    return runs[int(request.match_info["number"])]
+
+
+def _workflow_run(github: GitHubState, request: web.Request) -> WorkflowRun:
+    runs = {run.id: run for run in _repository(github, request).workflow_runs}
     return runs[int(request.match_info["number"])]
 
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from sandbox.model.checks import CheckRun
 
-from .layout import choose_person, frame, icon, moment
+from .layout import choose_person, frame, icon, moment, person
 from .markdown import rendered
 
 if TYPE_CHECKING:
     from sandbox.model.home import Home
+    from sandbox.model.workflows import WorkflowRun
 
 ANNOTATIONS_SHOWN = 10
 LINES_AROUND = 2
@@ -84,6 +85,22 @@ def check_run_page(run: CheckRun) -> str:
         f'<div class="markdown">{rendered(run.text or "")}</div>'
     )
     crumbs = [(repository.full_name, home), (run.head_sha[:7], commit), (run.name, "")]
+    return frame(run.name, crumbs, content)
+
+
+def workflow_run_page(run: WorkflowRun) -> str:
+    """Return the page of one workflow run, with the jobs of its newest attempt."""
+    home, commit = f"/{run.repository.full_name}", f"/{run.repository.full_name}/commit/{run.head_sha}"
+    jobs = "".join(check_run(job.check_run) for job in run.latest_jobs)
+    state = run.conclusion or run.status
+    content = (
+        f"<h1>{icon(state)} {escape(run.name)} #{run.run_number}</h1>"
+        f'<p class="subtitle">{escape(state.replace("_", " "))} on '
+        f'<a href="{commit}"><code>{run.head_sha[:10]}</code></a>'
+        f" · attempt {run.attempt} · {person(run.actor)} · {moment(run.updated_at)}</p>"
+        f'<section class="checks">{jobs}</section>'
+    )
+    crumbs = [(run.repository.full_name, home), (run.head_sha[:7], commit), (run.name, "")]
     return frame(run.name, crumbs, content)
 
 

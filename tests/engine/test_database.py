@@ -23,6 +23,7 @@ from procrastinate import App, sql
 from bot.engine.database import Database, DatabaseError, check_queries
 from bot.engine.sqlite.schema import VERSIONS
 from tests.postgres import PostgresServer
+from tests.waiting import until
 
 SECRET = "open-sesame-42"
 
@@ -254,3 +255,14 @@ def test_a_file_is_served_by_one_process_only(sqlite_url: str) -> None:
 def test_a_server_is_shared_by_processes(postgres_url: str) -> None:
     with Database(postgres_url).sole(), Database(postgres_url).sole():
         pass
+
+
+async def test_an_opening_that_is_cancelled_leaves_no_worker_of_a_pool(postgres_url: str) -> None:
+    """A worker that waits for a connection ignores the cancellation at the end of the loop, which then never ends."""
+    before = asyncio.all_tasks()
+    opening = asyncio.create_task(Database(postgres_url).open())
+    await until(lambda: any(task.get_name().startswith("pool-") for task in asyncio.all_tasks() - before))
+    opening.cancel()
+    await asyncio.wait({opening})
+    assert opening.cancelled()
+    assert asyncio.all_tasks() == before

@@ -184,6 +184,25 @@ def test_a_test_renamed_in_app_yaml_keeps_its_context(store: ResultsStore) -> No
     assert context(store, 4, test="completely/different").good == ""
 
 
+def test_a_test_that_its_failing_run_renames_keeps_its_context(store: ResultsStore) -> None:
+    old_names, new_names = ([f"te/test_{file}.py::test_{n}" for n in range(40)] for file in ("old", "new"))
+    stored(store, "FF", old_names[7], other_tests=old_names[:7] + old_names[8:])
+    stored(store, "F", new_names[7], first=3, other_tests=new_names[:7] + new_names[8:])
+    assert context(store, 3, test=new_names[7]) == FailureContext(since=sha(1))
+
+
+@pytest.mark.parametrize("mainline", [True, False])
+def test_a_test_renamed_in_app_yaml_before_its_failing_run_keeps_its_context(
+    store: ResultsStore, *, mainline: bool
+) -> None:
+    aliases = Aliases([("old_name", "completely/different")])
+    stored(store, "FF", "old_name")
+    stored(store, "F", "completely/different", first=3, mainline=mainline)
+    failure = context(store, 3, test="completely/different", aliases=aliases)
+    assert (failure.since, failure.good) == (sha(1), "")
+    assert context(store, 3, test="completely/different").since == ""
+
+
 def test_the_context_names_the_other_targets_on_which_the_test_fails(store: ResultsStore) -> None:
     stored(store, "PPF")
     stored(store, "PF", target="hexagon")  # it has not tested the third commit yet

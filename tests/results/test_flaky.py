@@ -17,7 +17,7 @@ from bot.results.compare.lasting import lasting_failure
 from bot.results.store.commit import seen_tests
 from bot.results.store.grid.rows import GridRange
 from bot.results.store.grid.test_runs import lines_of_test
-from bot.results.store.history.flakiness import flakiness_at_newest_runs, flakiness_of_tests
+from bot.results.store.history.flakiness import flakiness_at_newest_runs, flakiness_of_tests, known_flaky_tests
 from bot.results.store.store import ResultsStore
 from tests.results.test_lasting import ENDED, segments
 from tests.results.uploads import ABOUT, SUITE, Upload, sha
@@ -196,6 +196,17 @@ def test_the_newest_runs_of_several_targets_give_the_same_flakiness_as_each_alon
     expected = store.read(flakiness_of_tests, ABOUT, SUITE, newest, results)["a"]
     assert store.read(flakiness_at_newest_runs, lines, "a") == {lines[0].series: (newest, expected)}
     assert store.read(flakiness_at_newest_runs, lines, "unknown") == {}
+
+
+@pytest.mark.parametrize("old", ["PpP", "ppp"])
+def test_a_test_that_a_pull_request_renames_keeps_the_flakiness_of_its_old_name(store: ResultsStore, old: str) -> None:
+    put_story(store, {"old": old, "other": "PPP"})
+    head = Upload(4, {"new": "failed", "other": "passed"}, mainline=False, pull_request=42)
+    store.put(head.run, head.columns)
+    aliases = Aliases([("old", "new")])
+    assert store.read(known_flaky_tests, ABOUT, SUITE, head.run.key.sha, {"new": FAILED}) == {}
+    known = store.read(known_flaky_tests, ABOUT, SUITE, head.run.key.sha, {"new": FAILED}, aliases)
+    assert known == {"new": flaky(f"{old}F")}
 
 
 def test_at_the_newest_runs_a_renamed_test_keeps_the_flakiness_of_its_old_name(store: ResultsStore) -> None:

@@ -282,7 +282,7 @@ class Crash:
         self._held = [pause for _, pause in next_points]
         try:
             async with asyncio.timeout(DEADLINE):
-                await asyncio.gather(*(pause.reached.wait() for pause in self._held))
+                await self.side_by_side.during(asyncio.gather(*(pause.reached.wait() for pause in self._held)))
         except TimeoutError:
             missed_points = [str(point) for point, pause in next_points if not pause.reached.is_set()]
             raise AssertionError(f"never came to {missed_points}\n{self.place.github.transcript()}") from None

@@ -112,7 +112,11 @@ class Place:
 
     def beside(self) -> Engine:
         """Return a second engine on the bot's database that only reads."""
-        return Engine(self.bot.environment["DATABASE_URL"])
+        url = self.bot.environment["DATABASE_URL"]
+        if url.startswith("postgresql:"):
+            # Psycopg counts the seconds of a connection's start by the clock of the machine, and this process is busy.
+            url += f"{'&' if '?' in url else '?'}connect_timeout={DEADLINE:.0f}"
+        return Engine(url)
 
     async def quiet(self, *, deadline: float = DEADLINE) -> list[dict[str, Any]]:
         """Wait until every webhook was answered and processed, then return the deliveries."""

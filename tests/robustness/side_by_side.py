@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any
 
 from sandbox import Repository
@@ -30,6 +30,24 @@ class SideBySide:
     def begin(self) -> None:
         """Begin every conversation."""
         self._tasks = [asyncio.create_task(conversation.hold()) for conversation in self.conversations.values()]
+
+    async def during(self, wait: Awaitable[object]) -> None:
+        """Wait for what these conversations lead to; if one of them fails meanwhile, end all, and raise its error."""
+        waiting = asyncio.ensure_future(wait)
+        running = {*self._tasks}
+        try:
+            while not waiting.done():
+                ended, _ = await asyncio.wait({waiting, *running}, return_when=asyncio.FIRST_COMPLETED)
+                for task in running & ended:
+                    task.result()
+                running -= ended
+        except BaseException:
+            tasks = [waiting, *self._tasks]
+            for task in tasks:
+                task.cancel()
+            # Each closes its connections; the first error is more than theirs.
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
 
     async def finish(self) -> None:
         """Wait until every conversation is over."""

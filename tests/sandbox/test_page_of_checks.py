@@ -128,3 +128,15 @@ async def test_a_button_of_a_missing_run_does_not_count_as_a_mistake_of_the_bot(
 ) -> None:
     assert (await submit(session, "/octocat/compiler/runs/1", "hubot", "ignore"))[0] == 404
     assert github.violations == []
+
+
+async def test_a_workflow_run_has_a_page_with_its_jobs(session: aiohttp.ClientSession, repo: Repository) -> None:
+    pull = repo.open_pull_request("hubot", "Fuse")
+    run = repo.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure", "docs": "success"}, by="hubot")
+    path = f"/octocat/compiler/actions/runs/{run.id}"
+    for address in (path, f"{path}/job/{run.jobs[0].id}"):
+        text = await read(session, address)
+        assert "failure on " in text
+        assert all(f"<b>{job.check_run.name}</b>" in text for job in run.jobs)
+    async with session.get("/octocat/compiler/actions/runs/1", headers={"Accept": "text/html"}) as answer:
+        assert answer.status == 404

@@ -33,7 +33,6 @@ _MARK = Pattern(r"\\|`+|<!--")
 _TICKED = frozenset({"[x]", "[X]"})
 _ENDS = f"(?:[{SPACE}]|$)"
 _BEGINS_UNIT = Pattern(rf"[{SPACE}]*(?:#{{1,6}}|[-*+]|\d{{1,9}}[.)]){_ENDS}")
-_BLANK_LINES_FIRST = Pattern(r"\A(?:[ \t]*\n)+")
 _CO_AUTHOR = Pattern(
     rf"^co-authored-by:[ \t]*(?P<name>[^<>\n]*?)[ \t]*<(?P<email>[^<>{SPACE}]+)>[ \t]*$", ignore_case=True, by_line=True
 )
@@ -166,7 +165,7 @@ def _tidy(text: str) -> str:
     lines_left = [
         line for n, line in enumerate(lines) if line.text.strip() or line.code or (n and lines[n - 1].text.strip())
     ]
-    return _BLANK_LINES_FIRST.sub("", "\n".join(line.text for line in lines_left)).rstrip()
+    return "\n".join(line.text for line in lines_left).rstrip()
 
 
 def _plain_ends(text: str) -> str:

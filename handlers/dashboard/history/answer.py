@@ -31,15 +31,19 @@ def with_first_lines(page: HistoryPage, repository: str, github: str) -> History
 
 
 def _answer(page: HistoryPage, repository: str) -> Sentence:
-    """Say where a test fails, and since when; where it is flaky; or that it passes; or that no target has it now."""
+    """Say where a test fails, and since when; where it is flaky; or that it passes; or that no target has it now.
+
+    What the newest runs of late targets say is old, so they neither pass nor fail.
+    """
     targets = [history for history in page.targets if not history.is_removed]
     # The test may have moved to another suite of the same target.
     present = {(history.lab, history.target) for history in targets}
     removed = [history for history in page.targets if (history.lab, history.target) not in present]
-    failing = [history for history in targets if history.failing]
+    fresh, late = ([history for history in targets if history.stale == stale] for stale in (False, True))
     flaky = [history for history in targets if history.flakiness and not history.failing]
     return sentence(
-        _state(failing, targets, repository, page.id) if targets else [],
+        _state(fresh, repository, page.id) if fresh else [],
+        _unknown(late, repository, page.id, is_all=not fresh) if late else [],
         [phrase(texts.IS_FLAKY_ON), *name_list(_targets(flaky, repository, page.id), "target")] if flaky else [],
         _quarantined(targets, repository, page.id),
         _removed(removed, repository, page.id, is_all=not targets) if removed else [],
@@ -49,15 +53,22 @@ def _answer(page: HistoryPage, repository: str) -> Sentence:
     )
 
 
-def _state(
-    failing: Sequence[HistoryOnTarget], targets: Sequence[HistoryOnTarget], repository: str, test: str
-) -> Sentence:
-    links = _targets(targets, repository, test)
+def _state(targets: Sequence[HistoryOnTarget], repository: str, test: str) -> Sentence:
+    links, failing = _targets(targets, repository, test), [history for history in targets if history.failing]
     if failing:
         return _fails_on(failing, len(links), repository, test)
     if len(links) > 1:
         return [phrase(texts.FAILS_NOWHERE.format(targets=counted(len(links), "target")))]
     return [phrase(texts.PASSES_ON_ONE), *links]
+
+
+def _unknown(late: Sequence[HistoryOnTarget], repository: str, test: str, *, is_all: bool) -> Sentence:
+    """Say on which targets nobody knows whether a test fails now, and where it failed when it last ran."""
+    words = texts.UNKNOWN_ON.capitalize() if is_all else texts.UNKNOWN_ON
+    names = name_list(_targets(late, repository, test), "target")
+    failed = _targets([history for history in late if history.failing], repository, test)
+    last = [phrase(texts.CLAUSE_END), phrase(texts.FAILED_LAST_ON), *name_list(failed, "target")] if failed else []
+    return [phrase(words), *names, phrase(texts.NO_REPORT), *last]
 
 
 def _quarantined(targets: Sequence[HistoryOnTarget], repository: str, test: str) -> Sentence:

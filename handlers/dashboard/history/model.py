@@ -102,6 +102,11 @@ class HistoryOnTarget(BaseModel, extra="forbid"):
     is_removed: bool = Field(
         default=False, description="Whether the newest complete nightly run does not have the test."
     )
+    stale: bool = Field(
+        default=False,
+        description="Whether the newest nightly run of the target arrived more than 36 hours ago: whether the test "
+        "fails there now is unknown.",
+    )
     failing: HistoryFailing | None
     flakiness: HistoryFlakiness | None
     quarantine: HistoryQuarantine | None = Field(description="Its quarantine; null without one.")
@@ -127,6 +132,11 @@ class HistoryOnTarget(BaseModel, extra="forbid"):
     def with_results(self) -> int:
         """Count the listed commits that have results."""
         return sum(bool(commit.cell.run_id) for commit in self.runs)
+
+    @property
+    def last_run_at(self) -> float | None:
+        """Return when the newest listed commit with results was made, in seconds since 1970; None without one."""
+        return next((commit.committed_at.timestamp() for commit in self.runs if commit.cell.run_id), None)
 
     @property
     def all_passed(self) -> bool:

@@ -22,6 +22,7 @@ from bot.results.compare.flaky import OUTCOME_LETTERS, WINDOW, Flakiness, flakin
 from bot.results.compare.owners import OwnersOf
 from bot.results.compare.paired import UNPAIRED, PairedTargets, all_pairs
 from bot.results.compare.quarantine import QuarantineOf
+from bot.results.compare.target_health import is_stale
 from bot.results.report.findings import NewFailure
 from bot.results.report.reproduce import command
 from bot.results.report.texts import how_flaky
@@ -39,6 +40,7 @@ from bot.results.store.grid.test_runs import (
 from bot.results.store.history.flakiness import flakiness_at_newest_runs, flakiness_of_tests
 from bot.results.store.history.history import Segment, TracedTest, history_on_targets
 from bot.results.store.history.series_names import END
+from bot.results.store.lists.run_lists import newest_arrivals
 from bot.results.store.tables.commits import summaries_of
 from bot.results.store.tables.points import Position
 from bot.web.csv_tables import CsvTable
@@ -197,6 +199,7 @@ def read_test(
             order[TargetKey(repository, history.lab, history.target), history.suite],
         )
     )
+    _mark_stale(connection, repository, histories, settings.moment)
     newest_name = settings.aliases.canonical(query.id)
     page = HistoryPage(
         id=query.id,
@@ -217,6 +220,20 @@ def read_test(
     }
     summaries = summaries_of(connection, repository, shas)
     return with_first_lines(page.model_copy(update={"known_commits": summaries}), repository, links.page)
+
+
+def _mark_stale(
+    connection: sa.Connection, repository: str, histories: Sequence[HistoryOnTarget], moment: float
+) -> None:
+    """Mark what is known of targets whose newest nightly run arrived too long before a moment."""
+    # A run arrives after its commit was made, so mostly the commits on the page say that a target is on time.
+    recent = {history.name for history in histories if not is_stale(history.last_run_at, moment)}
+    if all(history.name in recent for history in histories):
+        return
+    arrivals = newest_arrivals(connection, repository, on_nightly=True)
+    for history in histories:
+        if history.name not in recent:
+            history.stale = is_stale(arrivals.get(TargetKey(repository, history.lab, history.target)), moment)
 
 
 def _read_on_targets(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, Field, StringConstraints
@@ -65,6 +66,11 @@ class PullRow(BaseModel, extra="forbid"):
     merge: Literal["", "waiting", "queued"] = Field(description="Whether a merge is pending, and where it waits.")
     device_tests: int = Field(description="Requested device tests that have not ended.")
     checks: list[TargetCheck] = Field(description="The results of the head, by target.")
+
+    @property
+    def updated(self) -> datetime:
+        """Return the time of `updated_at`."""
+        return datetime.fromisoformat(self.updated_at)
 
 
 class PullsPage(BaseModel, extra="forbid"):

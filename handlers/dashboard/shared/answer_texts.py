@@ -117,6 +117,8 @@ FAILS_ON_ONE, PASSES_ON_ONE = "Fails on ", "Does not fail on "
 """For a test that one target has."""
 IS_FLAKY_ON = "flaky on "
 QUARANTINED_UNTIL, QUARANTINED_ON = "quarantined until {day}, owner: {owner}", ", on "
+FAILED_LAST_ON, UNKNOWN_ON, NO_REPORT = "failed when it last ran on ", "unknown on ", ": no report for over 36 hours"
+"""For targets that are late: what their newest runs say is old."""
 REMOVED, REMOVED_ON = "The newest nightly runs do not have this test", "no longer run on "
 RENAMED_TO = "renamed to "
 

@@ -104,6 +104,7 @@ JSON_LONG_ENTRY = (
 JSON_LONG_STRING = f"{{what}}: a string is longer than {MAX_STRING_BYTES >> 20} MiB {{where}}"
 JSON_DEEP = f"{{what}}: objects and arrays are nested deeper than {MAX_JSON_DEPTH} {{where}}"
 JSON_INVALID = "{what}: this is not JSON {where}: {error}"
+JSON_MORE = "a number or a word follows its end"
 JSON_LONG_NUMBER = "{what}: a number has more than {most} digits"
 NOT_UTF_8 = "bytes that are not UTF-8"
 LINE = "{what}: line {line}"
@@ -250,7 +251,7 @@ CRITERION_NO_BENCHMARK = "{what}: no line is a benchmark-complete message"
 TAP_NO_TAP = "{what}: no line is a plan or a result of TAP"
 TAP_NO_KTAP = "{what}: no line is a plan or a result of KTAP"
 TAP_DEEP = f"{{what}}: more than {MAX_NESTED} nested tests"
-TAP_TOO_FEW = "{planned:,} tests were planned and {count:,} ran: the process ended early"
+TAP_TOO_FEW = "{planned} {were} planned and {count:,} ran: the process ended early"
 TAP_EXPECTED = "expected {wanted}, got {found}"
 
 DESCRIPTIONS: dict[str, tuple[str, str]] = {

@@ -154,6 +154,22 @@ def test_where_a_test_fails_and_where_it_is_flaky() -> None:
     )
 
 
+def test_a_late_target_neither_passes_nor_fails() -> None:
+    late, late_failing = history("rpi", stale=True), history("vulkan", HEAD, stale=True)
+    unknown = f"{history_link('rpi')}: no report for over 36 hours"
+    assert history_words(history("adreno"), history("mali"), late) == (
+        f"Fails on none of 2 targets; unknown on {unknown}."
+    )
+    assert history_words(history("adreno"), late) == f"Does not fail on {history_link('adreno')}; unknown on {unknown}."
+    assert history_words(late) == f"Unknown on {unknown}."
+    since = f"[bbbbbbb]({PAGE}/commits/{HEAD})"
+    assert history_words(history("adreno", HEAD), late_failing) == (
+        f"Fails on {history_link('adreno')} since {since}; "
+        f"unknown on {history_link('vulkan')}: no report for over 36 hours; "
+        f"failed when it last ran on {history_link('vulkan')}."
+    )
+
+
 QUARANTINE = HistoryQuarantine(owner="octocat", reason="known", issue=f"{GITHUB}/issues/1", until="2026-12-12")
 
 

@@ -61,6 +61,7 @@ async def test_each_pull_request_is_on_one_page_the_newest_first(many: Dashboard
     assert [number for page in pages for number in page] == list(range(PULLS, 0, -1))
     _, _, html = await many.get(PAGE)
     assert "#120 Tile &lt;b&gt;120&lt;/b&gt;" in html
+    assert '<time datetime="2026-11-20T05:00:00Z">2026-11-20 05:00&nbsp;UTC</time>' in html
     assert f'href="{PAGE}?before={PULLS - pulls.ROWS + 1}">Older pull requests' in html
     assert "48 of the 50 pull requests listed here are open." in html
     _, _, table = await many.get(f"{API}?format=csv")

@@ -217,7 +217,7 @@ class Pages:
             for suite in SUITES
             for point in self.history.series(target, suite)[-1:]  # what the newest run lacks is gone
             for test in point.outcomes
-            if test != OLD_NAME and "B" in self.history.letters(target, suite, test)
+            if "B" in self.history.letters(target, suite, test)
         }
         assert {place for place, row in listed.items() if row["proved"]} == proved
         for (target, suite, test), row in listed.items():
@@ -290,12 +290,7 @@ class Pages:
             assert len(await self.listed(f"status=failing&{query}")) == failing
             assert len(await self.listed(f"status=known-failure&{query}")) == listed["known"]
             assert listed["suites"] == len(newest)
-            received = max(
-                sent.run.received_at
-                for sent in self.history.runs
-                if sent.target == target and sent.pull_request is None
-            )
-            assert listed["stale"] == (self.site.moment - received > 36 * 3600)
+            assert listed["stale"] == self.is_stale(target)
             newest_commit = max(
                 point.commit
                 for place, point in self.history.points.items()
@@ -312,6 +307,11 @@ class Pages:
             assert listed["state"] == state
             badge = (await self.site.get(badge_path(self.history.repository, f"{LAB}/{target}")))[2]
             assert (f"{failing} failing" if state == "failing" else state) in badge
+
+    def is_stale(self, target: str) -> bool:
+        """Say whether the newest nightly run of a target arrived more than 36 hours ago."""
+        runs = [sent for sent in self.history.runs if sent.target == target and sent.pull_request is None]
+        return self.site.moment - max(sent.run.received_at for sent in runs) > 36 * 3600
 
     async def check_runs(self) -> None:
         """Compare the page of each run, whose statements are those of the check run."""
@@ -394,10 +394,20 @@ class Pages:
         # A target may run the test in two suites, or no longer in one of them.
         running = {target for target, _ in outcomes}
         failing = {target for (target, _), outcome in outcomes.items() if outcome == Outcome("failed")}
+        late = {target for target in running if self.is_stale(target)}
         if not running:
             assert sentence.startswith("The newest nightly runs do not have this test"), sentence
-        elif len(running) > 1:
-            assert sentence.startswith(f"Fails on {len(failing) or 'none'} of {len(running)} targets"), sentence
+        elif running == late:
+            assert sentence.startswith("Unknown on "), sentence
+        elif len(running - late) > 1:
+            count = len(failing - late) or "none"
+            assert sentence.startswith(f"Fails on {count} of {len(running - late)} targets"), sentence
+        else:
+            (target,) = running - late
+            state = "Fails on" if target in failing else "Does not fail on"
+            assert sentence.startswith(f"{state} {LAB}/{target}"), sentence
+        assert clause_names(sentence, "unknown on ", ": no report for over 36 hours") == late, sentence
+        assert clause_names(sentence, "failed when it last ran on ") == failing & late, sentence
         assert ("no longer run on" in sentence) == bool(running and {target for target, _ in newest} - running), (
             sentence
         )
@@ -489,6 +499,13 @@ class Pages:
                         assert of_class is (ResultClass.STILL_FAILING if is_still else ResultClass.NEW_FAILURE), place
 
         return due
+
+
+def clause_names(sentence: str, start: str, end: str = "") -> set[str]:
+    """Return the targets that a sentence names between the words with which a clause starts and ends."""
+    clauses = [clause[0].lower() + clause[1:] for clause in sentence.removesuffix(".").split("; ")]
+    names = next((clause.removeprefix(start) for clause in clauses if clause.startswith(start)), "")
+    return {name.partition("/")[2] for name in names.removesuffix(end).split(", ")} if names else set()
 
 
 TITLE = re.compile("<entry>.*?<title>(.*?)</title>", re.DOTALL)

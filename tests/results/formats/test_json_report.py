@@ -228,6 +228,9 @@ def test_a_missing_field_is_named() -> None:
     assert "expected an array" in refusal(report(tests={}))
     assert "the file ends too early" in refusal(report(a_test())[:-20])
     assert "this is not JSON" in refusal(report(a_test()) + "{")
+    for more in (" 5", "\n-", "5", "tru"):
+        assert "this is not JSON" in (reason := refusal(report(a_test()) + more)), more
+        assert reason.endswith("a number or a word follows its end"), more
 
 
 def test_invalid_numbers_do_no_harm() -> None:

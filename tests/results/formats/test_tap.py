@@ -216,3 +216,14 @@ def test_results_that_wait_for_a_name_keep_their_texts() -> None:
     read_cases = cases_of(f"{results}not ok 1 - b\n")
     assert [case.nodeid for case in read_cases] == [*(f"b::a{n}" for n in range(20)), "b"]
     assert all(case.text for case in read_cases[:20])
+
+
+@pytest.mark.parametrize(
+    ("report", "message"),
+    [
+        ("1..1\n", "1 test was planned and 0 ran: the process ended early"),
+        ("1..2\nok 1 - a\n", "2 tests were planned and 1 ran: the process ended early"),
+    ],
+)
+def test_a_report_says_how_many_planned_tests_are_missing(report: str, message: str) -> None:
+    assert f"| {message}\n" in as_lines(cases_of(report))

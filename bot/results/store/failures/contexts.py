@@ -18,7 +18,7 @@ from bot.results.compare.context import FailureContext, failure_context, shows_a
 from bot.results.compare.flaky import WINDOW
 from bot.results.compare.lasting import Segment
 from bot.results.compare.paired import UNPAIRED, PairedTargets
-from bot.results.store.history.windows import TestsInWindow, window_histories
+from bot.results.store.history.windows import TestsInWindow, names_in, window_histories
 from bot.results.store.tables import schema
 from bot.results.store.tables.cells import FAILS, PASSES
 from bot.results.store.tables.names import ordinals_by_name
@@ -212,8 +212,13 @@ def _read_earlier(
     # One more is read, only to see whether there are older ones.
     points = _earlier_points(connection, queries, most_runs + 1)
     windows = {query.suite.series: points.get(query.suite.series, [])[-most_runs:] for query in queries}
+    names_then = {
+        series: names_in(connection, query.suite.row, aliases, columns[series], tests[series])
+        for query in queries
+        for series in (query.suite.series,)
+    }
     in_window = [
-        TestsInWindow(query.suite, windows[series], columns[series], list(tests[series]))
+        TestsInWindow(query.suite, windows[series], columns[series], list({*names_then[series].values()}))
         for query in queries
         for series in (query.suite.series,)
     ]
@@ -221,8 +226,8 @@ def _read_earlier(
     earlier = {}
     for series, window in windows.items():
         shas, older = [point.sha for point in window], len(points.get(series, ())) > most_runs
-        for ordinal in tests[series]:
-            earlier[series, ordinal] = _EarlierRuns(shas, histories.get(series, {}).get(ordinal, ()), older)
+        for ordinal, name in names_then[series].items():
+            earlier[series, ordinal] = _EarlierRuns(shas, histories.get(series, {}).get(name, ()), older)
     return earlier
 
 

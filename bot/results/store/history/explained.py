@@ -18,7 +18,7 @@ from bot.core.aliases import Aliases
 from bot.results.compare.flaky import WINDOW, flakiness_of
 from bot.results.compare.quarantine import Quarantine
 from bot.results.store.history.series_names import ChangesOf, all_names_of, changes_since, series_names
-from bot.results.store.history.windows import segments_over
+from bot.results.store.history.windows import NameSpan, last_status, names_in, segments_over
 from bot.results.store.tables import schema
 from bot.results.store.tables.cells import FAILS, IS_FAILURE, IS_FLAKY, both_marked, marked_places
 from bot.results.store.tables.names import SuiteRow, all_names, find_ordinal, ordinals_by_name
@@ -27,10 +27,6 @@ from bot.results.store.tables.rename_pairs import PointRenames, renames_of
 
 SeriesCommit = tuple[int, str]
 """A series, and a commit."""
-
-
-NameSpan = tuple[int, Position, Position]
-"""The ordinal of a name of a test, and from and until which commit the test had it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +87,13 @@ def explained_ordinals(
     flaky = _flaky_ordinals(connection, windows)
     for series, points in columns.items():
         # The index has no change of a test that was flaky all the time, up to a run outside of the series.
-        flaky[series].update(*(flaky_places(point.linked, point.column) for point in points))
+        # An alias may join it with a test that fails under another name.
+        flaky[series].update(
+            *(
+                marked_places(point.linked.translate(IS_FLAKY)) if aliases else flaky_places(point.linked, point.column)
+                for point in points
+            )
+        )
     had_both = sorted(series for series, ordinals in flaky.items() if ordinals)
     renames = defaultdict[int, list[PointRenames]](list)
     for point in renames_of(connection, had_both) if had_both else ():
@@ -101,6 +103,9 @@ def explained_ordinals(
         names = _joined_names(connection, suites.get(series), aliases, renames[series], flaky[series])
         candidates = {ordinal for point in columns[series] for ordinal in _failures_of(point, names)}
         if candidates:
+            for point in columns[series] if aliases else ():
+                failures = _failures_of(point, candidates)
+                candidates.update(names_in(connection, suites.get(series), aliases, point.linked, failures).values())
             name_of = all_names(connection, suites[series]) if aliases else ()
             series_renames = series_names(connection, series, name_of, aliases, candidates, renames[series])
             spans[series] = {ordinal: list(series_renames.spans(ordinal)) for ordinal in candidates}
@@ -111,18 +116,19 @@ def explained_ordinals(
     first = min((window[0].committed_at for series in spans if (window := windows.get(series))), default=0.0)
     changes = changes_since(connection, names_of_series, first) if names_of_series else {}
     positions = {series: [(linked.committed_at, linked.sha) for linked in windows.get(series, ())] for series in spans}
-    return {
-        (series, point.position[1]): explained
-        for series, spans_of in spans.items()
-        for point in columns[series]
-        if (
-            explained := [
+    explained: dict[SeriesCommit, list[int]] = {}
+    for series, spans_of in spans.items():
+        for point in columns[series]:
+            failures = _failures_of(point, spans_of)
+            names_then = names_in(connection, suites.get(series), aliases, point.linked, failures)
+            ordinals = [
                 ordinal
-                for ordinal in sorted(_failures_of(point, spans_of))
-                if _is_explained(point, ordinal, spans_of[ordinal], changes[series], positions[series])
+                for ordinal, name in sorted(names_then.items())
+                if _is_explained(point, ordinal, spans_of[name], changes[series], positions[series])
             ]
-        )
-    }
+            if ordinals:
+                explained[series, point.position[1]] = ordinals
+    return explained
 
 
 def flaky_places(linked: bytes, column: bytes) -> list[int]:
@@ -201,7 +207,7 @@ def _is_explained(
     end = bisect_right(positions, point.position)
     window = positions[max(0, end - WINDOW) : end]
     run_count = len(window)
-    history = segments_over(spans, changes, window, at(point.linked, ordinal))
+    history = segments_over(spans, changes, window, last_status(point.linked, spans, window))
     # A commit that is no point of the series, such as a pull request's, counts as one more run after the window.
     if not window or window[-1] != point.position:
         history = [*history, (run_count, SEEN[at(point.column, ordinal)])]

@@ -12,7 +12,7 @@ from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.flaky import WINDOW, Flakiness, flakiness_of
 from bot.results.store.history.explained import names_of_flaky_tests
 from bot.results.store.history.series_names import series_names
-from bot.results.store.history.windows import TestsInWindow, histories, window_histories
+from bot.results.store.history.windows import TestsInWindow, histories, names_in, window_histories
 from bot.results.store.tables import schema
 from bot.results.store.tables.cells import IS_FLAKY, marked_places
 from bot.results.store.tables.names import find_ordinal, names_of, ordinals_by_name
@@ -92,16 +92,20 @@ def _flakiness(
     chain = [(point.committed_at, point.sha) for point in window.points]
     suite_names = names_of(connection, window.suite.row)
     name_of, ordinal_of = suite_names.ordered, suite_names.ordinals
-    ordinals = sorted(ordinal_of[test] for test in results if test in ordinal_of)
+    named = [ordinal_of[test] for test in results if test in ordinal_of]
+    names_then = names_in(connection, window.suite.row, aliases, window.column, named)
+    tests = {name: ordinal for ordinal, name in names_then.items()}
+    ordinals = sorted(tests)
     renames = series_names(connection, window.suite.series, name_of, aliases, ordinals)
     ids = [point.id for point in window.points]
     segments = histories(connection, window.suite.series, renames, chain, window.column, ordinals, ids)
     if chain[-1][1] == sha:
-        return {name_of[ordinal]: flakiness_of(history, len(chain)) for ordinal, history in segments}
+        return {name_of[tests[name]]: flakiness_of(history, len(chain)) for name, history in segments}
     # The commit is not in the series, for example the head of a pull request, so its run comes after the series'.
     return {
-        name_of[ordinal]: flakiness_of([*history, (len(chain), results[name_of[ordinal]])], len(chain) + 1)
-        for ordinal, history in segments
+        test: flakiness_of([*history, (len(chain), results[test])], len(chain) + 1)
+        for name, history in segments
+        for test in (name_of[tests[name]],)
     }
 
 

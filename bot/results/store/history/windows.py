@@ -8,14 +8,18 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 from nightjar_formats.columns import ABSENT, SEEN, at
+from nightjar_formats.items import first_of
 from nightjar_formats.model import SeenTest
 
 from bot.core.aliases import Aliases
 from bot.results.compare.lasting import Segment
 from bot.results.store.history.series_names import ChangesOf, SeriesNames, changes_of, changes_since, series_names
-from bot.results.store.tables.names import all_names
+from bot.results.store.tables.names import SuiteRow, all_names, ordinals_by_name
 from bot.results.store.tables.points import LinkedPoint, Position, SuiteOnTarget
 from bot.results.store.tables.rename_pairs import PointRenames, renames_of
+
+NameSpan = tuple[int, Position, Position]
+"""The ordinal of a name of a test, and from and until which commit the test had it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,9 @@ def window_histories(
     for tests in tests_in_windows:
         series, chain = tests.suite.series, [(point.committed_at, point.sha) for point in tests.window]
         histories[series] = {
-            ordinal: segments_over(spans_of_test, changes[series], chain, at(tests.column, ordinal))
+            ordinal: segments_over(
+                spans_of_test, changes[series], chain, last_status(tests.column, spans_of_test, chain)
+            )
             for ordinal, spans_of_test in spans[series].items()
         }
     return histories
@@ -85,12 +91,35 @@ def histories(
         connection, series, {name for spans_of_test in spans.values() for name, _, _ in spans_of_test}, points
     )
     for ordinal, spans_of_test in spans.items():
-        yield ordinal, segments_over(spans_of_test, changes, chain, at(column, ordinal))
+        yield ordinal, segments_over(spans_of_test, changes, chain, last_status(column, spans_of_test, chain))
 
 
-def segments_over(
-    spans: Sequence[tuple[int, Position, Position]], changes: ChangesOf, chain: Sequence[Position], last: int
-) -> list[Segment]:
+def last_status(column: bytes, spans: Sequence[NameSpan], chain: Sequence[Position]) -> int:
+    """Return the status byte of a test in the column of the last commit of a chain, under the name that it had then."""
+    names = (name for name, since, _ in spans if not chain or since <= chain[-1])
+    return at(column, first_of(names))
+
+
+def names_in(
+    connection: sa.Connection, suite: SuiteRow | None, aliases: Aliases, column: bytes, ordinals: Collection[int]
+) -> dict[int, int]:
+    """Return the name that each test has in a column: another one, if only aliases say that it was renamed since.
+
+    Only aliases need the suite.
+    """
+    if not aliases:
+        return {ordinal: ordinal for ordinal in ordinals}
+    assert suite is not None
+    name_of, ordinal_of = all_names(connection, suite), ordinals_by_name(connection, suite)
+
+    def name_in_column(ordinal: int) -> int:
+        others = (ordinal_of.get(name) for name in aliases.others(name_of[ordinal]))
+        return next((other for other in others if other is not None and at(column, other) != ABSENT), ordinal)
+
+    return {ordinal: ordinal if at(column, ordinal) != ABSENT else name_in_column(ordinal) for ordinal in ordinals}
+
+
+def segments_over(spans: Sequence[NameSpan], changes: ChangesOf, chain: Sequence[Position], last: int) -> list[Segment]:
     """Return the segments of a test over the commits of a chain, by the changes of all names that it had.
 
     `last` is its status byte at the last of them. `changes` may have changes before and after them too.

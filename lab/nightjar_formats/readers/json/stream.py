@@ -204,7 +204,7 @@ class JsonReader:
         parser = IjsonEvents()
         events = parser.events
         depth = silent = 0
-        waiting = b""
+        waiting, has_ended = b"", False
         chunks = _numbers_only(_without_bom(iter(lambda: stream.read(CHUNK), b"")), self._format_name)
         for chunk in chain(chunks, (END,)):
             waiting += chunk
@@ -221,6 +221,7 @@ class JsonReader:
                         raise TooMuch(self._here(texts.JSON_DEEP))
                 elif event[0] in _CLOSING:
                     depth -= 1
+                    has_ended = not depth
                 yield event
             del events[:]
             if error:
@@ -229,6 +230,9 @@ class JsonReader:
             waiting = b""
         error = parser.end()
         yield from events
+        # Behind the end of the text, the parser waits for the end of a number or of a word.
+        if error and has_ended:
+            raise Refused(self._here(texts.JSON_INVALID, error=texts.JSON_MORE))
         if error:
             raise EndsEarly(texts.JSON_CUT_OFF_AFTER.format(what=self._format_name, count=self._byte))
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from nightjar_formats.items import counted
 from nightjar_formats.limits import MAX_NESTED
 from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.readers import texts, values
@@ -191,7 +192,8 @@ class TapLevels:
     def _end_report(self, level: TapLevel) -> Iterator[Case]:
         """Report missing tests, if there are any, and reset the level."""
         if level.plan is not None and level.count < level.plan and not self._has_bailed_out:
-            message = texts.TAP_TOO_FEW.format(planned=level.plan, count=level.count)
+            planned, were = counted(level.plan), "was" if level.plan == 1 else "were"
+            message = texts.TAP_TOO_FEW.format(planned=planned, were=were, count=level.count)
             yield from self._give(
                 level, Case(PLAN, Status.ERRORED, nodeid=PLAN, trouble=Trouble.CRASH, message=message)
             )
