@@ -213,7 +213,7 @@ class Engine:
     ) -> bool:
         """Store a delivery durably; return True, or False if its GUID was stored before.
 
-        `body` is the raw text of a JSON object, and `payload` that object if it is parsed already. Deliveries
+        `body` is the raw text of a JSON object, and `payload` that object if it is parsed already and small. Deliveries
         with the same `lock` are handled in order (`bot.core.events.lock_key`). An internal event may have to wait until
         `not_before`, in seconds since 1970. An `urgent` delivery, as every internal event is, goes before others, with
         all jobs that wait under its lock. A delivery that no handler accepts gets the note `ignored`
@@ -235,7 +235,7 @@ class Engine:
         if ignored is not None:
             self._observer.delivery(event, IGNORED, 0.0)
         elif payload is not None:
-            self._deliveries.remember(delivery_id, Delivery(guid, event, payload, received_at), len(raw))
+            self._deliveries.remember(delivery_id, Delivery(guid, event, payload, received_at))
         return True
 
     async def _store_in_time(

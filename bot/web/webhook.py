@@ -45,6 +45,8 @@ MAX_BODY = 25 * 1024 * 1024
 """GitHub sends no larger payload (https://docs.github.com/en/webhooks/webhook-events-and-payloads#payload-cap)."""
 LARGE_BODY = 1024 * 1024
 """Bodies with more bytes are hashed and parsed in a thread, so that they do not block other requests."""
+LARGEST_REMEMBERED = 32 * 1024
+"""Bytes of a body up to which the parsed payload stays in memory for the delivery's job. It takes ten times as much."""
 RETRY_AFTER = {"Retry-After": "30"}
 
 SIGNATURE_HEADER = "X-Hub-Signature-256"
@@ -68,9 +70,12 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class OpenedDelivery(NamedTuple):
-    """A verified delivery: its lock, whether a person waits for it, and its stored note if no handler accepts it."""
+    """A verified delivery: its lock, whether a person waits for it, and its stored note if no handler accepts it.
 
-    payload: Payload
+    `payload` is None if the body is so large that its object should not stay in memory until it is stored.
+    """
+
+    payload: Payload | None
     lock: str
     urgent: bool
     ignored: Mapping[str, Any] | None
@@ -88,12 +93,12 @@ class Inbox(Protocol):
         *,
         urgent: bool,
         ignored: Mapping[str, Any] | None,
-        payload: Payload,
+        payload: Payload | None,
     ) -> bool:
         """Store a delivery durably and return True; return False if its GUID is already known.
 
-        `payload` is the parsed body. `urgent` deliveries are processed before others; those that are `ignored`, with a
-        note that says why, are not processed. Raises `StorageError` before GitHub's time limit.
+        `payload` is the parsed body, if it is small. `urgent` deliveries are processed before others; those that are
+        `ignored`, with a note that says why, are not processed. Raises `StorageError` before GitHub's time limit.
         """
         ...
 
@@ -214,8 +219,8 @@ class Webhook:
             value = parse(body)
         except ValueError:
             raise Problem(400, NOT_JSON) from None
-        payload, lock = Payload(value), lock_key(event, value)
-        delivery = Delivery(guid, event, payload, time.time())
+        delivery, lock = Delivery(guid, event, Payload(value), time.time()), lock_key(event, value)
+        payload = delivery.payload if len(body) <= LARGEST_REMEMBERED else None
         reason = self._why_ignored(delivery)
         if reason:
             return OpenedDelivery(payload, lock, urgent=False, ignored=note_of_ignored(delivery, reason))

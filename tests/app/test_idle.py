@@ -32,8 +32,8 @@ MOST_LISTINGS = 16
 """Requests to S3 for each repository: one every five minutes, and each hour a search for misspelled folders."""
 DOCTORS_LISTINGS = 14
 """Two every ten minutes."""
-MOST_WAKES = 2.5 * HOUR
-"""Wake-ups of the event loop and of threads; the goal is three a second."""
+MOST_WAKES = 3 * HOUR
+"""Wake-ups of the event loop and of threads. Beside much other work there are more, because answers come one by one."""
 COUNTED: LiteralString = "SELECT CAST(CAST(pg_current_xact_id() AS text) AS bigint) AS count"
 LAB = """
     results:

@@ -14,7 +14,6 @@ from bot.core.events import Delivery, Payload
 from bot.engine.database import Database
 from bot.engine.jobs.definitions import delivery_job
 from bot.engine.jobs.inbox import (
-    LARGEST_ACCEPTED,
     MOST_RECENT,
     MOST_ROWS,
     SMALL,
@@ -73,7 +72,7 @@ async def test_a_delivery_and_its_job_have_the_same_number(database: Database) -
     [
         b'{"ref": "\\ud800\\u0000", "\\ud83d\\ude00": "\\ufdd0", "a": 1, "a": 2}',
         b'{"numbers": [123456789012345678901234567890, -0, 0.1, -0.0, 1e22, 2.2250738585072014e-308, 5e-324, 1.0]}',
-        b'{"text": "' + b"x" * (LARGEST_ACCEPTED - 12) + b'"}',
+        b'{"text": "' + b"x" * 20_000 + b'"}',
     ],
 )
 async def test_what_the_accepting_process_remembers_is_what_it_would_read(database: Database, body: bytes) -> None:
@@ -82,7 +81,7 @@ async def test_what_the_accepting_process_remembers_is_what_it_would_read(databa
     delivery_id = await store_delivery(connector, job, body)
     assert delivery_id is not None
     stored = await RecentDeliveries().read(connector, delivery_id)
-    deliveries.remember(delivery_id, Delivery("a", "push", Payload(parse(body)), 1.5), len(body))
+    deliveries.remember(delivery_id, Delivery("a", "push", Payload(parse(body)), 1.5))
     await connector.execute_query_async(REMOVE)
     for _ in range(2):
         remembered = await deliveries.read(connector, delivery_id)
@@ -95,14 +94,13 @@ async def test_what_the_accepting_process_remembers_is_what_it_would_read(databa
 
 async def test_accepted_deliveries_take_bounded_memory_and_displace_none_at_work(database: Database) -> None:
     deliveries, delivery = RecentDeliveries(), Delivery("a", "push", Payload({}), 1.0)
-    deliveries.remember(1, delivery, 2)
+    deliveries.remember(1, delivery)
     assert await deliveries.read(database.connector, 1) is delivery
     for delivery_id in range(2, 3 + MOST_RECENT):
-        deliveries.remember(delivery_id, delivery, 2)
-    deliveries.remember(1000, delivery, LARGEST_ACCEPTED + 1)
-    ids = [1, 2, 3, 2 + MOST_RECENT, 1000]
+        deliveries.remember(delivery_id, delivery)
+    ids = [1, 2, 3, 2 + MOST_RECENT]
     remembered = [await deliveries.read(database.connector, delivery_id) is not None for delivery_id in ids]
-    assert remembered == [True, False, True, True, False]
+    assert remembered == [True, False, True, True]
 
 
 async def test_the_first_delivery_of_an_empty_database_may_be_ignored(database: Database) -> None:

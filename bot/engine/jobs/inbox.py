@@ -129,8 +129,6 @@ BODIES_AT_ONCE = 500
 MOST_RECENT, LARGEST_RECENT = 16, 8_192
 """Deliveries that a process remembers, and the bytes of a stored body up to which it does. Most take 3 kB, and five to
 ten times that in memory."""
-LARGEST_ACCEPTED = 32_768
-"""Bytes of a body up to which the process that has accepted a delivery remembers it for its job."""
 
 MOST_ROWS = 32
 """The most rows of one statement; a power of two, for `_batches`."""
@@ -275,10 +273,9 @@ class RecentDeliveries:
         # A cache of their own: many deliveries that wait must not displace those at work.
         self._accepted: LRUCache[int, Delivery] = LRUCache(MOST_RECENT)
 
-    def remember(self, delivery_id: int, delivery: Delivery, size: int) -> None:
-        """Remember a delivery that was stored with a body of `size` bytes, until its job reads it."""
-        if size <= LARGEST_ACCEPTED:
-            self._accepted[delivery_id] = delivery
+    def remember(self, delivery_id: int, delivery: Delivery) -> None:
+        """Remember a small delivery that was just stored, until its job reads it."""
+        self._accepted[delivery_id] = delivery
 
     async def read(self, connector: Connector, delivery_id: int) -> Delivery | None:
         """Return a delivery; None if it was removed, and is not remembered. No ID is ever used again."""

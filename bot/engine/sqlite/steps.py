@@ -20,7 +20,6 @@ from bot.engine.jobs.steps import (
     RETRY_NOTED,
     SCANNED,
 )
-from bot.engine.records import GET_SOME
 from bot.engine.sql import portable
 from bot.engine.sql.portable import Row
 from bot.engine.sqlite.queries import COLUMNS
@@ -60,6 +59,9 @@ UPDATE procrastinate_jobs SET status = 'doing', worker_id = ?
    AND {IS_SUCCESSOR}
 RETURNING {COLUMNS}
 """  # noqa: S608  # constants
+RECORDS = """
+SELECT key, value AS stored, version FROM nightjar_records WHERE key IN (SELECT value FROM json_each(?))
+"""
 NO_SUCCESSOR: list[Row] = [{"id": None}]
 
 
@@ -120,7 +122,7 @@ def finish_noted(
     begun = connection.execute(BEGIN_NEXT, (worker_id, ended[0]["lock"])).fetchall() if ended and begins_next else []
     if not begun:
         return NO_SUCCESSOR[: len(ended)]
-    records = portable.execute(connection, GET_SOME, {"keys": reads}, has_rows=True) if reads else None
+    records = connection.execute(RECORDS, (json.dumps(reads),)).fetchall() if reads else None
     return [{**row, "records": records} for row in begun]
 
 

@@ -390,7 +390,7 @@ class Attempt:
 
         outcome = partial(_routed, [origin], self.plan.subject)
         follow_up = FollowUp(outcome, [plan_job(origin)], job_steps=fail_once)
-        routed, rows = await connector.transact(partial(self._steps, follow_up, Tries(), False))
+        routed, rows = await connector.transact(partial(self._steps, follow_up, Tries(), [], may_begin_next=False))
         leave_ended(self.job, rows)
         return routed
 
