@@ -48,7 +48,7 @@ def limits(source: str) -> Iterator[tuple[int, float]]:
 def measured(source: str) -> Iterator[int]:
     """Yield the line of each assertion about the time that something took."""
     if not any(name in source for name in STOPWATCHES):
-        return  # reading costs a hundredth of parsing
+        return  # parsing takes twenty times as long as reading
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Assert):
             calls = {name.attr for name in ast.walk(node) if isinstance(name, ast.Attribute)}
