@@ -25,7 +25,7 @@ from bot.github.auth import (
     Token,
     TokenKey,
 )
-from bot.github.client import TIMEOUT, GitHub, Wire, absolute_url, expanded
+from bot.github.client import TIMEOUT, GitHub, Wire, expanded
 from bot.github.errors import (
     AccessPaused,
     NoSuchApp,
@@ -384,7 +384,7 @@ class GitHubApp:
 @lru_cache(maxsize=4096)
 def _address_of(api_url: str, full_name: str) -> str:
     """Return the address of a repository's REST API. Remembered, because each client of the repository has it."""
-    return absolute_url(expanded("/repos/{+repo}", {"repo": full_name}), api_url)
+    return api_url.removesuffix("/") + expanded("/repos/{+repo}", {"repo": full_name})
 
 
 def _token(answer: Payload, clock: GitHubClock) -> Token:

@@ -97,11 +97,6 @@ def expanded(template: str, url_vars: UrlVars = None) -> str:
     return f"/{_parsed(template).expand(dict(url_vars or {})).removeprefix('/')}"
 
 
-def absolute_url(uri: str, api_url: str) -> str:
-    """Return the absolute URL of an expanded template."""
-    return f"{api_url.removesuffix('/')}{uri}" if uri.startswith("/") else uri
-
-
 def _content(answer: Answer) -> Any:
     """Return the decoded body; None if it is empty or has no content type, its bytes if that is not JSON's.
 
@@ -311,7 +306,7 @@ class GitHub(GitHubAPI):
         await fetch(self._wire.session, location, file, limit=limit)
 
     def _address(self, uri: str) -> str:
-        return absolute_url(uri, self.base_url)
+        return f"{self.base_url.removesuffix('/')}{uri}" if uri.startswith("/") else uri
 
     async def _make_request(  # type: ignore[override]  # no caller passes the others
         self, method: str, url: str, url_vars: UrlVars, data: Any, accept: str, **_: Any

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from gidgethub import sansio
 
-from bot.github.client import UrlVars, absolute_url, expanded
+from bot.github.client import UrlVars, expanded
 
 BASES = ["https://api.github.com", "https://github.example.org/api/v3", "https://github.example.org/api/v3/"]
 CASES: list[tuple[str, UrlVars]] = [
@@ -23,5 +23,5 @@ CASES: list[tuple[str, UrlVars]] = [
 @pytest.mark.parametrize("base_url", BASES)
 @pytest.mark.parametrize(("template", "url_vars"), CASES)
 def test_a_template_becomes_the_address_that_gidgethub_makes(template: str, url_vars: UrlVars, base_url: str) -> None:
-    address = absolute_url(expanded(template, url_vars), base_url)
-    assert address == sansio.format_url(template, url_vars, base_url=base_url)
+    uri, address = expanded(template, url_vars), sansio.format_url(template, url_vars, base_url=base_url)
+    assert address == (base_url.removesuffix("/") + uri if uri.startswith("/") else uri)

@@ -45,7 +45,7 @@ from bot.engine.outage import is_outage
 from bot.engine.records import JobRecords
 from bot.engine.retry import unnoted_wait
 from bot.engine.sql.errors import DatabaseFailure
-from bot.engine.sql.portable import JSONDict, Row
+from bot.engine.sql.portable import Row
 from bot.engine.sql.transactions import Connector
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.intake import Intake
@@ -92,10 +92,6 @@ class QuietJob(procrastinate_jobs.Job):
     def call_string(self) -> str:
         """The task's name and the job's id."""
         return f"{self.task_name}[{self.id}]"
-
-    def log_context(self) -> JSONDict:
-        """Return the fields of Procrastinate's own log lines."""
-        return {"id": self.id, "task_name": self.task_name, "attempts": self.attempts}
 
 
 def leave_note(job: procrastinate_jobs.Job, note: Note) -> None:

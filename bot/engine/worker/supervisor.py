@@ -23,6 +23,7 @@ from procrastinate.worker import Worker
 from bot.engine.outage import is_outage
 from bot.engine.retry import FIRST_WAIT, Failed
 from bot.engine.sql.errors import DatabaseFailure
+from bot.engine.sql.portable import JSONDict
 from bot.engine.sql.transactions import Connector
 from bot.engine.upkeep import (
     TOLERATED,
@@ -136,6 +137,9 @@ class EngineWorker(Worker):
     async def _run_job(self, context: JobContext) -> None:
         async with self._job_semaphore:
             await self._process_job(context)
+
+    def _log_extra(self, *_: object, **__: object) -> JSONDict:
+        return {}  # our log shows no extra fields of a record, and the arguments of jobs must not be there
 
     async def _shutdown(self, side_tasks: list[asyncio.Task[None]]) -> None:
         # Also after a fetch that failed, without `stop`: nobody would run the successors of jobs that still end.
