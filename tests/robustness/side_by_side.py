@@ -42,11 +42,11 @@ class SideBySide:
                     task.result()
                 running -= ended
         except BaseException:
-            tasks = [waiting, *self._tasks]
-            for task in tasks:
-                task.cancel()
+            waits = [waiting, *self._tasks]
+            for pending in waits:
+                pending.cancel()
             # Each closes its connections; the first error is more than theirs.
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*waits, return_exceptions=True)
             raise
 
     async def finish(self) -> None:

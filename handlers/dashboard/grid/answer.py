@@ -107,7 +107,11 @@ class GridNews:
         else:
             start = [phrase(texts.NOTHING_NEW.format(commits=counted(self.commit_count, "nightly commit")))]
         if not failing:
-            return [*start, phrase(texts.NO_TEST_FAILS)]
+            unknown = {*self.late_targets, *self.unusable_targets}
+            known = [suite for suite in self.suites if suite.target not in unknown]
+            if len(known) == len(self.suites):
+                return [*start, phrase(texts.NO_TEST_FAILS)]
+            return [*start, phrase(texts.NO_TEST_FAILS_ON.format(on=self._scope(known)))] if known else start
         count = sum(suite.failing for suite in failing)
         fail = texts.STILL_FAIL.format(
             tests=counted(count, "test"), fail="fails" if count == 1 else "fail", on=self._scope(failing)

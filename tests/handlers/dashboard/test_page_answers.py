@@ -298,6 +298,14 @@ def test_what_still_fails_on_a_grid_and_what_is_compared_with_nothing() -> None:
     nothing_compared = status_link("2 failures on 1 of 4 targets, with nothing to compare with", "failing")
     day = f"Nothing new since [2026-11-20 (bbbbbbb)]({PAGE}/commits/{HEAD})"
     assert grid_words(suite_news()) == "No new failure in 14 nightly commits: no test fails."
+    late = {"example-lab/mali": 3 * 86_400.0}
+    late_words = f"[example-lab/mali has not reported for 3 days]({PAGE}/labs/example-lab)"
+    assert grid_words(suite_news(), suite_news("example-lab/mali"), late_targets=late) == (
+        f"No new failure in 14 nightly commits: no test fails on 1 of 4 targets; {late_words}."
+    )
+    assert grid_words(suite_news("example-lab/mali"), late_targets=late) == (
+        f"No new failure in 14 nightly commits; {late_words}."
+    )
     assert grid_words(suite_news(), commit_count=1, last_break=(HEAD, MOMENT.timestamp())) == f"{day}: no test fails."
     assert grid_words(uncompared) == f"{nothing_compared}."
     assert grid_words(still, uncompared, last_break=(HEAD, MOMENT.timestamp())) == (

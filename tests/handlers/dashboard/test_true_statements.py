@@ -262,8 +262,14 @@ class Pages:
         new, failing = [len(await self.listed(f"status={status}")) for status in ("new-failure", "failing")]
         if new:
             assert sentence.startswith(f"{new} new failure")
+        elif failing:
+            assert f": {failing} test" in sentence
         else:
-            assert ("no test fails" if not failing else f": {failing} test") in sentence
+            reported = {target for target in TARGETS if any(self.history.newest(target, suite) for suite in SUITES)}
+            known = {target for target in reported if not self.is_stale(target) and not self.is_unusable(target)}
+            on = f" on {len(known)} of {len(TARGETS)} targets" if known != reported else ""
+            assert (f": no test fails{on}" in sentence) == bool(known), sentence
+            assert ("no test fails" in sentence) == bool(known), sentence
         for commit in page["commits"]:
             rows = (await self.json(f"{self.here}/commits/{commit['sha']}"))["rows"]
             assert {(row["target"].partition("/")[2], row["suite"]) for row in rows} >= {
@@ -291,16 +297,7 @@ class Pages:
             assert len(await self.listed(f"status=known-failure&{query}")) == listed["known"]
             assert listed["suites"] == len(newest)
             assert listed["stale"] == self.is_stale(target)
-            newest_commit = max(
-                point.commit
-                for place, point in self.history.points.items()
-                if place[0] == target and point.pull_request is None
-            )
-            unusable = all(
-                point.broken
-                for place, point in self.history.points.items()
-                if place[0] == target and point.pull_request is None and point.commit == newest_commit
-            )
+            unusable = self.is_unusable(target)
             state = (
                 "stale" if listed["stale"] else "no usable results" if unusable else "failing" if failing else "passing"
             )
@@ -312,6 +309,13 @@ class Pages:
         """Say whether the newest nightly run of a target arrived more than 36 hours ago."""
         runs = [sent for sent in self.history.runs if sent.target == target and sent.pull_request is None]
         return self.site.moment - max(sent.run.received_at for sent in runs) > 36 * 3600
+
+    def is_unusable(self, target: str) -> bool:
+        """Say whether the newest nightly commit of a target has no usable results."""
+        points = [point for point in self.history.points.values() if point.target == target]
+        nightly = [point for point in points if point.pull_request is None]
+        newest = max(point.commit for point in nightly)
+        return all(point.broken for point in nightly if point.commit == newest)
 
     async def check_runs(self) -> None:
         """Compare the page of each run, whose statements are those of the check run."""

@@ -96,8 +96,8 @@ def explained_ordinals(
         )
     had_both = sorted(series for series, ordinals in flaky.items() if ordinals)
     renames = defaultdict[int, list[PointRenames]](list)
-    for point in renames_of(connection, had_both) if had_both else ():
-        renames[point.series_id].append(point)
+    for point_renames in renames_of(connection, had_both) if had_both else ():
+        renames[point_renames.series_id].append(point_renames)
     spans: dict[int, dict[int, list[NameSpan]]] = {}
     for series in had_both:
         names = _joined_names(connection, suites.get(series), aliases, renames[series], flaky[series])
