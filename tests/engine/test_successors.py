@@ -16,11 +16,11 @@ from structlog.testing import capture_logs
 from bot.engine.database import Database
 from bot.engine.jobs.notes import APPLIED, Note
 from bot.engine.jobs.steps import FINISH_NOTED
-from bot.engine.records import Key, Record, Records
+from bot.engine.records import JOB_RECORDS, Key, Record, Records
 from bot.engine.sql.transactions import Connector
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.intake import Intake
-from bot.engine.worker.manager import EngineJobManager, begins_next, leave_note
+from bot.engine.worker.manager import EngineJobManager, begins_next, leave_note, records_of
 from bot.engine.worker.queue import create_queue
 from bot.engine.worker.supervisor import EngineWorker
 from tests.engine.running import LOCK, QUICK, running, settled
@@ -99,6 +99,7 @@ async def test_the_statement_that_begins_a_job_reads_what_the_job_before_it_read
 
     worker, job = await begun(manager, "a9", "ab8", "ac7")
     for has_read_other in (False, True):
+        JOB_RECORDS.set(records_of(job))
         await records.put(TEXT, Text("before"))
         assert await first_texts(TEXT, MISSING) == ["before"]
         if has_read_other:
@@ -107,6 +108,7 @@ async def test_the_statement_that_begins_a_job_reads_what_the_job_before_it_read
         await end(manager, job)
         await records.put(TEXT, Text("after"))
         job = cast("Job", await manager.fetch_job(None, worker))
+        JOB_RECORDS.set(records_of(job))
         from_begin = [] if has_read_other else ["\x00\ud800 \\u0000"]
         assert await first_texts(TEXT, MISSING) == (from_begin or ["after"])
         assert await first_texts(TEXT, MISSING) == ["after"]
@@ -114,7 +116,8 @@ async def test_the_statement_that_begins_a_job_reads_what_the_job_before_it_read
 
 async def test_what_was_fetched_ahead_is_read_first_once(database: Database) -> None:
     manager, records = manager_of(database.connector), Records(database.connector)
-    await begun(manager, "a9")
+    _, job = await begun(manager, "a9")
+    JOB_RECORDS.set(records_of(job))
     for text in ("stored", "changed", "changed again"):
         await records.put(TEXT, Text(text))
         if text == "stored":
