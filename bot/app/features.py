@@ -21,7 +21,7 @@ from bot.effects.labels import EnsureLabel
 from bot.effects.pulls import PULL_BRANCH, EnsurePull
 from bot.effects.reactions import React, RemoveReaction
 from bot.effects.refs import MoveBranch
-from bot.effects.remember import StoreRecord
+from bot.effects.remember import SHOWN_CHANGE, StoreRecord
 from bot.effects.reverts import OPENED_REVERT, OpenRevert
 from bot.effects.section_handlers import section_router
 from bot.effects.section_state import SECTION, SECTION_EVENT, SECTION_TEXT
@@ -119,6 +119,7 @@ BOT = Feature(
         PULL_BRANCH,
         SECTION,
         SESSION,
+        SHOWN_CHANGE,
         STICKY,
     ),
     routes=routes,

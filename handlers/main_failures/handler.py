@@ -193,7 +193,8 @@ def not_watched(context: Context, branch: str, moment: float) -> Plan:
     number, issue = context.repository.id, _issue_key(branch)
     news = NOT_WATCHED.format(branch=code(branch))
     close_issue = EnsureIssue(issue, news=news, news_key=f"{issue}:{context.delivery.guid}", as_of=moment)
-    return Plan((StoreRecord.of(FAILURES.of(number, branch), None), close_issue), why=NOT_WATCHED.format(branch=branch))
+    forget = StoreRecord.of(FAILURES.of(number, branch), None, is_shown=True)
+    return Plan((forget, close_issue), why=NOT_WATCHED.format(branch=branch))
 
 
 def plan_news(
@@ -209,7 +210,7 @@ def plan_news(
     The record comes first, so that no other scan finds the same change again.
     """
     state = change.state.after_message(_news_key(change, branch), moment) if change.is_news else change.state
-    effects: list[Effect] = [StoreRecord.of(key, state)] if state != stored else []
+    effects: list[Effect] = [StoreRecord.of(key, state, is_shown=True)] if state != stored else []
     if not change.is_news:
         return Plan(tuple(effects), why=NO_NEWS.format(branch=branch, count=len(state.failing)))
     news = failure_news(change, branch, watched.fix_within or "")

@@ -36,12 +36,12 @@ async def store_code_owners(context: Context, files: CommitFiles) -> list[Effect
     if files.codeowners == (stored.sha if stored else ""):
         return []
     if not files.codeowners:
-        return [StoreRecord.of(key, None)] if files.is_complete else []
+        return [StoreRecord.of(key, None, is_shown=True)] if files.is_complete else []
     text = ""
     # As on GitHub, a larger file has no effect.
     if files.codeowners_bytes <= MOST_BYTES:
         text = (await read_blob(context.github, repository, files.codeowners)).decode(errors="replace")
-    return [StoreRecord.of(key, StoredCodeOwners(files.codeowners, text))]
+    return [StoreRecord.of(key, StoredCodeOwners(files.codeowners, text), is_shown=True)]
 
 
 async def owners_in_force(records: RecordReader, repository: str, settings: RepositoryConfig) -> OwnersOf:

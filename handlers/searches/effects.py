@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
+from bot.effects.remember import note_shown_change
 from bot.engine.changes import Outdated
 from bot.engine.internal import InternalEvent
 from bot.engine.records import StoredValue
@@ -113,6 +114,7 @@ class StoreSearch(StoredEffect):
         context.changes.write(open_key.name, StoredValue.of(open_key, is_open) if is_open else None)
         summary = SearchSummary.of(search)
         context.changes.put(SEARCH_SUMMARY.of(context.repository.id, summary.place), summary)
+        note_shown_change(context, key.name)
         if search.step == FIRST_STEP and not search.request.measurement:
             for target, test in product(search.request.targets, search.request.tests):
                 test_key = searched_test_key(context.repository.id, target, search.request.suite, test)

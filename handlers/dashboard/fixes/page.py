@@ -16,7 +16,7 @@ from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.fixes.times import ALL, failures_of_branch, fix_times, regressions_of
 from handlers.dashboard.shared import answer_texts as texts
 from handlers.dashboard.shared.answers import Sentence, phrase, sentence
-from handlers.dashboard.shared.content import content_of_results
+from handlers.dashboard.shared.content import content_of_results_and_records
 from handlers.dashboard.shared.settings import settings_of
 from handlers.main_failures.records import FAILURES
 from handlers.results.owners import owners_in_force
@@ -71,7 +71,7 @@ def fixes_page(parts: DashboardParts) -> Page:
         template="fixes.html",
         model=FixesPage,
         load=load,
-        content=content_of_results(parts),
+        content=content_of_results_and_records(parts),
         table=_table,
     )
 

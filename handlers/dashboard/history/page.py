@@ -61,7 +61,7 @@ from handlers.dashboard.history.model import (
 from handlers.dashboard.measurements.numbers import TestNumber, numbers_of_test
 from handlers.dashboard.searches.links import searches_of
 from handlers.dashboard.shared.cells import no_cell, test_cell
-from handlers.dashboard.shared.content import content_of_results
+from handlers.dashboard.shared.content import content_of_results_and_records
 from handlers.dashboard.shared.settings import quarantine_of, settings_and_target
 from handlers.dashboard.shared.wiring import DashboardParts
 from handlers.results.config import LAB_RESULTS, RENAMES, configured_targets
@@ -109,7 +109,7 @@ def history_page(parts: DashboardParts) -> Page:
         model=HistoryPage,
         query=HistoryQuery,
         load=load,
-        content=content_of_results(parts),
+        content=content_of_results_and_records(parts),
         table=_table,
         most_csv_rows=MOST_LINES * RUNS,
     )

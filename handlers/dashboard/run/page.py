@@ -32,7 +32,7 @@ from handlers.dashboard.run.artifacts import seen_artifacts
 from handlers.dashboard.run.causes import causes_of
 from handlers.dashboard.run.model import CheckSummary, ClaimedFact, RunDetails, SeenRun, SuiteSummary
 from handlers.dashboard.searches.links import searches_of
-from handlers.dashboard.shared.content import content_of_results
+from handlers.dashboard.shared.content import content_of_results_and_records
 from handlers.dashboard.shared.settings import results_of
 from handlers.dashboard.shared.wiring import DashboardParts
 from handlers.results.config import QUARANTINE, RENAMES, labs_of
@@ -103,7 +103,7 @@ def run_page(parts: DashboardParts) -> Page:
         model=RunDetails,
         parts=PARTS,
         load=load,
-        content=content_of_results(parts),
+        content=content_of_results_and_records(parts),
     )
 
 

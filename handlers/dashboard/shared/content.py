@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from bot.effects.remember import shown_change_key
 from bot.results.store.tables.revisions import revisions_of
 
 if TYPE_CHECKING:
@@ -12,6 +13,17 @@ if TYPE_CHECKING:
     from handlers.dashboard.shared.wiring import DashboardParts
 
 Content = tuple[object, ...]
+
+
+def content_of_results_and_records(parts: DashboardParts) -> Callable[[PageRequest], Awaitable[Content]]:
+    """Return the `content` function of pages that also show records (`bot.effects.remember`)."""
+    results = content_of_results(parts)
+
+    async def content(request: PageRequest) -> Content:
+        change = await parts.records.get(shown_change_key(request.repository))
+        return change, *await results(request)
+
+    return content
 
 
 def content_of_results(parts: DashboardParts) -> Callable[[PageRequest], Awaitable[Content]]:

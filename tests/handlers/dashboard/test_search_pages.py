@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
+from bot.core.events import Repository
+from bot.core.parts import PartMap
+from bot.effects.remember import StoreRecord
+from bot.engine.changes import Changes
+from bot.plan.effect import StoreContext, StoredEffect
 from bot.web.page_filters import short
 from handlers.dashboard.searches.chart import MOST_BARS
 from handlers.dashboard.searches.texts import MOST_LISTED
+from handlers.main_failures.decide import FailingContext, KnownFailures
+from handlers.main_failures.records import FAILURES
+from handlers.results.records import CODE_OWNERS, StoredCodeOwners
+from handlers.searches.device_time import DEVICE_TIME, DeviceTime
+from handlers.searches.effects import FIRST_STEP, StoreSearch
 from handlers.searches.records import CULPRIT_SEARCH, CulpritSearch
-from tests.handlers.dashboard.nightly_runs import HEXAGON, NIGHTLY_RUNS, REPOSITORY, SOFTMAX, sha
+from tests.handlers.dashboard.nightly_runs import HEXAGON, NIGHTLY_RUNS, NOW, REPOSITORY, SOFTMAX, sha
 from tests.handlers.dashboard.site import DashboardSite, dashboard_site
 from tests.handlers.dashboard.stored_history import REPOSITORY_ID
 from tests.handlers.dashboard.stored_searches import (
@@ -87,6 +98,45 @@ async def test_a_failing_test_leads_to_its_newest_search(tmp_path: Path) -> None
         for path in (f"/r/{REPOSITORY}/tests?id={quote(SOFTMAX)}", run):
             _, _, page = await site.get(path)
             assert f'<a href="{SEARCHES}/{OPEN.id}">searching' in page, path
+
+
+async def test_a_search_that_has_just_begun_is_on_stored_pages_at_once(tmp_path: Path) -> None:
+    run = f"/r/{REPOSITORY}/runs/{'/'.join(HEXAGON)}/{sha(NIGHTLY_RUNS - 1)}/operators-run-1"
+    pages = f"/r/{REPOSITORY}/tests?id={quote(SOFTMAX)}", run
+    search = replace(a_search(replace(REQUEST, good=sha(8))), step=FIRST_STEP, began_at=NOW)
+    async with dashboard_site(tmp_path) as site:
+        for path in pages:
+            assert f'<a href="{SEARCHES}/{OPEN.id}">searching' in (await site.get(path))[2], path
+        await stored(site, StoreSearch.of(REPOSITORY_ID, search))
+        for path in pages:
+            assert f'<a href="{SEARCHES}/{search.id}">searching' in (await site.get(path))[2], path
+
+
+async def test_owners_and_failures_of_branches_that_were_just_stored_are_on_stored_pages_at_once(
+    tmp_path: Path,
+) -> None:
+    test_page, fixes_page = f"/r/{REPOSITORY}/tests?id={quote(SOFTMAX)}", f"/r/{REPOSITORY}/fixes"
+    failures = KnownFailures({"lint": FailingContext("lint", "a" * 40, "Break it", "failure", "", NOW - 3_600)})
+    async with dashboard_site(tmp_path) as site:
+        assert "Owners: " not in (await site.get(test_page))[2]
+        assert "release" not in (await site.get(fixes_page))[2]
+        owners = StoredCodeOwners("c" * 40, "* @octocat")
+        await stored(site, StoreRecord.of(CODE_OWNERS.of(REPOSITORY), owners, is_shown=True))
+        assert "Owners: @octocat" in (await site.get(test_page))[2]
+        await stored(site, StoreRecord.of(FAILURES.of(REPOSITORY_ID, "release"), failures, is_shown=True))
+        assert "release" in (await site.get(fixes_page))[2]
+
+
+async def stored(site: DashboardSite, effect: StoredEffect) -> None:
+    """Store an effect as a plan does."""
+
+    async def no_guids(_: Sequence[str]) -> set[str]:
+        return set()
+
+    changes = Changes(site.records, lambda *_: ("", {}), no_guids)
+    repository = Repository(REPOSITORY_ID, REPOSITORY, None)
+    await effect.store(StoreContext("intent", repository, changes, PartMap({DEVICE_TIME: DeviceTime()})))
+    await changes.store()
 
 
 async def test_a_range_of_two_thousand_commits_is_one_bar_of_bounded_size(tmp_path: Path) -> None:

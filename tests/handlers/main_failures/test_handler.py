@@ -147,7 +147,7 @@ def test_news_is_recorded_before_it_is_reported() -> None:
     assert [type(effect) for effect in messages] == [PostMessage, PostMessage, EnsureIssue]
     assert isinstance(messages[-1], EnsureIssue)
     assert messages[-1].as_of == AT
-    assert remember == StoreRecord.of(KEY, replace(FAILING, news=messages[-1].news_key, reported_at=AT))
+    assert remember == StoreRecord.of(KEY, replace(FAILING, news=messages[-1].news_key, reported_at=AT), is_shown=True)
     assert plan.why == "1 check began to fail on main at aaaaaaa"
 
 
@@ -161,7 +161,7 @@ def test_the_issue_is_closed_when_nothing_fails() -> None:
 def test_without_news_no_message_is_sent() -> None:
     later = KnownFailures({"lint": replace(BROKEN, missing_since=60.0)})
     assert plan_news(FailureChanges((), (), (), later), "main", KEY, EVERYWHERE, FAILING, AT).effects == (
-        StoreRecord.of(KEY, later),
+        StoreRecord.of(KEY, later, is_shown=True),
     )
     assert plan_news(FailureChanges((), (), (), FAILING), "main", KEY, EVERYWHERE, FAILING, AT).effects == ()
 
