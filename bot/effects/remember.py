@@ -20,17 +20,13 @@ class ShownChange:
 
 
 SHOWN_CHANGE = Record("shown-change", 1, ShownChange, "the last change of a record that stored pages show", days=None)
-
-
-def shown_change_key(repository: str) -> Key[ShownChange]:
-    """Return the key of the last change in a repository; letter case does not matter."""
-    return SHOWN_CHANGE.of(repository.lower())
+"""By the repository's name in lower case."""
 
 
 def note_shown_change(context: StoreContext, key: str) -> None:
     """Note in the transaction that stores a record that pages show it: those stored before it are outdated."""
     change = ShownChange(f"{key} {context.intent}")
-    context.changes.put(shown_change_key(context.repository.full_name), change)
+    context.changes.put(SHOWN_CHANGE.of(context.repository.full_name.lower()), change)
 
 
 @dataclass(frozen=True, slots=True)

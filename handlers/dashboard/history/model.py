@@ -134,11 +134,6 @@ class HistoryOnTarget(BaseModel, extra="forbid"):
         return sum(bool(commit.cell.run_id) for commit in self.runs)
 
     @property
-    def last_run_at(self) -> float | None:
-        """Return when the newest listed commit with results was made, in seconds since 1970; None without one."""
-        return next((commit.committed_at.timestamp() for commit in self.runs if commit.cell.run_id), None)
-
-    @property
     def all_passed(self) -> bool:
         """Say whether the test passed at every listed commit that has results."""
         return all(commit.cell.state is CellState.PASS for commit in self.runs if commit.cell.run_id)

@@ -22,7 +22,7 @@ from bot.results.compare.flaky import OUTCOME_LETTERS, WINDOW, Flakiness, flakin
 from bot.results.compare.owners import OwnersOf
 from bot.results.compare.paired import UNPAIRED, PairedTargets, all_pairs
 from bot.results.compare.quarantine import QuarantineOf
-from bot.results.compare.target_health import is_stale
+from bot.results.compare.target_health import STALE_SECONDS, is_stale
 from bot.results.report.findings import NewFailure
 from bot.results.report.reproduce import command
 from bot.results.report.texts import how_flaky
@@ -227,13 +227,18 @@ def _mark_stale(
 ) -> None:
     """Mark what is known of targets whose newest nightly run arrived too long before a moment."""
     # A run arrives after its commit was made, so mostly the commits on the page say that a target is on time.
-    recent = {history.name for history in histories if not is_stale(history.last_run_at, moment)}
-    if all(history.name in recent for history in histories):
+    recent = {
+        (history.lab, history.target)
+        for history in histories
+        for commit in history.runs
+        if commit.cell.run_id and moment - commit.committed_at.timestamp() <= STALE_SECONDS
+    }
+    others = [history for history in histories if (history.lab, history.target) not in recent]
+    if not others:
         return
     arrivals = newest_arrivals(connection, repository, on_nightly=True)
-    for history in histories:
-        if history.name not in recent:
-            history.stale = is_stale(arrivals.get(TargetKey(repository, history.lab, history.target)), moment)
+    for history in others:
+        history.stale = is_stale(arrivals.get(TargetKey(repository, history.lab, history.target)), moment)
 
 
 def _read_on_targets(

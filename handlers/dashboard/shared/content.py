@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from bot.effects.remember import shown_change_key
+from bot.effects.remember import SHOWN_CHANGE
 from bot.results.store.tables.revisions import revisions_of
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def content_of_results_and_records(parts: DashboardParts) -> Callable[[PageReque
     results = content_of_results(parts)
 
     async def content(request: PageRequest) -> Content:
-        change = await parts.records.get(shown_change_key(request.repository))
+        change = await parts.records.get(SHOWN_CHANGE.of(request.repository.lower()))
         return change, *await results(request)
 
     return content

@@ -214,6 +214,8 @@ def _read_earlier(
     windows = {query.suite.series: points.get(query.suite.series, [])[-most_runs:] for query in queries}
     names_then = {
         series: names_in(connection, query.suite.row, aliases, columns[series], tests[series])
+        if aliases
+        else {ordinal: ordinal for ordinal in tests[series]}
         for query in queries
         for series in (query.suite.series,)
     }

@@ -105,7 +105,7 @@ def explained_ordinals(
         if candidates:
             for point in columns[series] if aliases else ():
                 failures = _failures_of(point, candidates)
-                candidates.update(names_in(connection, suites.get(series), aliases, point.linked, failures).values())
+                candidates.update(names_in(connection, suites[series], aliases, point.linked, failures).values())
             name_of = all_names(connection, suites[series]) if aliases else ()
             series_renames = series_names(connection, series, name_of, aliases, candidates, renames[series])
             spans[series] = {ordinal: list(series_renames.spans(ordinal)) for ordinal in candidates}
@@ -120,7 +120,9 @@ def explained_ordinals(
     for series, spans_of in spans.items():
         for point in columns[series]:
             failures = _failures_of(point, spans_of)
-            names_then = names_in(connection, suites.get(series), aliases, point.linked, failures)
+            names_then = {ordinal: ordinal for ordinal in failures}
+            if aliases:
+                names_then = names_in(connection, suites[series], aliases, point.linked, failures)
             ordinals = [
                 ordinal
                 for ordinal, name in sorted(names_then.items())

@@ -93,8 +93,10 @@ def _flakiness(
     suite_names = names_of(connection, window.suite.row)
     name_of, ordinal_of = suite_names.ordered, suite_names.ordinals
     named = [ordinal_of[test] for test in results if test in ordinal_of]
-    names_then = names_in(connection, window.suite.row, aliases, window.column, named)
-    tests = {name: ordinal for ordinal, name in names_then.items()}
+    tests = {ordinal: ordinal for ordinal in named}
+    if aliases:
+        names_then = names_in(connection, window.suite.row, aliases, window.column, named)
+        tests = {name: ordinal for ordinal, name in names_then.items()}
     ordinals = sorted(tests)
     renames = series_names(connection, window.suite.series, name_of, aliases, ordinals)
     ids = [point.id for point in window.points]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 from nightjar_formats.columns import ABSENT, SEEN, at
-from nightjar_formats.items import first_of
 from nightjar_formats.model import SeenTest
 
 from bot.core.aliases import Aliases
@@ -97,19 +96,13 @@ def histories(
 def last_status(column: bytes, spans: Sequence[NameSpan], chain: Sequence[Position]) -> int:
     """Return the status byte of a test in the column of the last commit of a chain, under the name that it had then."""
     names = (name for name, since, _ in spans if not chain or since <= chain[-1])
-    return at(column, first_of(names))
+    return at(column, next(names, spans[-1][0]))
 
 
 def names_in(
-    connection: sa.Connection, suite: SuiteRow | None, aliases: Aliases, column: bytes, ordinals: Collection[int]
+    connection: sa.Connection, suite: SuiteRow, aliases: Aliases, column: bytes, ordinals: Collection[int]
 ) -> dict[int, int]:
-    """Return the name that each test has in a column: another one, if only aliases say that it was renamed since.
-
-    Only aliases need the suite.
-    """
-    if not aliases:
-        return {ordinal: ordinal for ordinal in ordinals}
-    assert suite is not None
+    """Return the name that each test has in a column: another one, if only aliases say that it was renamed since."""
     name_of, ordinal_of = all_names(connection, suite), ordinals_by_name(connection, suite)
 
     def name_in_column(ordinal: int) -> int:
