@@ -146,7 +146,7 @@ class Pipeline:
         name = await self.repositories.name_of(repository)
         if name is None:
             return RepositoryView(repository.full_name, config=None, called_private=False, at=read_at)
-        records = await self.records.fetch_ahead(*_first_keys(repository))
+        records = await self.records.fetch_ahead(*_first_keys(repository), called_private_key(name))
         config = await config_in_force(self.config, records, name)
         private = await self.repositories.is_called_private(name, records)
         return RepositoryView(repository.full_name, config, private, read_at)
@@ -350,8 +350,7 @@ class Pipeline:
 
 def _first_keys(repository: Repository) -> tuple[Key[Any], ...]:
     """Return the keys of what is stored about a repository, which each of its jobs reads first."""
-    name = repository.full_name
-    return KNOWN_REPOSITORY.of(repository.id), file_key(name), called_private_key(name)
+    return KNOWN_REPOSITORY.of(repository.id), file_key(repository.full_name)
 
 
 def _owner(repository: Repository) -> str:

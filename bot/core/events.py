@@ -454,6 +454,10 @@ def _get(body: object, *keys: str) -> object:
     return body
 
 
+OWN_INTENT = "guid:"
+"""The beginning of the key of an event that only one delivery reports."""
+
+
 def intent_key(delivery: Delivery) -> str:
     """Return a key of the reported event, the same for every delivery that reports it.
 
@@ -467,7 +471,7 @@ def intent_key(delivery: Delivery) -> str:
     except PayloadError:
         parts, action = ("",), ""
     if not all(parts):
-        return f"guid:{delivery.guid}"
+        return OWN_INTENT + delivery.guid
     return ":".join(str(part) for part in (delivery.event, action, *parts))
 
 

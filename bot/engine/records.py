@@ -249,7 +249,7 @@ class Records:
         return await self._fetch([key.name for key in keys], None)
 
     async def fetch_ahead(self, *keys: Key[Any]) -> FetchedRecords:
-        """Fetch records like `fetch`, also for the next `fetch_first` of the running job."""
+        """Fetch records like `fetch`, the first of them also for the next `fetch_first` of the running job."""
         return await self._fetch([key.name for key in keys], JOB_RECORDS.get())
 
     async def _fetch(self, names: list[str], job: JobRecords | None) -> FetchedRecords:
@@ -265,7 +265,7 @@ class Records:
         """
         job, names = JOB_RECORDS.get(), [key.name for key in keys]
         if job is not None:
-            rows, is_same = job.rows, job.names == names
+            rows, is_same = job.rows, job.names[: len(names)] == names
             job.names, job.rows = names, None
             if rows is not None and is_same:
                 return FetchedRecords(self, names, {row["key"]: row for row in rows})

@@ -18,7 +18,7 @@ from procrastinate import JobContext
 from procrastinate.jobs import Job, Status
 
 from bot.core.errors import GiveWay, PayloadError, Refusal, UserError
-from bot.core.events import Delivery, intent_key, subject_of
+from bot.core.events import OWN_INTENT, Delivery, intent_key, subject_of
 from bot.engine.changes import Changes, Outdated
 from bot.engine.jobs import definitions
 from bot.engine.jobs.definitions import (
@@ -70,7 +70,7 @@ from bot.engine.processor import (
     PlannedEffects,
     Processor,
 )
-from bot.engine.records import JOB_RECORDS
+from bot.engine.records import JOB_RECORDS, JobRecords
 from bot.engine.retry import (
     FIRST_WAIT,
     MAX_ALONE,
@@ -291,7 +291,7 @@ class Attempt:
             result = await self.work()
             if isinstance(result, JobOutcome):
                 return result
-            reads = records_of(self.job).names
+            reads = (JOB_RECORDS.get() or JobRecords()).names
             try:
                 steps = partial(self._steps, result, tries, reads, may_begin_next=begins_next(self.job))
                 outcome, rows = await connector.transact(steps)
@@ -485,7 +485,7 @@ class Tasks:
             delivery = await self.delivery(delivery_job)
             if plan.origin is not None:
                 # A record that the plan has read was changed meanwhile.
-                return await self._plan_at_once(context.job, delivery, plan.origin, plan.subject)
+                return await self._plan_at_once(context.job, delivery, plan_job(plan.origin), plan.origin, plan.subject)
             return await self._route(context.job, delivery, delivery_job, 0, plan)
 
         await self._deliver(context.job, work, guid, event, received_at, id_of(context.job), plan)
@@ -651,17 +651,24 @@ class Tasks:
         origins = _origins(delivery, routing.handlers, delivery_job, replay, job.lock)
         jobs = [plan_job(origin) for origin in origins]
         # A plan may have crashed the process of an earlier try, so it gets a job of its own then.
-        if plan is not None and len(jobs) == 1 and not job.attempts and not await self._store.is_stored(jobs[0]):
+        if plan is not None and len(jobs) == 1 and not job.attempts and not await self._is_known(origins[0], jobs[0]):
             plan.origin, plan.subject = origins[0], subject
             plan.began, plan.routed_after = time.monotonic(), time.time() - delivery.received_at
-            return await self._plan_at_once(job, delivery, origins[0], subject)
+            return await self._plan_at_once(job, delivery, jobs[0], origins[0], subject)
         # On a second try, existing jobs may be those of a first try by an earlier release.
         return FollowUp(partial(_routed, origins, subject, is_again=bool(job.attempts)), jobs)
 
-    async def _plan_at_once(self, job: Job, delivery: Delivery, origin: Origin, subject: Mapping[str, Any]) -> FollowUp:
+    async def _is_known(self, origin: Origin, job: NewJob) -> bool:
+        """Return whether another delivery has reported the event first, so that the job of the plan exists."""
+        return not origin.intent.startswith(OWN_INTENT) and await self._store.is_stored(job)
+
+    async def _plan_at_once(
+        self, job: Job, delivery: Delivery, plan: NewJob, origin: Origin, subject: Mapping[str, Any]
+    ) -> FollowUp:
+        """Make the only plan of a delivery; its job becomes `plan`."""
         with structlog.contextvars.bound_contextvars(handler=origin.handler):
             planned = await self._plan(delivery, origin)
-        return replace(await self._follow_up(job, origin, delivery, planned, subject), plan=plan_job(origin))
+        return replace(await self._follow_up(job, origin, delivery, planned, subject), plan=plan)
 
     async def _plan_and_store(self, job: Job, origin: Origin) -> JobOutcome | FollowUp:
         if job.attempts and await self._store.is_planned(origin.guid, id_of(job)):

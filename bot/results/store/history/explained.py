@@ -18,7 +18,7 @@ from bot.core.aliases import Aliases
 from bot.results.compare.flaky import WINDOW, flakiness_of
 from bot.results.compare.quarantine import Quarantine
 from bot.results.store.history.series_names import ChangesOf, all_names_of, changes_since, series_names
-from bot.results.store.history.windows import NameSpan, last_status, names_in, segments_over
+from bot.results.store.history.windows import NameSpan, last_name, names_in, segments_over
 from bot.results.store.tables import schema
 from bot.results.store.tables.cells import FAILS, IS_FAILURE, IS_FLAKY, both_marked, marked_places
 from bot.results.store.tables.names import SuiteRow, all_names, find_ordinal, ordinals_by_name
@@ -209,7 +209,7 @@ def _is_explained(
     end = bisect_right(positions, point.position)
     window = positions[max(0, end - WINDOW) : end]
     run_count = len(window)
-    history = segments_over(spans, changes, window, last_status(point.linked, spans, window))
+    history = segments_over(spans, changes, window, at(point.linked, last_name(spans, window)))
     # A commit that is no point of the series, such as a pull request's, counts as one more run after the window.
     if not window or window[-1] != point.position:
         history = [*history, (run_count, SEEN[at(point.column, ordinal)])]

@@ -56,7 +56,7 @@ def window_histories(
         series, chain = tests.suite.series, [(point.committed_at, point.sha) for point in tests.window]
         histories[series] = {
             ordinal: segments_over(
-                spans_of_test, changes[series], chain, last_status(tests.column, spans_of_test, chain)
+                spans_of_test, changes[series], chain, at(tests.column, last_name(spans_of_test, chain))
             )
             for ordinal, spans_of_test in spans[series].items()
         }
@@ -90,13 +90,13 @@ def histories(
         connection, series, {name for spans_of_test in spans.values() for name, _, _ in spans_of_test}, points
     )
     for ordinal, spans_of_test in spans.items():
-        yield ordinal, segments_over(spans_of_test, changes, chain, last_status(column, spans_of_test, chain))
+        yield ordinal, segments_over(spans_of_test, changes, chain, at(column, last_name(spans_of_test, chain)))
 
 
-def last_status(column: bytes, spans: Sequence[NameSpan], chain: Sequence[Position]) -> int:
-    """Return the status byte of a test in the column of the last commit of a chain, under the name that it had then."""
+def last_name(spans: Sequence[NameSpan], chain: Sequence[Position]) -> int:
+    """Return the ordinal of the name that a test had at the last commit of a chain."""
     names = (name for name, since, _ in spans if not chain or since <= chain[-1])
-    return at(column, next(names, spans[-1][0]))
+    return next(names, spans[-1][0])
 
 
 def names_in(
