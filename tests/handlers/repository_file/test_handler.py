@@ -254,6 +254,14 @@ class Counting(Records):
         self.read.update(map(str, keys))
         return await super().fetch(*keys)
 
+    async def fetch_ahead(self, *keys: Any) -> Any:
+        self.read.update(map(str, keys))
+        return await super().fetch_ahead(*keys)
+
+    async def fetch_first(self, *keys: Any) -> Any:
+        self.read.update(map(str, keys))
+        return await super().fetch_first(*keys)
+
 
 async def test_a_delivery_reads_the_record_once_and_each_plan_and_effect_of_it_once(world: World) -> None:
     push(world, "slow_tests: true\n")
