@@ -14,7 +14,7 @@ from benchmarks.before_after import side_by_side
 from benchmarks.commands import NIGHTJAR, NIGHTJAR_POSTGRESQL, PROBOT
 from benchmarks.durable_server import in_sqlite
 from benchmarks.goals import GOALS, NOTHING, Figure, Goal, Reached, reached
-from benchmarks.processes import cpu_seconds, running, tree_seconds
+from benchmarks.processes import running, tree_seconds
 from benchmarks.report import Row
 from benchmarks.scale import QUICK_STEPS, measured
 from benchmarks.scale_rows import ROWS
@@ -104,12 +104,19 @@ def test_commands_are_compared_with_probot_by_what_the_server_and_its_database_t
 
 
 async def test_processor_time_of_a_process_contains_that_of_its_children() -> None:
-    program = (
-        "import sys, subprocess; subprocess.run([sys.executable, '-c', sys.argv[1]]); print(7, flush=True); input()"
-    )
-    async with running(sys.executable, "-c", program, "sum(range(10_000_000))") as server:
-        assert server.port == 7
-        assert tree_seconds(server.pid) > cpu_seconds(server.pid)
+    """Of one that still runs, and of one that has ended; each takes far longer than their parent."""
+    program = """
+import subprocess, sys
+work = "sum(range(20_000_000)); print(flush=True); input()"
+ended, live = (subprocess.Popen([sys.executable, "-c", work], stdin=-1, stdout=-1) for _ in range(2))
+ended.stdout.readline(), live.stdout.readline(), ended.communicate(b"\\n")
+print(live.pid, flush=True)
+input()
+"""
+    async with running(sys.executable, "-c", program) as server:
+        of_child = tree_seconds(server.port)
+        assert of_child > 0
+        assert tree_seconds(server.pid) > 1.5 * of_child
 
 
 def test_before_and_after_are_compared_by_place_or_by_name() -> None:

@@ -204,12 +204,17 @@ class FetchedRecords:
 class JobRecords:
     """What a job reads first. The next job of its plan reads the same, so the statement that begins that job reads it.
 
-    `names` are the records' keys. `rows` has those that exist; None if they are not read, or used already.
+    `names` are the records' keys. `rows` has those that exist, as they were at `read_at` (monotonic); None if they are
+    not read, or used already.
     """
 
     names: list[str] = field(default_factory=list)
     rows: Sequence[dict[str, Any]] | None = None
+    read_at: float = field(default_factory=time.monotonic)
 
+
+FRESH = 5.0
+"""Seconds for which a job may use what was read when it began; it may wait longer while a suspect runs alone."""
 
 JOB_RECORDS: ContextVar[JobRecords | None] = ContextVar("records of the running job", default=None)
 """What the running job reads first; None outside of jobs."""
@@ -255,19 +260,21 @@ class Records:
     async def _fetch(self, names: list[str], job: JobRecords | None) -> FetchedRecords:
         rows = await self.connector.execute_query_all_async(GET_SOME, keys=names)
         if job is not None:
-            job.names, job.rows = names, rows
+            job.names, job.rows, job.read_at = names, rows, time.monotonic()
         return FetchedRecords(self, set(names), {row["key"]: row for row in rows})
 
     async def fetch_first(self, *keys: Key[Any]) -> FetchedRecords:
         """Fetch the records that each job of a plan reads first.
 
-        For the first call, the statement that began the job or `fetch_ahead` has read them; later ones read them again.
+        The first call takes what the statement that began the job, or `fetch_ahead`, has read, unless the job had to
+        wait since then; later calls read them again.
         """
         job, names = JOB_RECORDS.get(), [key.name for key in keys]
         if job is not None:
             rows, is_same = job.rows, job.names[: len(names)] == names
+            is_fresh = time.monotonic() - job.read_at < FRESH
             job.names, job.rows = names, None
-            if rows is not None and is_same:
+            if rows is not None and is_same and is_fresh:
                 return FetchedRecords(self, names, {row["key"]: row for row in rows})
         return await self._fetch(names, None)
 

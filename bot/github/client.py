@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import structlog
 from gidgethub import RedirectionException, sansio
-from gidgethub.abc import ITERABLE_KEY, JSON_UTF_8_CHARSET, GitHubAPI
+from gidgethub.abc import ITERABLE_KEY, JSON_CONTENT_TYPE, JSON_UTF_8_CHARSET, GitHubAPI
 from nightjar_formats.strict_json import read_json
 from pydantic_core import from_json  # noqa: TID251  # GitHub writes no 1e999, and `read_json` takes longer
 from uritemplate import URITemplate
@@ -68,6 +68,7 @@ NOTHING_DECLARED = "this client is read-only; to write, an effect must declare t
 REPOSITORY = "/repos/{+repo}"
 NOT_SHOWN = "installation {installation}: GitHub no longer shows the repository to the App"
 NO_REDIRECTION = "the answer is not a redirect to the file"
+NOT_SENT = "this client has its own credentials and headers: {names} would not be sent"
 
 # An absolute URL is not a template: as the label of a metric, each would be a series of its own.
 ABSOLUTE = "(address from a payload)"
@@ -308,9 +309,11 @@ class GitHub(GitHubAPI):
     def _address(self, uri: str) -> str:
         return f"{self.base_url.removesuffix('/')}{uri}" if uri.startswith("/") else uri
 
-    async def _make_request(  # type: ignore[override]  # no caller passes the others
-        self, method: str, url: str, url_vars: UrlVars, data: Any, accept: str, **_: Any
+    async def _make_request(  # type: ignore[override]  # the others are refused
+        self, method: str, url: str, url_vars: UrlVars, data: Any, accept: str, **others: Any
     ) -> tuple[Any, None, int]:
+        if given := [name for name, value in others.items() if value not in (None, JSON_CONTENT_TYPE)]:
+            raise TypeError(NOT_SENT.format(names=", ".join(given)))
         # Read the URL template here: `_request` gets only the expanded URL.
         uri = expanded(url, url_vars)
         with calling(ApiCall.rest(method, url, uri)):

@@ -21,6 +21,7 @@ import pytest
 from procrastinate import App, sql
 
 from bot.engine.database import Database, DatabaseError, check_queries
+from bot.engine.postgres.schema import LOCK_ID
 from bot.engine.sqlite.schema import VERSIONS
 from tests.postgres import PostgresServer
 from tests.waiting import until
@@ -260,9 +261,12 @@ def test_a_server_is_shared_by_processes(postgres_url: str) -> None:
 async def test_an_opening_that_is_cancelled_leaves_no_worker_of_a_pool(postgres_url: str) -> None:
     """A worker that waits for a connection ignores the cancellation at the end of the loop, which then never ends."""
     before = asyncio.all_tasks()
-    opening = asyncio.create_task(Database(postgres_url).open())
-    await until(lambda: any(task.get_name().startswith("pool-") for task in asyncio.all_tasks() - before))
-    opening.cancel()
-    await asyncio.wait({opening})
-    assert opening.cancelled()
-    assert asyncio.all_tasks() == before
+    # The lock of the upgrade keeps the opening from ending before it is cancelled.
+    async with await psycopg.AsyncConnection.connect(postgres_url) as connection:
+        await connection.execute("SELECT pg_advisory_lock(%s)", [LOCK_ID])
+        opening = asyncio.create_task(Database(postgres_url).open())
+        await until(lambda: any(task.get_name().startswith("pool-") for task in asyncio.all_tasks() - before))
+        opening.cancel()
+        await asyncio.wait({opening})
+        assert opening.cancelled()
+        assert asyncio.all_tasks() == before

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from typing import LiteralString
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import LiteralString, TypeVar
 
 import pytest
 
-from bot.engine.jobs.journal import DeliveryRecord, PlanStage
+from bot.engine.jobs.journal import DeliveryFilter, DeliveryRecord, PlanStage
 from bot.engine.service import Engine
-from tests.engine.running import LOCK, running, settled
+from bot.engine.sql.transactions import Steps
+from tests.engine.running import LOCK, QUICK, running, settled
 from tests.engine.test_service import Heard
 from tests.engine.toy import World, body, writes
+from tests.waiting import until
 
 EVENT = "issue_comment"
 COMMENT = {"comment": {"id": 5, "updated_at": "2026-11-20T05:10:00Z"}}
 INTENT = f"{EVENT}:created:5:2026-11-20T05:10:00Z"
 JOBS: LiteralString = "SELECT task_name, status, queueing_lock, attempts FROM procrastinate_jobs ORDER BY id"
 ONCE = "once:"
+T = TypeVar("T")
 
 
 async def jobs(engine: Engine) -> list[tuple[object, ...]]:
@@ -117,3 +123,38 @@ async def test_of_two_plans_of_one_event_that_are_made_at_once_one_is_stored(
     assert sorted(outcome for kind, _, outcome in heard.all if kind == "delivery") == ["ignored", "routed"]
     planned = [outcome for kind, _, outcome in heard.all if kind == "handler"]
     assert planned[0] == ("failed" if errors else "planned")
+
+
+async def test_a_plan_that_was_stored_without_an_answer_leaves_no_job_that_nobody_runs(
+    url_with_tables: str, world: World
+) -> None:
+    """The time limit of the job may end while the database commits: then the worker does not know the successor."""
+    is_lost = False
+    async with running(url_with_tables, world, pace=replace(QUICK, job=1.0)) as engine:
+        connector = engine.database.connector
+        transact = connector.transact
+
+        async def lose_an_answer(begin: Callable[[], Steps[T]]) -> T:
+            nonlocal is_lost
+            result = await transact(begin)
+            if not is_lost:
+                is_lost = True
+                await asyncio.Event().wait()
+            return result
+
+        connector.transact = lose_an_answer  # type: ignore[method-assign]
+        await engine.accept("g", EVENT, body({"a": writes("x", "y")}, **COMMENT), LOCK)
+        await settled(engine, "g")
+    assert is_lost
+    assert world.written == ["g a x", "g a y"]
+
+
+async def test_a_delivery_is_listed_by_its_subject_while_it_is_planned(url_with_tables: str, world: World) -> None:
+    async with running(url_with_tables, world) as engine:
+        await engine.accept("g", EVENT, body({"a": {**writes("x"), "takes": 1}}, **COMMENT), LOCK)
+        await until(lambda: world.passes("plan g a"))
+        for chosen in (DeliveryFilter(repository="octocat/compiler", event=f"{EVENT}.created"), DeliveryFilter()):
+            (record,) = await engine.journal.matching(5, chosen)
+            assert (record.repository, record.action) == ("octocat/compiler", "created")
+        assert await engine.journal.matching(5, DeliveryFilter(repository="octocat/other")) == []
+        await settled(engine, "g")

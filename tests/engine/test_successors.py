@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from bot.engine.database import Database
 from bot.engine.jobs.notes import APPLIED, Note
 from bot.engine.jobs.steps import FINISH_NOTED
-from bot.engine.records import JOB_RECORDS, Key, Record, Records
+from bot.engine.records import FRESH, JOB_RECORDS, Key, Record, Records
 from bot.engine.sql.transactions import Connector
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.intake import Intake
@@ -125,6 +125,18 @@ async def test_what_was_fetched_ahead_is_read_first_once(database: Database) -> 
             continue
         first_records = await records.fetch_first(TEXT)
         assert await first_records.get(TEXT) == Text("stored" if text == "changed" else text)
+
+
+async def test_a_job_that_had_to_wait_reads_again(database: Database) -> None:
+    """As behind a suspect, which runs alone for up to a minute."""
+    manager, records = manager_of(database.connector), Records(database.connector)
+    _, job = await begun(manager, "a9")
+    JOB_RECORDS.set(records_of(job))
+    await records.put(TEXT, Text("before"))
+    await records.fetch_ahead(TEXT)
+    records_of(job).read_at -= FRESH
+    await records.put(TEXT, Text("after"))
+    assert await (await records.fetch_first(TEXT)).get(TEXT) == Text("after")
 
 
 @pytest.mark.parametrize("change", [TRIED, LATER], ids=["tried before", "scheduled for later"])

@@ -209,6 +209,16 @@ def test_a_test_that_a_pull_request_renames_keeps_the_flakiness_of_its_old_name(
     assert known == {"new": flaky(f"{old}F")}
 
 
+@pytest.mark.parametrize("outcome", ["failed", "passed"])
+def test_a_test_whose_old_name_still_runs_does_not_take_its_flakiness(store: ResultsStore, outcome: str) -> None:
+    put_story(store, {"old": "PpP", "other": "PPP"})
+    head = Upload(4, {"old": outcome, "new": "failed", "other": "passed"}, mainline=False, pull_request=42)
+    store.put(head.run, head.columns)
+    failures = {"old": FAILED, "new": FAILED} if outcome == "failed" else {"new": FAILED}
+    known = store.read(known_flaky_tests, ABOUT, SUITE, head.run.key.sha, failures, Aliases([("old", "new")]))
+    assert known == ({"old": flaky("PpPF")} if outcome == "failed" else {})
+
+
 def test_at_the_newest_runs_a_renamed_test_keeps_the_flakiness_of_its_old_name(store: ResultsStore) -> None:
     put_story(store, {"a": "PfPP--", "b": "----PF", **{f"ok_{number}": "PPPPPP" for number in range(9)}})
     lines = store.read(lines_of_test, GridRange(ABOUT.repository), "b")

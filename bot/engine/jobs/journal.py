@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, LiteralString
 
-from bot.core.events import Payload
+from bot.core.events import Delivery, Payload, subject_of
 from bot.core.utc import iso_utc_or_none
 from bot.engine.jobs.definitions import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY
 from bot.engine.jobs.inbox import unpacked
@@ -32,7 +32,8 @@ SELECT delivery.id, 'deliver' AS task_name, coalesce(CAST(job.status AS text), '
        coalesce(job.attempts, 0) AS attempts, job.scheduled_at, delivery.guid, delivery.event, delivery.received_at,
        coalesce(note.outcome, CASE WHEN delivery.note IS NOT NULL THEN 'ignored' END) AS outcome,
        coalesce(note.text, delivery.note) AS note,
-       coalesce(note.at, CASE WHEN delivery.note IS NOT NULL THEN delivery.received_at END) AS at
+       coalesce(note.at, CASE WHEN delivery.note IS NOT NULL THEN delivery.received_at END) AS at,
+       CASE WHEN job.status = 'doing' AND note.job_id IS NULL THEN delivery.body END AS body
   FROM nightjar_inbox AS delivery LEFT JOIN procrastinate_jobs AS job ON job.id = delivery.id
        LEFT JOIN nightjar_notes AS note ON note.job_id = delivery.id
 """
@@ -225,11 +226,11 @@ class DeliveryFilter:
     def accepts(self, row: Mapping[str, Any]) -> bool:
         """Return whether a delivery's row matches, except for `failed`, which the query selects."""
         note = Note.shown(row["outcome"], row["note"])
-        repository, number = note.about.get("repository", ""), note.about.get("number")
+        subject = _subject(row, note)
         return (
-            self.repository.lower() in ("", repository.lower())
-            and self.number in (None, number)
-            and self.event in ("", row["event"], f"{row['event']}.{note.about.get('action', '')}")
+            self.repository.lower() in ("", subject.get("repository", "").lower())
+            and self.number in (None, subject.get("number"))
+            and self.event in ("", row["event"], f"{row['event']}.{subject.get('action', '')}")
             and (self.ignored or note.outcome != IGNORED)
         )
 
@@ -338,7 +339,7 @@ class Journal:
 
 def _delivery(row: Mapping[str, Any], derived: Sequence[Mapping[str, Any]]) -> DeliveryRecord:
     note, plans = Note.shown(row["outcome"], row["note"]), tuple(_plans(derived))
-    job = _job(row, note)
+    job, subject = _job(row, note), _subject(row, note)
     for plan in plans:
         if plan.job.job_id == job.job_id:
             # Its only plan was made in the delivery's own job.
@@ -347,14 +348,21 @@ def _delivery(row: Mapping[str, Any], derived: Sequence[Mapping[str, Any]]) -> D
         job=job,
         guid=row["guid"],
         event=row["event"],
-        action=note.about.get("action", ""),
-        repository=note.about.get("repository", ""),
-        number=note.about.get("number"),
+        action=subject.get("action", ""),
+        repository=subject.get("repository", ""),
+        number=subject.get("number"),
         received_at=row["received_at"],
         lock=row["lock"],
         replays=tuple(_job(job_row) for job_row in derived if job_row["task_name"] == REPLAY),
         plans=plans,
     )
+
+
+def _subject(row: Mapping[str, Any], note: Note) -> Mapping[str, Any]:
+    """Return action, repository and number of a delivery; of one that is being handled, they are only in its body."""
+    if row["body"] is None:
+        return note.about
+    return subject_of(Delivery(row["guid"], row["event"], Payload(unpacked(row["body"])), row["received_at"]))
 
 
 def _plans(derived: Sequence[Mapping[str, Any]]) -> Iterable[PlanRecord]:

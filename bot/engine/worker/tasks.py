@@ -206,7 +206,8 @@ class Attempt:
             try:
                 await self._run(connector, job_id)
             except TakenOver:
-                leave_ended(self.job)
+                # It may also be that this process has ended the job and the answer was lost: the end of the job finds
+                # that out, and returns the successor that nobody runs (`EngineJobManager.finish_job`).
                 log.warning(TAKEN_OVER)
 
     async def _run(self, connector: Connector, job_id: int) -> None:
@@ -228,14 +229,16 @@ class Attempt:
             leave_note(self.job, replace(waiting, writes=self.writes.state))
             raise
         except (RunAgain, asyncio.CancelledError) as ended:
-            # It stopped on purpose, and must not look like a crash of its process.
-            stopped = replace(earlier_note, tries=tries.after(ended, time.time()), writes=self.writes.state)
-            leave_note(self.job, stopped)
+            self._leave_stopped(earlier_note, tries, ended)
             raise
         except TakenOver:
             raise
         except Exception as error:
-            decision = await self._settle(connector, error, tries, began)
+            try:
+                decision = await self._settle(connector, error, tries, began)
+            except asyncio.CancelledError as ended:
+                self._leave_stopped(earlier_note, tries, ended)
+                raise
             if decision is None:
                 return
             raise decision from error
@@ -243,6 +246,11 @@ class Attempt:
             await release_waiting(connector)
         leave_note(self.job, _note_of(result, tries))
         self._report(result, began)
+
+    def _leave_stopped(self, earlier_note: Note, tries: Tries, ended: RunAgain | asyncio.CancelledError) -> None:
+        """Leave the note of a try that stopped on purpose, and must not look like a crash of its process."""
+        stopped = replace(earlier_note, tries=tries.after(ended, time.time()), writes=self.writes.state)
+        leave_note(self.job, stopped)
 
     def _report(self, result: JobOutcome, began: float) -> None:
         line = f"{self.job.task_name}: {result.outcome}"
@@ -659,7 +667,10 @@ class Tasks:
         return FollowUp(partial(_routed, origins, subject, is_again=bool(job.attempts)), jobs)
 
     async def _is_known(self, origin: Origin, job: NewJob) -> bool:
-        """Return whether another delivery has reported the event first, so that the job of the plan exists."""
+        """Return whether the job of the plan exists, because another delivery has reported the event first.
+
+        Of an event whose key is the GUID there is no other delivery.
+        """
         return not origin.intent.startswith(OWN_INTENT) and await self._store.is_stored(job)
 
     async def _plan_at_once(

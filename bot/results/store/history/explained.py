@@ -105,7 +105,8 @@ def explained_ordinals(
         if candidates:
             for point in columns[series] if aliases else ():
                 failures = _failures_of(point, candidates)
-                candidates.update(names_in(connection, suites[series], aliases, point.linked, failures).values())
+                names_then = names_in(connection, suites[series], aliases, point.linked, failures, point.column)
+                candidates.update(names_then.values())
             name_of = all_names(connection, suites[series]) if aliases else ()
             series_renames = series_names(connection, series, name_of, aliases, candidates, renames[series])
             spans[series] = {ordinal: list(series_renames.spans(ordinal)) for ordinal in candidates}
@@ -122,7 +123,7 @@ def explained_ordinals(
             failures = _failures_of(point, spans_of)
             names_then = {ordinal: ordinal for ordinal in failures}
             if aliases:
-                names_then = names_in(connection, suites[series], aliases, point.linked, failures)
+                names_then = names_in(connection, suites[series], aliases, point.linked, failures, point.column)
             ordinals = [
                 ordinal
                 for ordinal, name in sorted(names_then.items())

@@ -93,21 +93,23 @@ def _flakiness(
     suite_names = names_of(connection, window.suite.row)
     name_of, ordinal_of = suite_names.ordered, suite_names.ordinals
     named = [ordinal_of[test] for test in results if test in ordinal_of]
-    tests = {ordinal: ordinal for ordinal in named}
+    names_then = {ordinal: ordinal for ordinal in named}
     if aliases:
-        names_then = names_in(connection, window.suite.row, aliases, window.column, named)
-        tests = {name: ordinal for ordinal, name in names_then.items()}
-    ordinals = sorted(tests)
+        place = window.suite.place_at(sha)
+        now = columns_at(connection, [place]).get(place, b"")
+        names_then = names_in(connection, window.suite.row, aliases, window.column, named, now)
+    ordinals = sorted({*names_then.values()})
     renames = series_names(connection, window.suite.series, name_of, aliases, ordinals)
     ids = [point.id for point in window.points]
-    segments = histories(connection, window.suite.series, renames, chain, window.column, ordinals, ids)
+    histories_then = dict(histories(connection, window.suite.series, renames, chain, window.column, ordinals, ids))
     if chain[-1][1] == sha:
-        return {name_of[tests[name]]: flakiness_of(history, len(chain)) for name, history in segments}
+        return {
+            name_of[ordinal]: flakiness_of(histories_then[name], len(chain)) for ordinal, name in names_then.items()
+        }
     # The commit is not in the series, for example the head of a pull request, so its run comes after the series'.
     return {
-        test: flakiness_of([*history, (len(chain), results[test])], len(chain) + 1)
-        for name, history in segments
-        for test in (name_of[tests[name]],)
+        name_of[ordinal]: flakiness_of([*histories_then[name], (len(chain), results[name_of[ordinal]])], len(chain) + 1)
+        for ordinal, name in names_then.items()
     }
 
 

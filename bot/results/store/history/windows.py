@@ -100,14 +100,20 @@ def last_name(spans: Sequence[NameSpan], chain: Sequence[Position]) -> int:
 
 
 def names_in(
-    connection: sa.Connection, suite: SuiteRow, aliases: Aliases, column: bytes, ordinals: Collection[int]
+    connection: sa.Connection, suite: SuiteRow, aliases: Aliases, column: bytes, ordinals: Collection[int], now: bytes
 ) -> dict[int, int]:
-    """Return the name that each test has in a column: another one, if only aliases say that it was renamed since."""
+    """Return the name that each test of the column `now` had in an earlier column.
+
+    It is another one, which `now` lacks, if only aliases say that the test was renamed since.
+    """
+    if all(at(column, ordinal) != ABSENT for ordinal in ordinals):
+        return {ordinal: ordinal for ordinal in ordinals}
     name_of, ordinal_of = all_names(connection, suite), ordinals_by_name(connection, suite)
 
     def name_in_column(ordinal: int) -> int:
         others = (ordinal_of.get(name) for name in aliases.others(name_of[ordinal]))
-        return next((other for other in others if other is not None and at(column, other) != ABSENT), ordinal)
+        removed = (other for other in others if other is not None and at(column, other) != ABSENT == at(now, other))
+        return next(removed, ordinal)
 
     return {ordinal: ordinal if at(column, ordinal) != ABSENT else name_in_column(ordinal) for ordinal in ordinals}
 
