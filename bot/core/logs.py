@@ -88,7 +88,12 @@ class _LineLogger:
         self._handler = handler
 
     def info(self, line: str) -> None:
-        """Write a line. As in the standard library, a stream that fails loses the line, and nothing is raised."""
+        """Write a line, unless `logging.disable` has turned all lines off.
+
+        As in the standard library, a stream that fails loses the line, and nothing is raised.
+        """
+        if logging.root.manager.disable >= logging.CRITICAL:
+            return
         self._handler.acquire()
         try:
             self._handler.stream.write(f"{line}\n")

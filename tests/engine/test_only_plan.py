@@ -43,6 +43,7 @@ async def test_a_plan_that_succeeds_has_the_job_of_its_delivery(url_with_tables:
         assert await jobs(engine) == [("handle", "succeeded", f"{ONCE}plan:a:{INTENT}", 1)]
         (planned,) = record.plans
         assert planned.job.job_id == record.job.job_id
+        assert record.jobs[0] == planned.job
         assert (planned.job.outcome, planned.job.text) == ("planned", "as the payload says")
         assert (record.job.outcome, record.job.text, record.repository) == ("routed", "for a", "octocat/compiler")
         assert heard.all[:2] == [("delivery", EVENT, "routed"), ("handler", "a", "planned")]

@@ -167,8 +167,10 @@ class DeliveryRecord:
     def jobs(self) -> list[JobState]:
         """The delivery's own job and all jobs that follow from it, each once."""
         derived = [job for plan in self.plans for job in (plan.job, *(effect.job for effect in plan.effects))]
+        # The job of a delivery may be that of its only plan, which says more; effects may be stored with their plan.
+        own = next((plan.job for plan in self.plans if plan.job.job_id == self.job.job_id), self.job)
         jobs: dict[int, JobState] = {}
-        for job in (self.job, *self.replays, *derived):
+        for job in (own, *self.replays, *derived):
             jobs.setdefault(job.job_id, job)
         return list(jobs.values())
 

@@ -669,7 +669,7 @@ class Tasks:
     async def _is_known(self, origin: Origin, job: NewJob) -> bool:
         """Return whether the job of the plan exists, because another delivery has reported the event first.
 
-        Of an event whose key is the GUID there is no other delivery.
+        If the key of an event is the GUID, no other delivery reports it.
         """
         return not origin.intent.startswith(OWN_INTENT) and await self._store.is_stored(job)
 

@@ -212,8 +212,9 @@ def _read_earlier(
     # One more is read, only to see whether there are older ones.
     points = _earlier_points(connection, queries, most_runs + 1)
     windows = {query.suite.series: points.get(query.suite.series, [])[-most_runs:] for query in queries}
-    places = {query.suite.series: query.suite.place_at(query.sha) for query in queries}
-    now = columns_at(connection, places.values()) if aliases else {}
+    # Without aliases, each test has had its name.
+    places = {query.suite.series: query.suite.place_at(query.sha) for query in queries if aliases}
+    now = columns_at(connection, places.values()) if places else {}
     names_then = {
         series: names_in(
             connection, query.suite.row, aliases, columns[series], tests[series], now.get(places[series], b"")
