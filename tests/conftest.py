@@ -70,9 +70,13 @@ def _all_closed() -> Generator[None]:
 
 @pytest.fixture(autouse=True)
 def _forgotten() -> Generator[None]:
-    """Release the servers of a test: aiohttp caches a thousand of them, and garbage collection traverses all."""
+    """Release the servers of a test, and how it logs.
+
+    aiohttp caches a thousand servers, and garbage collection traverses all. The stream that a test logs to is closed.
+    """
     yield
     web_app._cached_build_middleware.cache_clear()
+    structlog.reset_defaults()
 
 
 @pytest.hookimpl(wrapper=True)

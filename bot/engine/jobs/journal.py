@@ -344,8 +344,8 @@ def _delivery(row: Mapping[str, Any], derived: Sequence[Mapping[str, Any]]) -> D
     job, subject = _job(row, note), _subject(row, note)
     for plan in plans:
         if plan.job.job_id == job.job_id:
-            # Its only plan was made in the delivery's own job.
-            job = replace(job, outcome=ROUTED, text=FOR_HANDLERS.format(handlers=plan.handler))
+            # Its only plan was made in the delivery's own job, whose row was read again with those of other jobs.
+            job = replace(plan.job, outcome=ROUTED, text=FOR_HANDLERS.format(handlers=plan.handler))
     return DeliveryRecord(
         job=job,
         guid=row["guid"],
