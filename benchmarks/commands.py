@@ -124,13 +124,13 @@ async def _single(server: AnsweringServer, count: int) -> dict[str, float]:
     taken, waits = [], []
     for pull in pulls:
         await asyncio.sleep(SETTLED_AFTER)
-        before, began = server.cpu(), time.perf_counter()
+        cpu_before, began = server.cpu(), time.perf_counter()
         await _answered(server.stage, pull)
         waits.append(time.perf_counter() - began)
         await asyncio.sleep(SETTLED_AFTER)
-        taken.append([after - first for after, first in zip(server.cpu(), before, strict=True)])
-    own, database, sandbox = (median(column) for column in zip(*taken, strict=True))
-    return _figures(1 / median(waits), own, database, sandbox)
+        taken.append([end - start for end, start in zip(server.cpu(), cpu_before, strict=True)])
+    server_cpu, database, sandbox = (median(column) for column in zip(*taken, strict=True))
+    return _figures(1 / median(waits), server_cpu, database, sandbox)
 
 
 async def _answered(stage: BenchmarkStage, pull: PullRequest) -> None:
@@ -151,7 +151,7 @@ async def _at_once(server: AnsweringServer, count: int) -> dict[str, float]:
         for repo in repos
     ]
     write(path, [template for round_of_pulls in zip(*made, strict=True) for template in round_of_pulls])
-    before, first = server.cpu(), len(stage.github.requests.records)
+    cpu_before, first = server.cpu(), len(stage.github.requests.records)
     load = Load(server.port, str(path), CONNECTIONS, seconds=3600, warm_up=0.0, count=count)
     loading = asyncio.create_task(generate(load))
     await stage.github.until(lambda: len(stage.github.requests.records) > first, timeout=PATIENCE, what="a request")
@@ -163,8 +163,8 @@ async def _at_once(server: AnsweringServer, count: int) -> dict[str, float]:
         raise AssertionError(f"not everything was stored: {waits.statuses}")
     await stage.github.delivered()
     await asyncio.sleep(SETTLED_AFTER)
-    each = [(after - number) / count for after, number in zip(server.cpu(), before, strict=True)]
-    return _figures(count / seconds, *each)
+    cpu_each = [(end - start) / count for end, start in zip(server.cpu(), cpu_before, strict=True)]
+    return _figures(count / seconds, *cpu_each)
 
 
 async def _all_answered(stage: BenchmarkStage, first: int, count: int) -> None:
@@ -186,12 +186,12 @@ def _is_reaction(request: Request) -> bool:
     return request.method == "POST" and request.route == REACTIONS and request.status == 201
 
 
-def _figures(per_second: float, own: float, database: float, sandbox: float) -> dict[str, float]:
+def _figures(per_second: float, server_cpu: float, database: float, sandbox: float) -> dict[str, float]:
     return {
         "handled /s": round(per_second, 1),
-        "CPU ms each": round(1000 * own, 2),
+        "CPU ms each": round(1000 * server_cpu, 2),
         "PostgreSQL ms each": round(1000 * database, 2),
-        "both ms each": round(1000 * (own + database), 2),
+        "both ms each": round(1000 * (server_cpu + database), 2),
         "sandbox ms each": round(1000 * sandbox, 2),
     }
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from benchmarks.processes import resident_bytes
+from benchmarks.processes import descendants, resident_bytes
 from benchmarks.report import Options, Row, command
 from benchmarks.stage import BenchmarkStage, open_stage
 from benchmarks.traffic import REPOSITORY
@@ -88,7 +88,7 @@ async def _idle(options: Options, label: str, config: str, server: BucketServer)
             "wake-ups/s": round((after.wakes - before.wakes) / seconds, 2),
             "requests to GitHub/h": round((after.requests - before.requests) * HOUR / seconds, 1),
             "RSS MiB": round(stage.memory() / MIB, 1),
-            "RSS of its processes MiB": round(sum(map(resident_bytes, _children(stage.bot.pid))) / MIB, 1),
+            "RSS of its processes MiB": round(sum(map(resident_bytes, descendants(stage.bot.pid))) / MIB, 1),
             "threads": _count_threads(stage.bot.pid),
         }
     return row
@@ -104,16 +104,6 @@ def _field(path: Path, name: str) -> int:
         if label == name:
             return int(value.split()[0])
     raise LookupError(f"{path} has no {name}")
-
-
-def _children(pid: int) -> list[int]:
-    """Return the processes that a process has started, and those that these have started."""
-    direct = [
-        int(child)
-        for children in Path(f"/proc/{pid}/task").glob("*/children")
-        for child in children.read_text(encoding="utf-8").split()
-    ]
-    return direct + [grandchild for child in direct for grandchild in _children(child)]
 
 
 main = command(measure, TITLE, usual_rounds=1)

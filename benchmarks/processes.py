@@ -21,13 +21,13 @@ def cpu_seconds(pid: int) -> float:
 
 
 def tree_seconds(pid: int) -> float:
-    """Return the processor time of a process and of its children, to the nanosecond.
+    """Return the processor time of a process and of its descendants, to the nanosecond.
 
     `cpu_seconds` counts in hundredths of a second, and a single command takes less. Threads that have ended are not
-    counted, and children that have ended with `cpu_seconds`' precision.
+    counted, and its children that have ended with `cpu_seconds`' precision.
     """
     total = 0.0
-    for process in (pid, *_children(pid)):
+    for process in (pid, *descendants(pid)):
         # Of a thread, the first number is its time on a processor: https://docs.kernel.org/scheduler/sched-stats.html
         with suppress(FileNotFoundError, ProcessLookupError):
             for thread in Path(f"/proc/{process}/task").iterdir():
@@ -36,13 +36,13 @@ def tree_seconds(pid: int) -> float:
     return total + sum(map(int, ended)) / TICKS
 
 
-def _children(pid: int) -> Sequence[int]:
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(FileNotFoundError, ProcessLookupError):
-            if int(_fields(folder.name)[1]) == pid:
-                found.append(int(folder.name))
-    return found
+def descendants(pid: int) -> list[int]:
+    """Return the processes that a process has started, and those that these have started."""
+    direct: list[int] = []
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for children in Path(f"/proc/{pid}/task").glob("*/children"):
+            direct += map(int, children.read_text(encoding="utf-8").split())
+    return direct + [grandchild for child in direct for grandchild in descendants(child)]
 
 
 def _fields(pid: int | str) -> Sequence[str]:

@@ -129,16 +129,22 @@ class ApiCall:
     """Whether a GET reads a page of a list whose other pages are read as well."""
 
     @classmethod
-    def rest(cls, method: str, url: str, uri: str = "") -> ApiCall:
-        """Describe a REST request to the template `url`; for a write, `uri` is its expanded form."""
+    def get(cls, url: str) -> ApiCall:
+        """Describe a GET of the template `url`."""
         route = ABSOLUTE if "://" in url else url.split("?")[0].split("{?")[0].split("{&")[0]
+        return cls(route, write=False, repeatable=True)
+
+    @classmethod
+    def rest(cls, method: str, url: str, uri: str) -> ApiCall:
+        """Describe a REST request to the template `url`, whose expanded form is `uri`."""
+        call = cls.get(url)
         if method == "GET":
-            return cls(route, write=False, repeatable=True)
+            return call
         path = urlsplit(uri).path
         pattern = _REPEATABLE_POST if method == "POST" else _NOT_REPEATABLE
         # For a POST, the pattern lists the repeatable paths; for any other method, those that are not repeatable.
         repeatable = (pattern.search(path) is not None) == (method == "POST")
-        return cls(route, write=True, repeatable=repeatable, write_key="" if repeatable else f"{method} {path}")
+        return cls(call.route, write=True, repeatable=repeatable, write_key="" if repeatable else f"{method} {path}")
 
     @classmethod
     def of_graphql(cls, query: str, variables: Mapping[str, Any]) -> ApiCall:
@@ -236,7 +242,7 @@ class GitHub(GitHubAPI):
         A wrapped list, such as `{"total_count": 2, "check_runs": [...]}`, is recognized, or named by `iterable_key`.
         Raises `TooManyPages` after `max_pages` instead of ending early.
         """
-        call = replace(ApiCall.rest("GET", url), is_page=True)
+        call = replace(ApiCall.get(url), is_page=True)
         page: str | None = with_page_size(self._address(expanded(url, url_vars)))
         pages = 0
         while page:
@@ -250,7 +256,7 @@ class GitHub(GitHubAPI):
     async def getpage(self, url: str, url_vars: UrlVars = None) -> tuple[list[Any], str | None]:
         """Return one page of a list, a hundred items, and the address of the next page, None after the last page."""
         address = with_page_size(self._address(expanded(url, url_vars)))
-        items, following = await self._page(replace(ApiCall.rest("GET", url), is_page=True), address, ITERABLE_KEY)
+        items, following = await self._page(replace(ApiCall.get(url), is_page=True), address, ITERABLE_KEY)
         return [answered(item) for item in items], following
 
     async def _page(self, call: ApiCall, address: str, iterable_key: str | None) -> tuple[list[Any], str | None]:
@@ -285,7 +291,7 @@ class GitHub(GitHubAPI):
 
     async def post_repeatable(self, url: str, url_vars: UrlVars = None, *, data: Any) -> Any:
         """POST a request that may be sent twice without visible effect, such as for a token; retry it like a GET."""
-        with calling(ApiCall(ApiCall.rest("GET", url).route, write=False, repeatable=True)):
+        with calling(ApiCall.get(url)):
             content, _ = await self._decoded("POST", self._address(expanded(url, url_vars)), data)
         return content
 
@@ -295,7 +301,7 @@ class GitHub(GitHubAPI):
         Raises `TooLong`, and the errors of every other call.
         """
         headers = sansio.create_headers(self.requester)
-        with calling(replace(ApiCall.rest("GET", url), follow=False)):
+        with calling(replace(ApiCall.get(url), follow=False)):
             try:
                 await self._request("GET", self._address(expanded(url, url_vars)), headers)
             except RedirectionException as redirection:
@@ -434,7 +440,7 @@ class GitHub(GitHubAPI):
         if url == shared.url:
             raise not_selected
         # One read in ten minutes for all clients, so strangers need not pay for it from their small budget.
-        with calling(ApiCall.rest("GET", REPOSITORY)), ranked(max(CURRENT_RANK.get(), Rank.SWEEP)):
+        with calling(ApiCall.get(REPOSITORY)), ranked(max(CURRENT_RANK.get(), Rank.SWEEP)):
             as_json = {**headers, "accept": sansio.accept_format()}
             repository = (await self._attempt("GET", shared.url, as_json, b"")).json()
         if not isinstance(repository, Mapping) or repository.get("id") != shared.repository:

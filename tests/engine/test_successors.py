@@ -67,6 +67,19 @@ async def end(manager: EngineJobManager, job: Job) -> None:
     await manager.finish_job(job, Status.SUCCEEDED, delete_job=False)
 
 
+async def end_unknown(database: Database, worker: int, job: Job, *, begins: bool) -> None:
+    """End a job in the database alone, as if the answer had been lost: its manager does not know that it has ended."""
+    values: dict[str, object] = {
+        "id": job.id,
+        "worker_id": worker,
+        "status": "succeeded",
+        "outcome": APPLIED,
+        "note": "{}",
+        "reads": [],
+    }
+    assert await database.connector.execute_query_all_async(FINISH_NOTED, **values, begins_next=begins)
+
+
 async def test_the_end_of_a_job_begins_the_next_job_of_its_plan_and_no_other_delivery(database: Database) -> None:
     manager, wakes = manager_of(database.connector), list[str]()
     manager.wake = lambda: wakes.append("")
@@ -196,16 +209,7 @@ async def test_a_successor_whose_announcement_was_lost_returns_to_the_queue(data
     """A connection may break, or the job be cancelled, after the database has ended the job and begun the next one."""
     manager = manager_of(database.connector)
     worker, job = await begun(manager, "a9", "ab8", "bb7")
-    values: dict[str, object] = {
-        "id": job.id,
-        "worker_id": worker,
-        "status": "succeeded",
-        "outcome": APPLIED,
-        "note": "{}",
-        "reads": [],
-    }
-    values["begins_next"] = begins_next(job)
-    assert await database.connector.execute_query_all_async(FINISH_NOTED, **values)
+    await end_unknown(database, worker, job, begins=begins_next(job))
     assert await states(database.connector) == {"a9": "succeeded 1", "ab8": "doing 0", "bb7": "doing 0"}
     await end(manager, job)
     assert await states(database.connector) == {"a9": "succeeded 1", "ab8": "todo 0", "bb7": "doing 0"}
@@ -338,17 +342,7 @@ async def test_a_job_that_is_being_fetched_is_not_put_back_when_an_answer_was_lo
 ) -> None:
     manager = manager_of(database.connector)
     worker, job = await begun(manager, "a9", following)
-    values: dict[str, object] = {
-        "id": job.id,
-        "worker_id": worker,
-        "status": "succeeded",
-        "outcome": APPLIED,
-        "note": "{}",
-        "reads": [],
-    }
-    # The end of the job is stored, but the manager does not know it.
-    values["begins_next"] = begins_next(job) and following == "ac0"
-    assert await database.connector.execute_query_all_async(FINISH_NOTED, **values)
+    await end_unknown(database, worker, job, begins=begins_next(job) and following == "ac0")
     assert (await states(database.connector))[following] == "todo 0"
     _, names = await asyncio.gather(end(manager, job), fetched(manager, worker, 1))
     assert [*names, *await fetched(manager, worker, 1)] == [following, "nothing"]

@@ -20,6 +20,7 @@ from bot.engine.jobs.steps import (
     RETRY_NOTED,
     SCANNED,
 )
+from bot.engine.records import GET_SOME
 from bot.engine.sql import portable
 from bot.engine.sql.portable import Row
 from bot.engine.sqlite.queries import COLUMNS
@@ -54,14 +55,12 @@ UPDATE procrastinate_jobs SET status = 'doing', worker_id = ? WHERE id IN (SELEC
 RETURNING {COLUMNS}
 """  # noqa: S608  # a constant
 BEGIN_NEXT = f"""
-UPDATE procrastinate_jobs SET status = 'doing', worker_id = ?
- WHERE id = (SELECT id FROM procrastinate_jobs WHERE lock = ? AND status = 'todo' ORDER BY priority DESC, id LIMIT 1)
+UPDATE procrastinate_jobs SET status = 'doing', worker_id = %(worker_id)s
+ WHERE id = (SELECT id FROM procrastinate_jobs
+              WHERE lock = %(lock)s AND status = 'todo' ORDER BY priority DESC, id LIMIT 1)
    AND {IS_SUCCESSOR}
 RETURNING {COLUMNS}
 """  # noqa: S608  # constants
-RECORDS = """
-SELECT key, value AS stored, version FROM nightjar_records WHERE key IN (SELECT value FROM json_each(?))
-"""
 NO_SUCCESSOR: list[Row] = [{"id": None}]
 
 
@@ -119,11 +118,12 @@ def finish_noted(
 ) -> list[Row]:
     """End a job like `end_noted`; with `begins_next`, also begin its successor. Return what `FINISH_NOTED` does."""
     ended = end_noted(connection, statement=FINISH, worker_id=worker_id, **values)
-    begun = connection.execute(BEGIN_NEXT, (worker_id, ended[0]["lock"])).fetchall() if ended and begins_next else []
-    if not begun:
+    if not ended or not begins_next:
         return NO_SUCCESSOR[: len(ended)]
-    records = connection.execute(RECORDS, (json.dumps(reads),)).fetchall() if reads else None
-    return [{**row, "records": records} for row in begun]
+    successor = {"worker_id": worker_id, "lock": ended[0]["lock"]}
+    begun = portable.execute(connection, BEGIN_NEXT, successor, has_rows=True)
+    records = portable.execute(connection, GET_SOME, {"keys": reads}, has_rows=True) if begun and reads else None
+    return [{**row, "records": records} for row in begun] or NO_SUCCESSOR
 
 
 STEPS: dict[str, Callable[..., list[Row]]] = {
