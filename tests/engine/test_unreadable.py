@@ -6,7 +6,7 @@ import json
 from typing import Any, LiteralString
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bot.engine.jobs.notes import UNKNOWN_END, Note, UnreadableNote
@@ -25,7 +25,17 @@ SCRIPTS = {
     "effect": {"a": {"effects": [{"target": "x", **LATER}], "conclude": {}}},
     "conclude": {"a": {**writes("x"), "conclude": LATER}},
 }
-UNREADABLE_NOTES = ["{", "[]", "null", '{"tries": {"alone": "twice"}}', '{"about": []}', '{"text": 7}', '{"writes": 1}']
+UNREADABLE_NOTES = [
+    "{",
+    "[]",
+    "null",
+    '{"tries": {"alone": "twice"}}',
+    '{"about": []}',
+    '{"text": 7}',
+    '{"writes": 1}',
+    '{"value": Infinity}',
+    '{"value": 1e999}',
+]
 WAITING: LiteralString = """
 SELECT job.id, job.args FROM procrastinate_jobs AS job JOIN nightjar_notes AS note ON note.job_id = job.id
  WHERE job.task_name = %(task)s AND job.status = 'todo' AND note.outcome = 'retrying'
@@ -128,6 +138,8 @@ JSON = st.recursive(
 FIELDS = st.sampled_from(["text", "message", "tries", "about", "writes", "value", "is_user_error"])
 
 
+@example(stored='{"about": {"": NaN}}')
+@example(stored='{"value": -1e999}')
 @given(st.text() | JSON.map(json.dumps) | st.dictionaries(FIELDS, JSON).map(json.dumps))
 def test_any_stored_note_is_read_or_shown_as_unreadable(stored: str) -> None:
     note = Note.shown("retrying", stored)

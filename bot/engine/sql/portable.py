@@ -28,6 +28,8 @@ from functools import lru_cache
 from sqlite3 import Connection, Cursor
 from typing import TypeAlias
 
+from nightjar_formats.strict_json import read_json
+
 from bot.engine.sql.errors import DatabaseFailure
 
 JSONValue: TypeAlias = "dict[str, JSONValue] | list[JSONValue] | str | int | float | bool | None"
@@ -72,9 +74,9 @@ def dumps(value: JSONValue) -> str:
 
 
 def loads(written: str | bytes) -> JSONValue:
-    """Read the JSON that `dumps` wrote."""
+    """Read the JSON that `dumps` wrote. Raises ValueError for what is damaged, also for numbers that are not finite."""
     text = written.decode() if isinstance(written, bytes) else written
-    value: JSONValue = json.loads(text.replace(ESCAPE, "\\u"))  # noqa: TID251  # `dumps` wrote it
+    value: JSONValue = read_json(text.replace(ESCAPE, "\\u"))
     return value
 
 
