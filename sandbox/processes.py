@@ -11,7 +11,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "COVERAGE_PROCESS_START")
+INHERITED = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "TMPDIR",
+    "PYTHONPATH",
+    "VIRTUAL_ENV",
+    "COVERAGE_PROCESS_START",
+    "LD_PRELOAD",
+)
 LONGEST_LINE = 1 << 22
 PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None

@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from benchmarks.before_after import side_by_side
 from benchmarks.commands import NIGHTJAR, NIGHTJAR_POSTGRESQL, PROBOT
@@ -19,6 +20,8 @@ from benchmarks.report import Row
 from benchmarks.scale import QUICK_STEPS, measured
 from benchmarks.scale_rows import ROWS
 from benchmarks.scaling import CONSTANT, LINEAR, ScaleRow, scaling
+from benchmarks.slow_disk import LIBRARY
+from benchmarks.slow_disk import main as slow_disk
 from benchmarks.stage import waiting_in
 from benchmarks.traffic import COMMANDS, COMMENTS, UNWANTED, Template, mixed, read, write
 
@@ -166,3 +169,22 @@ async def test_the_handler_to_compare_with_has_stored_a_delivery_when_it_answers
         await store("guid", "push", b"{}")
         with closing(sqlite3.connect(path)) as other:
             assert other.execute("SELECT * FROM deliveries").fetchall() == [("guid", "push", b"{}")]
+
+
+FLUSH = f"""
+import os, sys, tempfile
+with tempfile.TemporaryFile() as file:
+    os.fsync(file.fileno())
+    os.fdatasync(file.fileno())
+with open("/proc/self/maps") as maps:
+    sys.exit(7 if {LIBRARY!r} in maps.read() else 1)
+"""
+
+
+def test_a_command_on_a_slower_disk_flushes_through_the_library_and_its_status_is_passed_on() -> None:
+    assert CliRunner().invoke(slow_disk, ["0.001", sys.executable, "-c", FLUSH]).exit_code == 7
+
+
+def test_a_slower_disk_says_which_program_is_missing() -> None:
+    result = CliRunner().invoke(slow_disk, ["0.001", "no-such-program"])
+    assert (result.exit_code, result.output) == (1, "Error: there is no program no-such-program\n")
