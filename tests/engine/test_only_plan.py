@@ -138,7 +138,7 @@ async def test_a_plan_that_was_stored_without_an_answer_leaves_no_job_that_nobod
     """The time limit of the job may end while the database commits: then the worker does not know the successor."""
     is_lost = False
     async with running(url_with_tables, world, pace=replace(QUICK, job=1.0)) as engine:
-        # No limit ends the wait for a job's end, so the lost answer must not be that of the timer which runs at the start.
+        # No limit ends the wait for a job's end, so the lost answer must not be that of the timer that runs first.
         await until(lambda: has_run(engine, "timer"))
         connector = engine.database.connector
         transact = connector.transact
