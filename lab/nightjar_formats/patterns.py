@@ -29,7 +29,10 @@ except (ImportError, AttributeError):
 SPACE = r"\t-\r\x1c-\x20\x85\p{Z}"
 """The characters that `str.isspace` accepts, for use inside brackets: `[{SPACE}]`."""
 MAX_MEMORY = 1 << 20
-"""The most bytes of a pattern's cache; beyond that, RE2 drops cached states or becomes slower."""
+"""The most bytes of a small pattern's cache; beyond that, RE2 drops cached states or becomes slower."""
+BYTES_PER_INSTRUCTION = 1 << 10
+"""The cache of a large pattern, for each instruction of its program. A cache that does not hold a few states is of no
+use: then RE2 matches without one, which takes twenty times as long."""
 Span = tuple[int, int]
 
 _HALVES = range(0xD800, 0xE000)
@@ -135,21 +138,31 @@ class Re2Pattern(TextPattern):
 
     def _matched_first(self, anchor: object, encoded: bytes, start: int, end: int) -> list[Span]:
         """Compile the pattern, and match."""
-        ignore_case, dot_is_any, by_line = self._flags
-        options = re2.Options()
         # Otherwise RE2 also writes faults of patterns to standard error; this method raises them.
-        options.log_errors = False
-        options.max_mem = MAX_MEMORY
-        options.case_sensitive = not ignore_case
-        options.dot_nl = dot_is_any
-        try:
-            compiled = re2.compile(f"(?m){self.source}" if by_line else self.source, options)
-        except re2.error as error:
-            raise ValueError(f"{self.source!r} is no pattern of RE2: {error}") from None
+        compiled = self.compiled(log_errors=False)
         self._index = compiled.groupindex
         # The methods of `re2` take five times as long for each match, and raise for half of a surrogate pair.
         self._matched = compiled._regexp.Match
         return self._matched(anchor, encoded, start, end)
+
+    def compiled(self, *, log_errors: bool) -> Any:
+        """Return RE2's form of the pattern. Raises ValueError if it is none."""
+        ignore_case, dot_is_any, by_line = self._flags
+        source = f"(?m){self.source}" if by_line else self.source
+        options = re2.Options()
+        options.log_errors = log_errors
+        options.max_mem = MAX_MEMORY
+        options.case_sensitive = not ignore_case
+        options.dot_nl = dot_is_any
+        try:
+            pattern = re2.compile(source, options)
+            needed = pattern.programsize * BYTES_PER_INSTRUCTION
+            if needed > MAX_MEMORY:
+                options.max_mem = needed
+                pattern = re2.compile(source, options)
+        except re2.error as error:
+            raise ValueError(f"{self.source!r} is no pattern of RE2: {error}") from None
+        return pattern
 
     def match(self, text: str) -> PatternMatch | None:
         """Match at the beginning of the text."""

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from math import floor, inf
 from urllib.parse import urlsplit
 
@@ -19,6 +18,7 @@ from bot.core.web_json import seconds_in
 from bot.engine.budget import WritePace
 from bot.github.errors import Answer
 from bot.github.limits.ranks import SHARES, Rank
+from bot.github.transport.clock import seconds_of
 
 RETURNS_WITHIN = 30.0
 """Seconds after the planned time for a postponed write to be tried again; then it no longer counts as waiting."""
@@ -154,10 +154,12 @@ def quota_in(answer: Answer, resource: str, moment: float) -> Quota | None:
     try:
         limit, remaining = int(headers["x-ratelimit-limit"]), int(headers["x-ratelimit-remaining"])
         reset = int(headers["x-ratelimit-reset"])
-        # Compare with GitHub's own clock, because ours may be wrong.
-        ends = moment + max(0.0, reset - parsedate_to_datetime(headers["date"]).timestamp()) + 1
     except (KeyError, ValueError):
         return None
+    if (date := seconds_of(headers.get("date"))) is None:
+        return None
+    # Compare with GitHub's own clock, because ours may be wrong.
+    ends = moment + max(0.0, reset - date) + 1
     return Quota(headers.get("x-ratelimit-resource", resource), limit, remaining, reset, ends)
 
 

@@ -36,7 +36,7 @@ class GitHubClock:
         `Date` has whole seconds and was written at some moment while we waited, so it only gives a range. A known
         difference within the range stays unchanged. https://www.rfc-editor.org/rfc/rfc9110#name-date
         """
-        date = _seconds(headers.get("date"))
+        date = seconds_of(headers.get("date"))
         if date is None or "age" in headers:  # from a proxy's cache
             return
         received = self.wall()
@@ -54,7 +54,8 @@ class GitHubClock:
 
 
 @lru_cache(maxsize=8)  # the answers of one second have the same date
-def _seconds(date: str | None) -> float | None:
+def seconds_of(date: str | None) -> float | None:
+    """Return a `Date` header as seconds since 1970, None if it is missing or no date."""
     try:
         return parsedate_to_datetime(date).timestamp() if date else None
     except ValueError:
