@@ -31,7 +31,7 @@ _SQLITE_RANGE = re.compile(
     r"^SEARCH (\S+) USING (?:INTEGER PRIMARY KEY|(?:COVERING )?INDEX (\S+)) \(([^=)]*[<>][^=)]*)\)"
 )
 _SQLITE_EQUAL = re.compile(r"^SEARCH (\S+) USING (?:COVERING )?INDEX (\S+) \(((?:[^()<>]+=\?(?: AND )?)+)\)$")
-NESTED = re.compile(r"\bprocrastinate_\w+\(")
+NESTED = re.compile(r"\b(?:procrastinate_\w+|nightjar_end_v\d+)\(")
 """A function whose statements are explained as they run."""
 # PostgreSQL rightly reads all of a small table, or for a long list. The question here is whether an index exists.
 PREPARE = """
@@ -114,6 +114,8 @@ class PostgresPlans:
         self._said = list[str]()
         self.most = 0
         """The rows of the largest step of the last explained statement."""
+        self.explained = 0
+        """How many statements the last one was, with those of the functions that it calls."""
         self._connection.add_notice_handler(lambda said: self._said.append(str(said.message_primary)))
         self._connection.execute(PREPARE.encode())
         self._connection.commit()
@@ -122,9 +124,14 @@ class PostgresPlans:
         """Disconnect."""
         self._connection.close()
 
-    def steps(self, statement: Statement) -> Iterator[str]:
-        """Yield each step that reads a whole large table or index, or sorts many rows."""
+    def steps(self, statement: Statement, *, before: str = "") -> Iterator[str]:
+        """Yield each step that reads a whole large table or index, or sorts many rows.
+
+        The statements `before` are run first, in the same transaction, which is rolled back.
+        """
         with self._connection.transaction(force_rollback=True):
+            if before:
+                self._connection.execute(before.encode())
             values, plans = _explainable(statement.values), list[dict[str, Any]]()
             if NESTED.search(statement.text):
                 self._said.clear()
@@ -133,6 +140,7 @@ class PostgresPlans:
             else:
                 (row,) = self._connection.execute(f"EXPLAIN (FORMAT JSON) {statement.text}".encode(), values)
                 plans = [row[0][0]["Plan"]]
+        self.explained = len(plans)
         nodes = [node for plan in plans for node in _nodes(plan)]
         self.most = max(node["Plan Rows"] for node in nodes)
         for node in nodes:

@@ -15,8 +15,10 @@ from contextlib import closing, suppress
 from typing import NamedTuple
 
 import pytest
+from psycopg.types.json import Json
 
 from bot.app.features import ALL_FEATURES
+from bot.engine.jobs.steps import FINISH_NOTED
 from bot.engine.sql.portable import translate
 from tests.filled import fill_postgres, fill_sqlite
 from tests.plans import MANY, PostgresPlans, SqlitePlans
@@ -145,6 +147,15 @@ SHORT_TABLES = {
 """Tables that stay small. All others are filled."""
 
 
+BEFORE_END = """
+INSERT INTO procrastinate_workers (id) OVERRIDING SYSTEM VALUE VALUES (1000000);
+INSERT INTO procrastinate_jobs (id, queue_name, task_name, priority, lock, queueing_lock, args, status, worker_id)
+VALUES (1000000, 'default', 'deliver', 0, 'lock', 'once:ends', '{}', 'doing', 1000000),
+       (1000001, 'default', 'conclude', 90, 'lock', 'once:next', '{"guid": "old-1", "handler": "h"}', 'todo', NULL);
+"""
+"""A job that runs, and a conclusion that waits behind it."""
+
+
 @pytest.fixture(scope="module")
 def on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlitePlans]:
     path = tmp_path_factory.mktemp("filled") / "nightjar.db"
@@ -195,6 +206,30 @@ def test_no_statement_reads_a_whole_table_or_sorts_one(on_sqlite: SqlitePlans, o
     assert EXCEPTIONS.keys() - {statement.asker for statement in statements} == set(), (
         "these functions no longer need an exemption"
     )
+
+
+def test_the_end_of_a_job_reads_no_whole_table(on_postgres: PostgresPlans) -> None:
+    """All that it can do at once: it stores the plan of a delivery, and begins a conclusion."""
+    row = {"key": "record:1", "value": "{}", "version": 1, "at": 0.0, "expires_at": None}
+    changes = [row, {**row, "is_guarded": True, "was": "{}"}, {**row, "key": "record:2", "is_guarded": True}]
+    job = {"queue": "default", "task": "effect", "priority": 50, "lock": "lock", "key": "once:new", "args": {}}
+    values = {
+        "id": 1_000_000,
+        "worker_id": 1_000_000,
+        "status": "succeeded",
+        "outcome": "planned",
+        "note": "{}",
+        "plan_key": "once:plan",
+        "plan_args": {"guid": "old-2"},
+        "jobs": Json([job]),
+        "changes": Json([*changes, {"key": "record:1"}]),
+        "begins_next": True,
+        "least_priority": 0,
+        "reads": ["record:2", "head:1:1"],
+    }
+    statement = Statement(POSTGRES, FINISH_NOTED, values, "")
+    assert list(on_postgres.steps(statement, before=BEFORE_END)) == []
+    assert on_postgres.explained >= 12
 
 
 def test_every_statement_of_the_bot_is_explained() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from bot.core.errors import TryAgain
 from bot.engine.internal import Announcement, InternalEvent
@@ -13,6 +13,7 @@ from bot.engine.records import (
     EXCHANGE,
     GET_SOME,
     INSERT,
+    JOB_RECORDS,
     PUT,
     REMOVE,
     Key,
@@ -40,15 +41,31 @@ class Outdated(TryAgain):
 
     def __init__(self, key: str) -> None:
         super().__init__(OUTDATED.format(key=key))
+        self.key = key
 
 
 @dataclass(frozen=True, slots=True)
-class _Write:
+class RecordChange:
     """A record to store; None removes it. If `is_guarded`, the stored text must still be `read_text`, None for none."""
 
-    value: StoredValue | None
+    name: str
+    value: StoredValue | None = None
     is_guarded: bool = False
     read_text: str | None = None
+
+    def steps(self) -> Steps[None]:
+        """Store the change, as part of a transaction. Raises `Outdated`."""
+        if self.value is None:
+            yield REMOVE, {"key": self.name}
+            return
+        values = values_of_record(self.name, self.value)
+        if not self.is_guarded:
+            yield PUT, values
+        elif self.read_text is None:
+            if not (yield INSERT, values):
+                raise Outdated(self.name)
+        elif not (yield EXCHANGE, {"was": self.read_text, **values}):
+            raise Outdated(self.name)
 
 
 class Changes:
@@ -63,8 +80,10 @@ class Changes:
         self._records = records
         self._new_delivery = new_delivery
         self._known_guids = known_guids
-        self._writes: dict[str, _Write] = {}
+        self._writes: dict[str, RecordChange] = {}
         self._updates: list[tuple[Key[Any], Callable[[Any], Any]]] = []
+        self._seen: dict[str, dict[str, Any] | None] = {}
+        """The rows of records to update that the job has fetched before; None for those that did not exist."""
         self.deliveries: dict[str, Statement] = {}
         """The statements that store the announced events, by GUID; the jobs of events may have any lock."""
         self.after_commit: list[Callable[[], None]] = []
@@ -81,7 +100,7 @@ class Changes:
 
     def write(self, name: str, value: StoredValue | None) -> None:
         """Store a value in its stored form under the name of a key, replacing any other; None removes the record."""
-        self._writes[name] = replace(self._writes.get(name, _Write(None)), value=value)
+        self._writes[name] = replace(self._writes.get(name) or RecordChange(name), value=value)
 
     async def change(self, key: Key[T], change: Callable[[T | None], T | None]) -> None:
         """Replace a value with the result of `change`; None leaves it unchanged.
@@ -92,8 +111,19 @@ class Changes:
         _add_change(self._writes, key, change, *stored)
 
     def update(self, key: Key[T], change: Callable[[T | None], T | None]) -> None:
-        """Replace a value like `change`, but read it when these changes are stored; `get` does not see the result."""
+        """Replace a value like `change`; `get` does not see the result.
+
+        The value may have changed since the job has read it: then it is read when these changes are stored.
+        """
         self._updates.append((key, change))
+        if (job := JOB_RECORDS.get()) is not None and key.name in job.seen:
+            self._seen[key.name] = job.seen[key.name]
+
+    def read_again(self, name: str) -> bool:
+        """Return whether the record of a key was only read too early, and see that all to update are read anew."""
+        was_seen = name in self._seen
+        self._seen.clear()
+        return was_seen
 
     async def announce(
         self, event: InternalEvent[T], repository: Repository, value: T, *, not_before: float | None = None
@@ -107,17 +137,30 @@ class Changes:
 
     def steps(self) -> Steps[None]:
         """Store the changes, as part of a transaction. Raises `Outdated`."""
-        writes = self._writes.copy()
-        if self._updates:
-            rows = yield GET_SOME, {"keys": [key.name for key, _ in self._updates]}
-            stored = {row["key"]: row for row in rows}
-            for key, change in self._updates:
-                _add_change(writes, key, change, *value_and_text(key, stored.get(key.name)))
-        # In the order of keys: otherwise two transactions that write the same records could wait for each other.
-        for name, write in sorted(writes.items(), key=itemgetter(0)):
-            yield from _steps_of(name, write)
+        for change in (yield from self.announced()):
+            yield from change.steps()
+
+    def announced(self) -> Steps[list[RecordChange]]:
+        """Store the announced events; return the changes of records, which the same transaction has to store.
+
+        They are in the order of keys: otherwise two transactions that write the same records could wait for each other.
+        """
         for statement in self.deliveries.values():  # noqa: UP028  # an iterator of a dict receives no rows
             yield statement
+        names = {key.name for key, _ in self._updates}
+        all_seen = names <= self._seen.keys()
+        writes = self._with_updates(self._seen if all_seen else {})
+        # What an update leaves unchanged is not guarded, so it must be read now.
+        if not all_seen or names - writes.keys():
+            rows = yield GET_SOME, {"keys": [*names]}
+            writes = self._with_updates({cast("str", row["key"]): row for row in rows})
+        return sorted(writes.values(), key=attrgetter("name"))
+
+    def _with_updates(self, rows: Mapping[str, dict[str, Any] | None]) -> dict[str, RecordChange]:
+        writes = self._writes.copy()
+        for key, change in self._updates:
+            _add_change(writes, key, change, *value_and_text(key, rows.get(key.name)))
+        return writes
 
     async def store(self) -> None:
         """Store the changes in a transaction of their own. Raises `Outdated`."""
@@ -131,32 +174,22 @@ class Changes:
 
 
 def _add_change(
-    writes: dict[str, _Write], key: Key[T], change: Callable[[T | None], T | None], stored: T | None, text: str | None
+    writes: dict[str, RecordChange],
+    key: Key[T],
+    change: Callable[[T | None], T | None],
+    stored: T | None,
+    text: str | None,
 ) -> None:
     """Add the change of a record to `writes`, by an earlier write, or else by the `stored` value and its `text`."""
     earlier = writes.get(key.name)
     value = _loaded(key, earlier) if earlier else stored
     new = change(value)
     if new is not None and new != value:
-        write = earlier or _Write(None, is_guarded=True, read_text=text)
+        write = earlier or RecordChange(key.name, is_guarded=True, read_text=text)
         writes[key.name] = replace(write, value=StoredValue.of(key, new))
 
 
-def _loaded(key: Key[T], write: _Write) -> T | None:
+def _loaded(key: Key[T], write: RecordChange) -> T | None:
     if write.value is None:
         return None
     return key.record.load(key.name, dict(write.value.value), write.value.version)
-
-
-def _steps_of(name: str, write: _Write) -> Steps[None]:
-    if write.value is None:
-        yield REMOVE, {"key": name}
-        return
-    values = values_of_record(name, write.value)
-    if not write.is_guarded:
-        yield PUT, values
-    elif write.read_text is None:
-        if not (yield INSERT, values):
-            raise Outdated(name)
-    elif not (yield EXCHANGE, {"was": write.read_text, **values}):
-        raise Outdated(name)

@@ -205,11 +205,15 @@ class JobRecords:
     """What a job reads first. The next job of its plan reads the same, so the statement that begins that job reads it.
 
     `names` are the records' keys. `rows` has those that exist, as they were at `read_at` (monotonic); None if they are
-    not read, or used already.
+    not read, or used already. `effects` has the stored effects of a plan for its conclusion
+    (`bot.engine.jobs.store.OF_HANDLER`), None likewise.
     """
 
     names: list[str] = field(default_factory=list)
     rows: Sequence[dict[str, Any]] | None = None
+    effects: Sequence[dict[str, Any]] | None = None
+    seen: dict[str, dict[str, Any] | None] = field(default_factory=dict)
+    """The rows that the job has fetched so far, by the names of their keys; None for records that did not exist."""
     read_at: float = field(default_factory=time.monotonic)
 
 
@@ -261,7 +265,10 @@ class Records:
         rows = await self.connector.execute_query_all_async(GET_SOME, keys=names)
         if job is not None:
             job.names, job.rows, job.read_at = names, rows, time.monotonic()
-        return FetchedRecords(self, set(names), {row["key"]: row for row in rows})
+        row_of = {row["key"]: row for row in rows}
+        if (running := JOB_RECORDS.get()) is not None:
+            running.seen |= {name: row_of.get(name) for name in names}
+        return FetchedRecords(self, set(names), row_of)
 
     async def fetch_first(self, *keys: Key[Any]) -> FetchedRecords:
         """Fetch the records that each job of a plan reads first.

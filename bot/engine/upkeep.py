@@ -103,7 +103,8 @@ NOTE_ANEW: LiteralString = "UPDATE nightjar_notes SET at = date_part('epoch', no
 
 # Start from the events that are old enough: the index `nightjar_ended` finds them without reading the others, where its
 # condition is repeated, for SQLite to the letter. A job that ended, was tried again and ended again has an old event
-# and a newer one. An event `scheduled` has the moment for which the job was scheduled, which may be later than its end.
+# and a newer one. Databases of older releases also have events `scheduled`, with the moment for which the job was
+# scheduled, which may be later than its end.
 # PostgreSQL runs a list in ARRAY() once, and a subquery with OFFSET for each row, by its index. It would plan joins by
 # statistics, and with those of an empty table it would run the list for every job.
 _REMOVE_OLD: LiteralString = """

@@ -63,11 +63,6 @@ SELECT job.id FROM procrastinate_jobs AS job
                           other.priority = job.priority AND other.id < job.id)))))
 """
 WORKER = "SELECT worker_id FROM procrastinate_jobs WHERE id = %(id)s"
-UNPARK = """
-UPDATE procrastinate_jobs SET nightjar_parked = FALSE
- WHERE nightjar_parked AND id = (SELECT id FROM procrastinate_jobs WHERE lock = %(lock)s AND status = 'todo'
-                                  ORDER BY priority DESC, id LIMIT 1)
-"""
 RAISE = "UPDATE procrastinate_jobs SET priority = priority + 1 WHERE id = %(id)s AND status = 'todo'"
 Answer = tuple[str, object]
 EngineConnector = SqliteConnector | PostgresConnector
@@ -280,8 +275,6 @@ class Twins:
         if begun[0]:
             self.successors += 1
             self.doing.add(cast(int, begun[0].id))
-            # PostgreSQL's trigger runs when the successor has begun, and unparks the job behind it, which does no harm.
-            await self.connectors[1].execute_query_async(UNPARK, lock=begun[0].lock)
 
     async def _retry(self) -> None:
         if (job_id := self._random_job_id(0.8)) is None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
 
 import pytest
 
 from bot.core.events import Repository
 from bot.engine.changes import Changes, Outdated
 from bot.engine.internal import InternalEvent
-from bot.engine.records import Record
+from bot.engine.records import EXCHANGE, INSERT, JOB_RECORDS, JobRecords, Record
 from bot.engine.service import Engine
+from bot.engine.sql.transactions import Steps
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,83 @@ async def test_an_update_reads_the_record_when_the_changes_are_stored(engine: En
     assert await changes.get(COUNT) == Count(5)
     await changes.store()
     assert await engine.records.get_some([COUNT, OTHER]) == {COUNT.name: Count(7), OTHER.name: Count(1)}
+
+
+@pytest.fixture
+def statements(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the statements of the transactions that the engine runs."""
+    texts, transact = list[str](), engine.database.connector.transact
+
+    def noted(begin: Callable[[], Steps[Any]]) -> Steps[Any]:
+        steps, rows = begin(), cast("Any", None)
+        try:
+            while True:
+                statement = steps.send(rows)
+                texts.append(statement[0])
+                rows = yield statement
+        except StopIteration as end:
+            return end.value
+
+    monkeypatch.setattr(engine.database.connector, "transact", lambda begin: transact(partial(noted, begin)))
+    return texts
+
+
+async def test_an_update_reads_no_record_that_its_job_has_fetched(engine: Engine, statements: list[str]) -> None:
+    JOB_RECORDS.set(JobRecords())
+    await engine.records.put(COUNT, Count(4))
+    await engine.records.fetch(COUNT, OTHER)
+    changes = engine.new_changes()
+    for key in (COUNT, OTHER):
+        changes.update(key, more)
+    await changes.store()
+    assert statements == [EXCHANGE, INSERT]
+    assert await engine.records.get_some([COUNT, OTHER]) == {COUNT.name: Count(5), OTHER.name: Count(1)}
+
+
+async def test_an_update_loses_no_change_since_its_job_has_fetched_the_record(engine: Engine) -> None:
+    JOB_RECORDS.set(JobRecords())
+    await engine.records.put(COUNT, Count(4))
+    await engine.records.fetch(COUNT, OTHER)
+    changes = engine.new_changes()
+    for key in (COUNT, OTHER):
+        changes.update(key, more)
+    await engine.records.put(COUNT, Count(7))
+    with pytest.raises(Outdated) as outdated:
+        await changes.store()
+    assert await engine.records.get_some([COUNT, OTHER]) == {COUNT.name: Count(7)}
+    assert changes.read_again(outdated.value.key)
+    await changes.store()
+    assert await engine.records.get_some([COUNT, OTHER]) == {COUNT.name: Count(8), OTHER.name: Count(1)}
+    assert not changes.read_again(outdated.value.key)
+
+
+async def test_an_update_that_changes_nothing_decides_by_what_is_stored_then(engine: Engine) -> None:
+    JOB_RECORDS.set(JobRecords())
+    await engine.records.put(COUNT, Count(4))
+    await engine.records.fetch(COUNT)
+    changes = engine.new_changes()
+    changes.update(COUNT, lambda count: more(count) if count == Count(7) else None)
+    await engine.records.put(COUNT, Count(7))
+    await changes.store()
+    assert await engine.records.get(COUNT) == Count(8)
+
+
+@pytest.mark.parametrize("has_fetched", [False, True])
+async def test_an_update_changes_what_the_same_changes_write(engine: Engine, has_fetched: bool) -> None:
+    JOB_RECORDS.set(JobRecords())
+    if has_fetched:
+        await engine.records.fetch(COUNT)
+    for write, expected in (("put", 5), ("change", 7), ("remove", 1)):
+        changes = engine.new_changes()
+        if write == "put":
+            changes.put(COUNT, Count(4))
+        elif write == "change":
+            await changes.change(COUNT, more)
+        else:
+            changes.write(COUNT.name, None)
+        changes.update(COUNT, more)
+        await changes.store()
+        assert await engine.records.get(COUNT) == Count(expected)
 
 
 async def test_updates_of_one_record_at_one_moment_lose_nothing(engine: Engine) -> None:

@@ -21,8 +21,9 @@ import pytest
 from procrastinate import App, sql
 
 from bot.engine.database import Database, DatabaseError, check_queries
+from bot.engine.postgres import schema as postgres_schema
 from bot.engine.postgres.schema import LOCK_ID
-from bot.engine.sqlite.schema import VERSIONS
+from bot.engine.sqlite import schema as sqlite_schema
 from tests.postgres import PostgresServer
 from tests.waiting import until
 
@@ -203,7 +204,8 @@ async def test_replicas_that_start_together_create_one_schema(database_url: str)
     databases = [Database(database_url) for _ in range(6)]
     await asyncio.gather(*(database.open() for database in databases))
     rows = await databases[0].connector.execute_query_all_async(VERSION)
-    assert rows == [{"version": len(VERSIONS)}]
+    schema = sqlite_schema if databases[0].embedded else postgres_schema
+    assert rows == [{"version": len(schema.VERSIONS)}]
     await asyncio.gather(*(database.close() for database in databases))
 
 

@@ -78,6 +78,8 @@ async def test_failed_deliveries_are_found_without_reading_all_others(sqlite_url
             f"EXPLAIN QUERY PLAN {RECENT_FAILED}", before=NO_LIMIT, limit=50
         )
     steps = [str(row["detail"]) for row in rows]
+    # This index holds the failed jobs alone.
+    steps = [step for step in steps if not step.endswith("USING INDEX nightjar_failed")]
     assert [step for step in steps if step.startswith("SCAN") or "(rowid<?)" in step] == []
 
 

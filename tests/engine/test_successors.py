@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import dataclass, replace
 from typing import LiteralString, cast
 
@@ -13,16 +14,19 @@ from procrastinate.jobs import Job, Status
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
+from bot.engine.changes import RecordChange
 from bot.engine.database import Database
 from bot.engine.jobs.notes import APPLIED, Note
+from bot.engine.jobs.once import NewJob
 from bot.engine.jobs.steps import FINISH_NOTED
-from bot.engine.records import FRESH, JOB_RECORDS, Key, Record, Records
+from bot.engine.records import FRESH, JOB_RECORDS, JobRecords, Key, Record, Records, StoredValue
 from bot.engine.sql.transactions import Connector
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.intake import Intake
 from bot.engine.worker.manager import EngineJobManager, begins_next, leave_note, records_of
 from bot.engine.worker.queue import create_queue
 from bot.engine.worker.supervisor import EngineWorker
+from bot.engine.worker.tasks import effects_read_first
 from tests.engine.running import LOCK, QUICK, running, settled
 from tests.engine.test_fetch import LATER, STARTS_AT, TRIED, fetched, listening, states, stored
 from tests.engine.toy import World, body, writes
@@ -42,10 +46,22 @@ class Text:
 TEXTS = Record("test-text", 1, Text, "a text", days=None)
 TEXT, MISSING = TEXTS.of(1), TEXTS.of(2)
 LOST: LiteralString = "UPDATE procrastinate_jobs SET worker_id = NULL WHERE queueing_lock = 'once:a9'"
-STARTS: LiteralString = """
-SELECT count(*) AS count FROM procrastinate_events JOIN procrastinate_jobs AS job ON job.id = job_id
- WHERE job.task_name = 'effect' AND type = 'started'
-"""
+NOTE_STARTS: dict[bool, LiteralString] = {
+    True: """
+CREATE TRIGGER noted_starts AFTER UPDATE OF status ON procrastinate_jobs
+WHEN NEW.status = 'doing' AND NEW.task_name = 'effect'
+BEGIN
+    INSERT INTO procrastinate_events (job_id, type) VALUES (NEW.id, 'started');
+END
+""",
+    False: """
+CREATE TRIGGER noted_starts AFTER UPDATE OF status ON procrastinate_jobs FOR EACH ROW
+    WHEN (NEW.status = 'doing' AND NEW.task_name = 'effect')
+    EXECUTE FUNCTION procrastinate_trigger_function_status_events_update_v1()
+""",
+}
+"""Notes the start of each effect; by whether the database is SQLite."""
+STARTS: LiteralString = "SELECT count(*) AS count FROM procrastinate_events WHERE type = 'started'"
 
 
 def manager_of(connector: Connector, intake: Intake | None = None, concurrency: int = 9) -> EngineJobManager:
@@ -125,6 +141,52 @@ async def test_the_statement_that_begins_a_job_reads_what_the_job_before_it_read
         from_begin = [] if has_read_other else ["\x00\ud800 \\u0000"]
         assert await first_texts(TEXT, MISSING) == (from_begin or ["after"])
         assert await first_texts(TEXT, MISSING) == ["after"]
+
+
+@pytest.mark.parametrize("odd", ["\x00", "\ud800", "\ufdd0", "\ufdd00000"])
+async def test_keys_of_any_text_are_read_for_the_next_job(database: Database, odd: str) -> None:
+    manager, records, key = manager_of(database.connector), Records(database.connector), TEXTS.of(odd)
+    await records.put(key, Text("stored"))
+    worker, job = await begun(manager, "a9", "ab8")
+    JOB_RECORDS.set(records_of(job))
+    await records.fetch_first(key)
+    await end(manager, job)
+    successor = cast("Job", await manager.fetch_job(None, worker))
+    assert successor.queueing_lock == "once:ab8"
+    JOB_RECORDS.set(records_of(successor))
+    assert await (await records.fetch_first(key)).get(key) == Text("stored")
+
+
+async def test_a_conclusion_takes_the_effects_that_were_read_for_it_once_and_soon() -> None:
+    effects = [{"task_name": "effect"}]
+    JOB_RECORDS.set(JobRecords(effects=effects))
+    assert [effects_read_first(), effects_read_first()] == [effects, None]
+    JOB_RECORDS.set(JobRecords(effects=effects, read_at=time.monotonic() - FRESH))
+    assert effects_read_first() is None
+
+
+async def test_the_end_of_a_job_that_was_taken_over_stores_nothing(postgres_url: str) -> None:
+    """No rollback follows on PostgreSQL, where it is a transaction of its own."""
+    database = Database(postgres_url)
+    await database.open()
+    manager = manager_of(database.connector)
+    worker, job = await begun(manager, "a9")
+    values: dict[str, object] = {
+        "id": job.id,
+        "worker_id": worker + 1,
+        "status": "succeeded",
+        "outcome": APPLIED,
+        "note": "{}",
+        "reads": [],
+        "begins_next": True,
+        "jobs": [NewJob("new", "effect", {})],
+        "changes": [RecordChange(TEXT.name, StoredValue.of(TEXT, Text("new")))],
+        "plan": NewJob("plan", "handle", {}),
+    }
+    assert await database.connector.execute_query_all_async(FINISH_NOTED, **values) == []
+    assert await states(database.connector) == {"a9": "doing 0"}
+    assert await Records(database.connector).get(TEXT) is None
+    await database.close()
 
 
 async def test_what_was_fetched_ahead_is_read_first_once(database: Database) -> None:
@@ -307,6 +369,10 @@ async def test_a_job_that_was_being_fetched_when_the_worker_stopped_is_not_begun
 
 async def test_a_stopping_worker_begins_no_successor(url_with_tables: str, world: World) -> None:
     effects = [{"target": "first", "waits_for": "stopping"}, {"target": "second"}]
+    database = Database(url_with_tables)
+    await database.open()
+    await database.connector.execute_query_async(NOTE_STARTS[database.embedded])
+    await database.close()
     async with running(url_with_tables, world) as engine:
         await engine.accept("guid", "issue_comment", body({"a": {"effects": effects}}), LOCK)
         await until(lambda: world.passes("effect guid a first"))
@@ -314,7 +380,6 @@ async def test_a_stopping_worker_begins_no_successor(url_with_tables: str, world
         await asyncio.sleep(0)
         world.passed("stopping")
         await stopping
-    database = Database(url_with_tables)
     await database.open()
     assert await database.connector.execute_query_all_async(STARTS) == [{"count": 1}]
     await database.close()

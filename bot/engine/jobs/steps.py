@@ -4,7 +4,8 @@
 - `PARK` puts jobs aside that wait behind another of their lock, so that a fetch reads them no more.
 - A job ends, or goes back to the queue, in the statement that stores its note: either both are stored or neither is.
   Only the worker that holds a job ends it, so one that was frozen while others took the job over changes neither.
-- The end of a job may also begin the next job of its lock, which saves the worker a fetch.
+- The end of a job may also begin the next job of its lock, which saves the worker a fetch, and read what that job needs
+  first.
 """
 
 from __future__ import annotations
@@ -144,35 +145,18 @@ SELECT ended, date_part('epoch', now()), %(outcome)s::text, %(note)s::text FROM 
     + REPLACE
     + ")"
 )
-# `begun` reads `ended`, so the job has ended when its successor begins, as the unique index on locks demands. SKIP
-# LOCKED: the statement waits for no row of another job, so it has no part in a deadlock.
-FINISH_NOTED: LiteralString = (
-    "WITH ended AS ("  # noqa: S608  # constants
-    + FINISH
-    + _NOTED
-    + """, successor AS (
-    SELECT job.id FROM ended CROSS JOIN LATERAL (
-        SELECT id FROM procrastinate_jobs WHERE lock = ended.lock AND status = 'todo'
-         ORDER BY priority DESC, id LIMIT 1) AS first
-      JOIN procrastinate_jobs AS job ON job.id = first.id
-     WHERE %(begins_next)s::boolean AND """
-    + IS_SUCCESSOR
-    + """
-       FOR UPDATE OF job SKIP LOCKED
-), begun AS (
-    UPDATE procrastinate_jobs AS job SET status = 'doing', worker_id = %(worker_id)s, nightjar_parked = FALSE
-      FROM successor WHERE job.id = successor.id
-    RETURNING job.id, job.status, job.task_name, job.priority, job.lock, job.queueing_lock, job.args,
-              job.scheduled_at, job.queue_name, job.attempts, job.worker_id
-)
-SELECT ended.ended, begun.*, (
-    SELECT json_agg(json_build_object('key', key, 'stored', value, 'version', version)) FROM nightjar_records
-     WHERE begun.id IS NOT NULL AND key = ANY(%(reads)s::text[])) AS records
-  FROM ended LEFT JOIN begun ON TRUE
+# The function is in `bot.engine.postgres.schema.ENDS`: one round trip instead of up to eleven.
+FINISH_NOTED: LiteralString = """
+SELECT * FROM nightjar_end_v1(
+    %(id)s, %(worker_id)s, %(status)s::procrastinate_job_status, %(outcome)s, %(note)s, %(plan_key)s, %(plan_args)s,
+    %(jobs)s::json, %(changes)s::json, %(begins_next)s, %(least_priority)s, %(reads)s::text[])
 """
-)
-"""Returns no row if another worker has taken the job over; else a row with the columns of the successor or NULLs.
+"""Ends a job, and stores its note and what follows from it: new `jobs`, and `changes` of records.
 
-The column `records` has the records with the keys `reads`, which the successor needs first; NULL if there are none.
+With `plan`, the job becomes that of a plan. Raises `Outdated`, and stores nothing, if a change is. Returns no row if
+another worker has taken the job over; else a row with the columns of the successor or NULLs. Two more columns have what
+the successor needs first: `records` those with the keys `reads`, and `effects` the result of
+`bot.engine.jobs.store.OF_HANDLER` if it is a conclusion; NULL if there are none. No statement follows it in its
+transaction.
 """
 RETRY_NOTED: LiteralString = "WITH ended AS (" + RETRY + _NOTED + " SELECT ended FROM ended"  # noqa: S608  # constants

@@ -31,11 +31,6 @@ ARGS: LiteralString = "SELECT args FROM procrastinate_jobs WHERE id = %(id)s"
 
 SET_ARGS: LiteralString = "UPDATE procrastinate_jobs SET args = %(args)s WHERE id = %(id)s"
 
-BECOME_PLAN: LiteralString = """
-UPDATE procrastinate_jobs SET task_name = 'handle', args = %(args)s, queueing_lock = %(key)s WHERE id = %(id)s
-"""
-"""Turns the job of a delivery into that of its only plan, which was made at once."""
-
 TRIED_ONCE: LiteralString = """
 UPDATE procrastinate_jobs
    SET status = %(status)s::procrastinate_job_status, attempts = 1, priority = %(priority)s,
@@ -109,12 +104,15 @@ class Store:
         values = {"guid": guid, "plan": plan, "conclusion": conclusion}
         return bool(await self.connector.execute_query_all_async(PLANNED, **values))
 
-    async def ended(self, origin: Origin) -> tuple[list[EndedEffect], bool] | Unfinished:
+    async def ended(
+        self, origin: Origin, read: Sequence[Mapping[str, Any]] | None
+    ) -> tuple[list[EndedEffect], bool] | Unfinished:
         """Return the ended effects of a plan, in their order, or `Unfinished` if some have not ended.
 
-        The second value says whether the handler has answered a failure of the plan before.
+        The second value says whether the handler has answered a failure of the plan before. `read` has the rows of
+        `OF_HANDLER` if they are read already.
         """
-        rows = await self._of_handler(origin)
+        rows = await self._of_handler(origin) if read is None else read
         of_plan = [row for row in rows if row["task_name"] == EFFECT and _is_of_plan(row["args"])]
         if unfinished := [row["priority"] for row in of_plan if row["status"] not in ENDED]:
             return Unfinished(min(unfinished))
@@ -193,14 +191,14 @@ def _is_of_plan(args: dict[str, Any]) -> bool:
     return args.get("message") is None and not args.get("conclusion")
 
 
-def _stored_parts(rows: Sequence[dict[str, Any]]) -> list[StoredPart]:
+def _stored_parts(rows: Sequence[Mapping[str, Any]]) -> list[StoredPart]:
     """Return the effects that were stored together with the plans of a handler, each once, in their order."""
     plans = [row for row in rows if row["task_name"] != EFFECT and row["args"].get("message") is None]
     parts = {part.target: part for row in plans for part in Note.shown(row["outcome"], row["note"]).stored}
     return sorted(parts.values(), key=lambda part: part.place)
 
 
-def _ended(row: dict[str, Any]) -> EndedEffect:
+def _ended(row: Mapping[str, Any]) -> EndedEffect:
     note, args = Note.shown(row["outcome"], row["note"]), row["args"]
     state = _state(row["status"], note)
     text = (note.message or UNKNOWN_END) if state.is_failure else note.text

@@ -8,6 +8,7 @@ import json
 import select
 import uuid
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from functools import partial
 from typing import Any, LiteralString, TypeVar, cast
@@ -24,6 +25,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.json import Json, Jsonb, set_json_dumps, set_json_loads
 from psycopg_pool import AsyncConnectionPool
 
+from bot.engine.changes import Outdated, RecordChange
 from bot.engine.jobs.definitions import DELIVERY_PRIORITY, URGENT_PRIORITY
 from bot.engine.jobs.inbox import (
     BODIES_AT_ONCE,
@@ -37,15 +39,17 @@ from bot.engine.jobs.inbox import (
     moved_values,
     unique_deliveries,
 )
+from bot.engine.jobs.once import ONCE, NewJob
 from bot.engine.jobs.steps import ANY_QUEUE, FETCH, FINISH_NOTED, SCANNED, WAKE
 from bot.engine.outage import is_outage
 from bot.engine.postgres.announcer import JobAnnouncer
 from bot.engine.postgres.batches import Batcher
 from bot.engine.postgres.schema import BEFORE_MOVE, LOCK_ID, VERSIONS
+from bot.engine.records import values_of_record
 from bot.engine.sql.errors import DatabaseFailure, DuplicateKey
 from bot.engine.sql.portable import Row, check_version, dumps, loads, original, storable
 from bot.engine.sql.queueing_lock import DuplicateJob
-from bot.engine.sql.transactions import Steps, run_steps
+from bot.engine.sql.transactions import Steps, first_statement, run_steps
 
 CONNECTIONS = 10
 """The most connections of one process, besides the one that listens for notifications."""
@@ -84,6 +88,8 @@ NOTIFY: LiteralString = "SELECT pg_notify(%(channel)s, %(payload)s)"
 FAILED = "the database does not answer, or it refused a statement"
 MAY_RUN = "NJ001"
 """The code of the message by which a trigger says that jobs may run (`bot.engine.postgres.schema.ANNOUNCED`)."""
+OUTDATED = "NJ002"
+"""The code of the error by which the end of a job says that a record was changed (`schema.ENDS`)."""
 _LIMIT_STATEMENTS: LiteralString = (
     "SELECT set_config('statement_timeout', %s, false) WHERE current_setting('statement_timeout') = '0'"
 )
@@ -229,14 +235,28 @@ class PostgresConnector(procrastinate.PsycopgConnector):
 
     async def transact(self, begin: Callable[[], Steps[Result]]) -> Result:
         """Run a transaction, as `bot.engine.sql.transactions` describes."""
+        steps = begin()
+        try:
+            first = first_statement(steps)
+        except StopIteration as end:
+            return cast("Result", end.value)
         with _own_errors(), wrap_exceptions():
-            async with self.pool.connection() as connection, connection.transaction():
-                return await run_steps(begin(), partial(self._execute, connection))
+            async with self.pool.connection() as connection:
+                # No statement follows the end of a job, so that it needs no BEGIN and COMMIT, two more round trips.
+                is_single = first[0] == FINISH_NOTED
+                async with contextlib.nullcontext() if is_single else connection.transaction():
+                    return await run_steps(steps, partial(self._execute, connection), first)
 
     async def _execute(
         self, connection: psycopg.AsyncConnection, query: LiteralString, values: Mapping[str, object]
     ) -> list[Row]:
-        statement = _statement_of_store([values]) if query == STORE else (query, self._wrap_json(dict(values)))
+        statement: tuple[LiteralString, Mapping[str, object]]
+        if query == STORE:
+            statement = _statement_of_store([values])
+        elif query == FINISH_NOTED:
+            statement = query, _values_of_end(**dict[str, Any](values))
+        else:
+            statement = query, self._wrap_json(dict(values))
         async with self._get_cursor(connection) as cursor:
             await cursor.execute(*statement)
             rows = await cursor.fetchall() if cursor.description else []
@@ -405,6 +425,42 @@ def _statement_of_store(deliveries: Sequence[Mapping[str, object]]) -> tuple[Lit
     return STORE, {**values, "first": first, "urgent": URGENT_PRIORITY, "plain": DELIVERY_PRIORITY}
 
 
+def _values_of_end(
+    *,
+    outcome: str,
+    note: str,
+    reads: Sequence[str],
+    plan: NewJob | None = None,
+    jobs: Sequence[NewJob] = (),
+    changes: Sequence[RecordChange] = (),
+    **values: object,
+) -> Mapping[str, object]:
+    """Return the values of `FINISH_NOTED`."""
+    return {
+        **values,
+        "outcome": storable(outcome),
+        "note": storable(note),
+        "reads": [storable(name) for name in reads],
+        "plan_key": None if plan is None else storable(ONCE + plan.key),
+        "plan_args": None if plan is None else Jsonb(plan.args),
+        "jobs": Json([_row_of_job(job) for job in jobs]) if jobs else None,
+        "changes": Json([_row_of_change(change) for change in changes]) if changes else None,
+        "least_priority": URGENT_PRIORITY,
+    }
+
+
+def _row_of_job(job: NewJob) -> dict[str, object]:
+    scheduled_at = job.scheduled_at.isoformat() if job.scheduled_at else None
+    return {**asdict(job), "key": ONCE + job.key, "scheduled_at": scheduled_at}
+
+
+def _row_of_change(change: RecordChange) -> dict[str, object]:
+    if change.value is None:
+        return {"key": change.name}
+    values = values_of_record(change.name, change.value)
+    return {**values, "is_guarded": change.is_guarded, "was": change.read_text}
+
+
 def _storable(value: object) -> object:
     return storable(value) if isinstance(value, str) else value
 
@@ -434,7 +490,7 @@ def _is_refused(error: DatabaseFailure) -> bool:
 
 @contextlib.contextmanager
 def _own_errors() -> Generator[None]:
-    """Raise DuplicateJob and DuplicateKey for unique indices, and DatabaseFailure for all else that psycopg raises."""
+    """Raise our own errors for what psycopg raises: DuplicateJob, DuplicateKey, Outdated, else DatabaseFailure."""
     try:
         yield
     except UniqueViolation as error:
@@ -442,4 +498,7 @@ def _own_errors() -> Generator[None]:
             raise DuplicateJob(error.queueing_lock) from error
         raise DuplicateKey(str(error.constraint_name)) from error
     except ConnectorException as error:
-        raise DatabaseFailure(FAILED) from error.__cause__
+        cause = error.__cause__
+        if isinstance(cause, psycopg.Error) and cause.sqlstate == OUTDATED:
+            raise Outdated(original(cause.diag.message_detail or "")) from None
+        raise DatabaseFailure(FAILED) from cause

@@ -41,13 +41,24 @@ async def run_separately(connector: Connector, steps: Steps[Result]) -> Result:
     return await run_steps(steps, lambda query, values: connector.execute_query_all_async(query, **values))
 
 
-async def run_steps(
-    steps: Steps[Result], execute: Callable[[LiteralString, Mapping[str, object]], Awaitable[list[Row]]]
-) -> Result:
-    """Return the result of a transaction whose statements `execute` runs, one after the other."""
+def first_statement(steps: Steps[Any]) -> Statement:
+    """Begin a transaction; return its first statement. Raises StopIteration if it has none."""
     rows: Any = None  # with which a generator begins
+    return steps.send(rows)
+
+
+async def run_steps(
+    steps: Steps[Result],
+    execute: Callable[[LiteralString, Mapping[str, object]], Awaitable[list[Row]]],
+    first: Statement | None = None,
+) -> Result:
+    """Return the result of a transaction whose statements `execute` runs, one after the other.
+
+    If the caller has begun the transaction, `first` is the statement that it has got.
+    """
     try:
+        statement = first_statement(steps) if first is None else first
         while True:
-            rows = await execute(*steps.send(rows))
+            statement = steps.send(await execute(*statement))
     except StopIteration as end:
         return cast("Result", end.value)

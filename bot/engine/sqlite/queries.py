@@ -180,7 +180,7 @@ def retry_job(
 def select_stalled_jobs_by_started(
     connection: sqlite3.Connection, *, queue: str | None, task_name: str | None, nb_seconds: float
 ) -> list[Row]:
-    """Return the running jobs that started long ago."""
+    """Return the running jobs that started long ago, of those that an older release began: later ones have no event."""
     return connection.execute(
         f"{STALLED} AND id IN (SELECT job_id FROM procrastinate_events WHERE type = 'started'"  # noqa: S608  # a constant
         " GROUP BY job_id HAVING max(at) < (SELECT now()) - :seconds)",

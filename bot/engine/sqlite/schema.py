@@ -1,10 +1,11 @@
 """The tables of Procrastinate 3.10 and ours, in SQLite.
 
 Tables, indices and triggers say what `procrastinate/sql/schema.sql` says for PostgreSQL, by the same names; a moment is
-a number of seconds since 1970. Two things differ, here and in our PostgreSQL schema alike:
+a number of seconds since 1970. Three things differ, here and in our PostgreSQL schema alike:
 
 - a job that no worker runs names no worker, so that removing a worker changes only its running jobs;
-- listeners are also notified when a job becomes free to run because another job released their common lock.
+- listeners are also notified when a job becomes free to run because another job released their common lock;
+- of a job's events only its end is stored, and indices that nothing uses are gone (`LESS_WRITTEN`).
 """
 
 NOW = "((julianday('now') - 2440587.5) * 86400.0)"
@@ -193,7 +194,7 @@ BEGIN
     DELETE FROM nightjar_inbox WHERE id = OLD.id;
 END;
 """
-"""The job of a delivery may have become that of its plan (`bot/engine/jobs/store.py`)."""
+"""The job of a delivery may have become that of its plan (`bot/engine/sqlite/steps.py`)."""
 
 DEVICE_QUEUE = """
 ALTER TABLE nightjar_device_jobs ADD COLUMN pull_queued_at REAL NOT NULL DEFAULT 0;
@@ -275,6 +276,29 @@ CREATE INDEX nightjar_device_jobs_idle ON nightjar_device_jobs (lab, target, req
 """
 """Jobs for a few tests. Those that the bot requested (person 0) are told apart by their IDs alone."""
 
+LESS_WRITTEN = """
+DROP TRIGGER procrastinate_trigger_status_events_insert_v1;
+DROP TRIGGER procrastinate_trigger_scheduled_events_insert;
+DROP TRIGGER procrastinate_trigger_scheduled_events_update;
+DROP TRIGGER procrastinate_trigger_abort_requested_events_v1;
+DROP TRIGGER procrastinate_trigger_status_events_update_v1;
+CREATE TRIGGER procrastinate_trigger_status_events_update_v1
+AFTER UPDATE OF status ON procrastinate_jobs
+WHEN (OLD.status, NEW.status) IN (
+    VALUES ('doing', 'failed'), ('doing', 'succeeded'), ('doing', 'aborted'), ('todo', 'cancelled'), ('todo', 'failed'),
+           ('todo', 'succeeded'))
+BEGIN
+    INSERT INTO procrastinate_events (job_id, type)
+    VALUES (NEW.id, CASE OLD.status WHEN 'todo' THEN 'cancelled' ELSE NEW.status END);
+END;
+DROP INDEX procrastinate_jobs_status;
+"""
+"""What was written for each job and never read.
+
+Of a job's events, only its end is stored: retention asks when a job ended, and nobody asks for anything else. Jobs of
+one status are found by the indices that hold no others.
+"""
+
 VERSIONS = (
     TABLES + INDICES + EVENT_TRIGGERS + OURS,
     BY_LOCK,
@@ -286,6 +310,7 @@ VERSIONS = (
     DEVICE_QUEUE,
     PARKED,
     FEW_TESTS,
+    LESS_WRITTEN,
 )
 """The steps that bring the schema from each version to the next; the first makes it. A released step never changes."""
 

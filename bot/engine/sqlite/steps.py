@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from bot.engine.changes import RecordChange
+from bot.engine.jobs.definitions import CONCLUDE
 from bot.engine.jobs.notes import WRITE
+from bot.engine.jobs.once import ONCE, NewJob, insert_once
 from bot.engine.jobs.steps import (
     FETCH,
     FINISH,
@@ -20,9 +24,11 @@ from bot.engine.jobs.steps import (
     RETRY_NOTED,
     SCANNED,
 )
+from bot.engine.jobs.store import OF_HANDLER
 from bot.engine.records import GET_SOME
 from bot.engine.sql import portable
 from bot.engine.sql.portable import Row
+from bot.engine.sql.transactions import Steps
 from bot.engine.sqlite.queries import COLUMNS
 
 LOCKS = "SELECT lock FROM procrastinate_jobs WHERE status = 'doing' AND lock IS NOT NULL"
@@ -61,6 +67,10 @@ UPDATE procrastinate_jobs SET status = 'doing', worker_id = %(worker_id)s
    AND {IS_SUCCESSOR}
 RETURNING {COLUMNS}
 """  # noqa: S608  # constants
+BECOME_PLAN = """
+UPDATE procrastinate_jobs SET task_name = 'handle', args = %(args)s, queueing_lock = %(key)s WHERE id = %(id)s
+"""
+"""Turns the job of a delivery into that of its only plan, which was made at once."""
 NO_SUCCESSOR: list[Row] = [{"id": None}]
 
 
@@ -114,16 +124,53 @@ def end_noted(
 
 
 def finish_noted(
-    connection: sqlite3.Connection, *, begins_next: bool, worker_id: int, reads: Sequence[str], **values: Any
+    connection: sqlite3.Connection,
+    *,
+    begins_next: bool,
+    worker_id: int,
+    reads: Sequence[str],
+    plan: NewJob | None = None,
+    jobs: Sequence[NewJob] = (),
+    changes: Sequence[RecordChange] = (),
+    **values: Any,
 ) -> list[Row]:
-    """End a job like `end_noted`; with `begins_next`, also begin its successor. Return what `FINISH_NOTED` does."""
+    """End a job like `end_noted` with what follows from it; with `begins_next`, also begin its successor.
+
+    Returns what `FINISH_NOTED` does.
+    """
+    execute = partial(portable.execute, connection)
+    if jobs:
+        # Before the job ends: they go before the next delivery of its lock, which stays parked. The caller rolls back
+        # if another worker has taken the job over.
+        _run(connection, insert_once(jobs))
     ended = end_noted(connection, statement=FINISH, worker_id=worker_id, **values)
-    if not ended or not begins_next:
-        return NO_SUCCESSOR[: len(ended)]
-    successor = {"worker_id": worker_id, "lock": ended[0]["lock"]}
-    begun = portable.execute(connection, BEGIN_NEXT, successor, has_rows=True)
-    records = portable.execute(connection, GET_SOME, {"keys": reads}, has_rows=True) if begun and reads else None
-    return [{**row, "records": records} for row in begun] or NO_SUCCESSOR
+    if not ended:
+        return []
+    if plan is not None:
+        become = {"id": values["id"], "args": plan.args, "key": ONCE + plan.key}
+        execute(BECOME_PLAN, become, has_rows=False)
+    for change in changes:
+        _run(connection, change.steps())
+    if not begins_next:
+        return NO_SUCCESSOR
+    begun = execute(BEGIN_NEXT, {"worker_id": worker_id, "lock": ended[0]["lock"]}, has_rows=True)
+    if not begun:
+        return NO_SUCCESSOR
+    (successor,) = begun
+    records = execute(GET_SOME, {"keys": reads}, has_rows=True) if reads else None
+    effects, args = None, successor["args"]
+    if successor["task_name"] == CONCLUDE and isinstance(args, dict):  # it may be damaged
+        effects = execute(OF_HANDLER, {"guid": args.get("guid"), "handler": args.get("handler")}, has_rows=True)
+    return [{**successor, "records": records, "effects": effects}]
+
+
+def _run(connection: sqlite3.Connection, steps: Steps[Any]) -> None:
+    """Run the statements of a part of a transaction."""
+    rows: Any = None  # with which a generator begins
+    with contextlib.suppress(StopIteration):
+        while True:
+            query, values = steps.send(rows)
+            rows = portable.execute(connection, query, values, has_rows=False)
 
 
 STEPS: dict[str, Callable[..., list[Row]]] = {

@@ -244,8 +244,9 @@ class EngineJobManager(JobManager):
         if row.get("id") is None:
             return
         successor = self._quiet(row)
-        if reads := _holder(job).records.names:
-            successor.holder.records = JobRecords(reads, cast("list[dict[str, Any]]", row["records"] or []))
+        reads, effects = _holder(job).records.names, cast("list[dict[str, Any]] | None", row["effects"])
+        records = cast("list[dict[str, Any]]", row["records"] or []) if reads else None
+        successor.holder.records = JobRecords(reads, records, effects)
         if not self._is_stopping and self.begin(successor):
             self._begun.add(cast("int", successor.id))
         else:

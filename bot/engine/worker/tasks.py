@@ -19,7 +19,7 @@ from procrastinate.jobs import Job, Status
 
 from bot.core.errors import GiveWay, PayloadError, Refusal, UserError
 from bot.core.events import OWN_INTENT, Delivery, intent_key, subject_of
-from bot.engine.changes import Changes, Outdated
+from bot.engine.changes import Changes, Outdated, RecordChange
 from bot.engine.jobs import definitions
 from bot.engine.jobs.definitions import (
     CONCLUSION_RETRY_PRIORITY,
@@ -56,9 +56,9 @@ from bot.engine.jobs.notes import (
     read_note,
     write_note,
 )
-from bot.engine.jobs.once import ONCE, Deferred, NewJob, insert_once
+from bot.engine.jobs.once import Deferred, NewJob, insert_once
 from bot.engine.jobs.steps import FINISH_NOTED
-from bot.engine.jobs.store import BECOME_PLAN, TRIED_ONCE, Store, Unfinished, insert_again
+from bot.engine.jobs.store import TRIED_ONCE, Store, Unfinished, insert_again
 from bot.engine.outage import is_outage, release_waiting
 from bot.engine.processor import (
     AppliedEffect,
@@ -70,7 +70,7 @@ from bot.engine.processor import (
     PlannedEffects,
     Processor,
 )
-from bot.engine.records import JOB_RECORDS, JobRecords
+from bot.engine.records import FRESH, JOB_RECORDS, JobRecords
 from bot.engine.retry import (
     FIRST_WAIT,
     MAX_ALONE,
@@ -94,7 +94,7 @@ from bot.engine.worker.repeat import resume, resume_later
 from bot.engine.writes import CHECK_AFTER, CheckAgain, Writes
 
 MAX_PLANS = 5
-"""How often the work of one try is done again because another job changed the records that it has read."""
+"""How often one try is stored or its work done again because another job changed the records that it has read."""
 
 SUSPECT = "it may have crashed the worker, so it runs alone"
 SUSPECT_WAITS = f"{SUSPECT}, once its process has run for a while without it"
@@ -129,10 +129,10 @@ class JobOutcome:
 class FollowUp:
     """What follows from a job, stored in the transaction that ends the job: new `jobs`, and `changes`.
 
-    `outcome` gets the job of each key. With `again`, existing jobs that have failed are requeued.
+    `outcome` may depend on the job of each key. With `again`, existing jobs that have failed are requeued.
     """
 
-    outcome: Callable[[Sequence[Deferred]], JobOutcome]
+    outcome: JobOutcome | Callable[[Sequence[Deferred]], JobOutcome]
     jobs: Sequence[NewJob] = ()
     changes: Changes | None = None
     again: bool = False
@@ -295,8 +295,9 @@ class Attempt:
 
     async def _work_and_end(self, connector: Connector, tries: Tries) -> JobOutcome:
         """Do the work, and end the job together with what follows from it, if anything does."""
+        result: JobOutcome | FollowUp | None = None
         for _ in range(MAX_PLANS):
-            result = await self.work()
+            result = result or await self.work()
             if isinstance(result, JobOutcome):
                 return result
             reads = (JOB_RECORDS.get() or JobRecords()).names
@@ -304,8 +305,10 @@ class Attempt:
                 steps = partial(self._steps, result, tries, reads, may_begin_next=begins_next(self.job))
                 outcome, rows = await connector.transact(steps)
             except Outdated as error:
-                # The records that the work has read were changed meanwhile, so it must be done again.
+                # The work must be done again if it depends on what the changed record was.
                 outdated = error
+                if result.changes is None or not result.changes.read_again(error.key):
+                    result = None
                 continue
             leave_ended(self.job, rows)
             if result.changes is not None:
@@ -316,16 +319,15 @@ class Attempt:
     def _steps(
         self, follow_up: FollowUp, tries: Tries, reads: Sequence[str], *, may_begin_next: bool
     ) -> Steps[tuple[JobOutcome, list[Row]]]:
-        deferred: list[Deferred] = []
-        if follow_up.jobs:
-            deferred = yield from (insert_again if follow_up.again else insert_once)(follow_up.jobs)
+        outcome, jobs, changes = follow_up.outcome, follow_up.jobs, list[RecordChange]()
+        if not isinstance(outcome, JobOutcome) or (jobs and follow_up.again):
+            # The note depends on which jobs are new, or failed jobs run again, so the last statement cannot do it all.
+            deferred = yield from (insert_again if follow_up.again else insert_once)(jobs)
+            if follow_up.job_steps is not None:
+                yield from follow_up.job_steps(deferred)
+            outcome, jobs = outcome if isinstance(outcome, JobOutcome) else outcome(deferred), ()
         if follow_up.changes is not None:
-            yield from follow_up.changes.steps()
-        if follow_up.job_steps is not None:
-            yield from follow_up.job_steps(deferred)
-        if (plan := follow_up.plan) is not None:
-            yield BECOME_PLAN, {"id": id_of(self.job), "args": plan.args, "key": ONCE + plan.key}
-        outcome = follow_up.outcome(deferred)
+            changes = yield from follow_up.changes.announced()
         note = _note_of(outcome, tries)
         values = {
             "id": id_of(self.job),
@@ -333,6 +335,9 @@ class Attempt:
             "status": Status.SUCCEEDED.value,
             "outcome": note.outcome,
             "note": note.written(),
+            "plan": follow_up.plan,
+            "jobs": jobs,
+            "changes": changes,
             "begins_next": may_begin_next and follow_up.has_only_lock(self.job.lock),
             "reads": reads,
         }
@@ -697,7 +702,7 @@ class Tasks:
         jobs = effect_jobs(origin, id_of(job), delivery.repository, planned) if has_jobs else []
         outcome = JobOutcome(PLANNED, planned.why, subject, stored=stored)
         is_again = bool(origin.replay) or origin.message is not None
-        return FollowUp(lambda _: outcome, jobs, changes, again=is_again)
+        return FollowUp(outcome, jobs, changes, again=is_again)
 
     async def _with_changes(
         self, origin: Origin, planned: PlannedEffects
@@ -719,7 +724,7 @@ class Tasks:
         number = int(args["conclusion"])
         if job.attempts and await self._store.is_planned(origin.guid, id_of(job), number):
             return JobOutcome(CONCLUDED, PLANNED_BEFORE)
-        ended = await self._store.ended(origin)
+        ended = await self._store.ended(origin, effects_read_first())
         if isinstance(ended, Unfinished):
             # From now on the conclusion waits behind the effects' retries.
             raise RunAgain(0, min(CONCLUSION_RETRY_PRIORITY, ended.priority - 1))
@@ -732,7 +737,7 @@ class Tasks:
         planned, stored, changes = await self._with_changes(replace(origin, replay=0), planned)
         jobs = conclusion_jobs(origin, id_of(job), number, delivery.repository, planned)
         outcome = JobOutcome(CONCLUDED, planned.why, stored=stored)
-        return FollowUp(lambda _: outcome, jobs, changes)
+        return FollowUp(outcome, jobs, changes)
 
     async def _plan(self, delivery: Delivery, origin: Origin) -> PlannedEffects:
         if origin.message is not None:
@@ -753,6 +758,14 @@ class Tasks:
             )
         )
         return _outcome(applied)
+
+
+def effects_read_first() -> Sequence[Mapping[str, Any]] | None:
+    """Return, once, the effects that the statement that began this conclusion has read, unless it had to wait since."""
+    if (job := JOB_RECORDS.get()) is None:
+        return None
+    effects, job.effects = job.effects, None
+    return effects if time.monotonic() - job.read_at < FRESH else None
 
 
 def _read_origin(context: JobContext, args: Mapping[str, Any]) -> tuple[Job, Origin]:
