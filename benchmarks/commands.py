@@ -1,8 +1,9 @@
 """Measure how many commands are handled a second, and what one costs, beside probot with pg-boss.
 
 Both store each command before they answer its webhook. Then they send the same five requests: they read the pull
-request, react with 👀, read its comments, write a comment, and react with 👍. This GitHub answers each request after
-`LATENCY`, and does not limit writes. Of each server, its own processor time counts, and that of PostgreSQL beside it.
+request, react with 👀, read its comments, write a comment, and react with 👍. A bare bot that stores nothing shows what
+these requests alone cost in Python. This GitHub answers each request after `LATENCY`, and does not limit writes. Of
+each server, its own processor time counts, and that of PostgreSQL beside it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from statistics import median
 
 import click
 
-from benchmarks import probot_server
+from benchmarks import bare_commands, probot_server
 from benchmarks.load import Load, generate
 from benchmarks.processes import tree_seconds
 from benchmarks.report import Options, Row, command
@@ -52,6 +53,7 @@ REQUESTS_EACH = (
     f"POST {REACTIONS}",
 )
 NIGHTJAR, NIGHTJAR_POSTGRESQL, PROBOT = "nightjar, SQLite", "nightjar, PostgreSQL", "probot, pg-boss"
+BARE = "aiohttp and gidgethub, nothing stored"
 
 
 @dataclass(frozen=True)
@@ -92,11 +94,21 @@ async def _probot() -> AsyncIterator[AnsweringServer]:
                 yield AnsweringServer(stage, process.port, process.pid, postgres)
 
 
+@asynccontextmanager
+async def _bare() -> AsyncIterator[AnsweringServer]:
+    async with AsyncExitStack() as held:
+        stage = await held.enter_async_context(open_stage(SQLITE, INSTALLATIONS, started=False))
+        process = await held.enter_async_context(bare_commands.serving(stage.app, stage.github.url))
+        stage.app.webhook_url = f"http://127.0.0.1:{process.port}/webhook"
+        yield AnsweringServer(stage, process.port, process.pid, None)
+
+
 async def measure(options: Options) -> list[Row]:
     """Measure each server in turn, each with an empty store: many commands at once, then single ones."""
     servers: dict[str, Serving] = {
         NIGHTJAR: partial(_nightjar, SQLITE),
         NIGHTJAR_POSTGRESQL: partial(_nightjar, POSTGRESQL),
+        BARE: _bare,
     }
     if without := await probot_server.missing():
         click.echo(without, err=True)
