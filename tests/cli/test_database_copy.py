@@ -52,14 +52,14 @@ def ignore(_table: str, _rows: int) -> None:
 
 
 def plain(value: object) -> object:
-    """Return a value of either database as SQLite has it."""
+    """Return a value of either database as SQLite has it; PostgreSQL rounds moments to microseconds."""
     if isinstance(value, datetime):
-        return round(value.timestamp(), 4)
+        return round(value.timestamp(), 2)
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, dict):
         return json.dumps(value, sort_keys=True)
-    return round(value, 4) if isinstance(value, float) else value
+    return round(value, 2) if isinstance(value, float) else value
 
 
 def texts_of(rows: Sequence[Sequence[object]]) -> list[str]:
