@@ -8,7 +8,6 @@ port and serves until standard input ends.
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 import os
 import sys
@@ -21,7 +20,8 @@ from gidgethub.aiohttp import GitHubAPI
 from gidgethub.apps import get_installation_access_token
 
 from benchmarks import processes
-from benchmarks.traffic import COMMAND, SECRET
+from benchmarks.traffic import COMMAND
+from benchmarks.webhook_server import serve
 from bot.core.event_loop import run_on_fastest_loop
 from sandbox import App
 
@@ -43,19 +43,14 @@ class BareBot:
         self._clients = dict[int, asyncio.Task[GitHubAPI]]()
         self._answers = set[asyncio.Task[None]]()
 
-    async def accept(self, request: web.Request) -> web.Response:
-        """Verify a webhook, and begin to answer its command."""
-        body = await request.read()
-        expected = f"sha256={hmac.digest(SECRET.encode(), body, 'sha256').hex()}"
-        if not hmac.compare_digest(request.headers.get("X-Hub-Signature-256", ""), expected):
-            return web.Response(status=401)
+    async def accept(self, request: web.Request, body: bytes) -> None:
+        """Begin to answer the command of a webhook."""
         payload = json.loads(body)
         is_comment = request.headers["X-GitHub-Event"] == "issue_comment" and payload["sender"]["type"] != "Bot"
         if is_comment and COMMAND in payload["comment"]["body"]:
             answer = asyncio.create_task(self._answer(payload))
             self._answers.add(answer)
             answer.add_done_callback(self._answers.discard)
-        return web.Response(status=202)
 
     async def _answer(self, payload: Any) -> None:
         installation = payload["installation"]["id"]
@@ -83,14 +78,7 @@ class BareBot:
 
 async def _serve(api_url: str, app_id: str) -> None:
     async with aiohttp.ClientSession(trust_env=False) as session:
-        application = web.Application()
-        application.router.add_post("/webhook", BareBot(session, api_url, app_id).accept)
-        runner = web.AppRunner(application, access_log=None)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        print(runner.addresses[0][1], flush=True)
-        await asyncio.to_thread(sys.stdin.read)
-        await runner.cleanup()
+        await serve(BareBot(session, api_url, app_id).accept)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ beside a worker whose task does nothing. Both print their port and serve until s
 from __future__ import annotations
 
 import asyncio
-import hmac
 import sqlite3
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -18,7 +17,7 @@ from contextlib import asynccontextmanager, suppress
 import procrastinate
 from aiohttp import web
 
-from benchmarks.traffic import SECRET
+from benchmarks.webhook_server import serve
 
 Store = Callable[[str, str, bytes], Awaitable[None]]
 """Stores a delivery durably: its GUID, its event and its body."""
@@ -73,22 +72,10 @@ KINDS = {"sqlite": in_sqlite, "procrastinate": in_procrastinate}
 async def _serve(kind: str, place: str) -> None:
     async with KINDS[kind](place) as store:
 
-        async def answer(request: web.Request) -> web.Response:
-            body = await request.read()
-            expected = f"sha256={hmac.digest(SECRET.encode(), body, 'sha256').hex()}"
-            if not hmac.compare_digest(request.headers.get("X-Hub-Signature-256", ""), expected):
-                return web.Response(status=401)
+        async def handle(request: web.Request, body: bytes) -> None:
             await store(request.headers["X-GitHub-Delivery"], request.headers["X-GitHub-Event"], body)
-            return web.Response(status=202)
 
-        application = web.Application()
-        application.router.add_post("/webhook", answer)
-        runner = web.AppRunner(application, access_log=None)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        print(runner.addresses[0][1], flush=True)
-        await asyncio.to_thread(sys.stdin.read)
-        await runner.cleanup()
+        await serve(handle)
 
 
 if __name__ == "__main__":
