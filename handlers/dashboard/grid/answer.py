@@ -67,16 +67,25 @@ class GridNews:
     def _status_path(self, status: str) -> str:
         return view_path(self.repository, "", **self.filters, status=status)
 
+    def _list_path(self, status: str) -> str:
+        """Return the address of failures that a sentence counts; none if that list has those of late targets too."""
+        late = any(suite.failing for suite in self.suites if suite.target in self.late_targets)
+        return "" if late else self._status_path(status)
+
     def _scope(self, suites: Iterable[SuiteNews]) -> str:
         count = len({suite.suite if self.by_suite else suite.target for suite in suites})
         rows = counted(self.row_count, texts.SUITE if self.by_suite else texts.TARGET)
         return texts.OF_SUBJECTS.format(count=count, subjects=rows)
 
     def answer(self) -> Sentence:
-        """Say what is new, what still fails, and which labs are late."""
-        broken = [suite for suite in self.suites if suite.new]
-        failing = [suite for suite in self.suites if suite.failing and suite.has_baseline]
-        uncompared = [suite for suite in self.suites if suite.failing and not suite.has_baseline]
+        """Say what is new, what still fails, and which labs are late.
+
+        What the newest runs of late targets say is old, so those are counted as failing apart.
+        """
+        fresh = [suite for suite in self.suites if suite.target not in self.late_targets]
+        broken = [suite for suite in fresh if suite.new]
+        failing = [suite for suite in fresh if suite.failing and suite.has_baseline]
+        uncompared = [suite for suite in fresh if suite.failing and not suite.has_baseline]
         return sentence(
             self._failures_clause(broken, failing) if broken or failing or not uncompared else [],
             self._uncompared_clause(uncompared),
@@ -89,7 +98,7 @@ class GridNews:
             return []
         count = counted(sum(suite.failing for suite in uncompared), "failure")
         words = texts.FAIL_UNCOMPARED.format(failures=f"{count} {self._scope(uncompared)}")
-        return [phrase(words, self._status_path("failing"))]
+        return [phrase(words, self._list_path("failing"))]
 
     def _failures_clause(self, broken: Sequence[SuiteNews], failing: Sequence[SuiteNews]) -> Sentence:
         if not self.suites:
@@ -97,7 +106,7 @@ class GridNews:
         if broken:
             new = sum(suite.new for suite in broken)
             words = texts.NEW_FAILURES.format(failures=counted(new, "new failure"), on=self._scope(broken))
-            return [phrase(words, self._status_path("new-failure")), *self._since_base(broken)]
+            return [phrase(words, self._list_path("new-failure")), *self._since_base(broken)]
         if self.last_break:
             sha, committed_at = self.last_break
             day = phrase(
@@ -116,7 +125,7 @@ class GridNews:
         fail = texts.STILL_FAIL.format(
             tests=counted(count, "test"), fail="fails" if count == 1 else "fail", on=self._scope(failing)
         )
-        return [*start, phrase(": "), phrase(fail, self._status_path("failing"))]
+        return [*start, phrase(": "), phrase(fail, self._list_path("failing"))]
 
     def _since_base(self, broken: Sequence[SuiteNews]) -> Sentence:
         pairs = {(suite.base, suite.sha) for suite in broken}
@@ -135,12 +144,20 @@ class GridNews:
     def _late_clauses(self) -> Sentence:
         # One clause for each lab that is late, because each is late by another time.
         clauses = [
-            [phrase(f"{target}{lateness(seconds)}", lab_path(self.repository, target.partition("/")[0]))]
+            [
+                phrase(f"{target}{lateness(seconds)}", lab_path(self.repository, target.partition("/")[0])),
+                *self._failed_then(target),
+            ]
             for target, seconds in list(self.late_targets.items())[:MOST_NAMED]
         ]
         parts = list(chain.from_iterable([phrase(texts.CLAUSE_END), *clause] for clause in clauses))[1:]
         unnamed = len(self.late_targets) - len(clauses)
         return [*parts, phrase(texts.AND_MORE.format(more=counted(unnamed, "more target")))] if unnamed else parts
+
+    def _failed_then(self, target: str) -> Sentence:
+        count = sum(suite.failing for suite in self.suites if suite.target == target)
+        failed = texts.FAILED_THEN.format(tests=counted(count, "test"))
+        return [phrase(" ("), phrase(failed, view_path(self.repository, target=target)), phrase(")")] if count else []
 
     def next_steps(self) -> list[Sentence]:
         """Say what a maintainer, a contributor and a lab can do."""

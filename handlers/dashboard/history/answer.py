@@ -33,11 +33,13 @@ def with_first_lines(page: HistoryPage, repository: str, github: str) -> History
 def _answer(page: HistoryPage, repository: str) -> Sentence:
     """Say where a test fails, and since when; where it is flaky; or that it passes; or that no target has it now.
 
-    What the newest runs of late targets say is old, so they neither pass nor fail.
+    What the newest runs of late targets say is old, so they neither pass nor fail. Of targets that app.yaml no longer
+    has, no run is expected.
     """
-    targets = [history for history in page.targets if not history.is_removed]
+    targets = _current(page)
+    gone = [history for history in page.targets if not history.configured]
     # The test may have moved to another suite of the same target.
-    present = {(history.lab, history.target) for history in targets}
+    present = {(history.lab, history.target) for history in (*targets, *gone)}
     removed = [history for history in page.targets if (history.lab, history.target) not in present]
     fresh, late = ([history for history in targets if history.stale == stale] for stale in (False, True))
     flaky = [history for history in targets if history.flakiness and not history.failing]
@@ -50,7 +52,13 @@ def _answer(page: HistoryPage, repository: str) -> Sentence:
         [phrase(texts.RENAMED_TO), link_to_test(repository, page.renamed_to, "")]
         if removed and page.renamed_to
         else [],
+        _gone(gone, repository, page.id, is_all=not targets and not removed) if gone else [],
     )
+
+
+def _current(page: HistoryPage) -> list[HistoryOnTarget]:
+    """Return the targets of app.yaml whose newest nightly runs have the test."""
+    return [history for history in page.targets if history.configured and not history.is_removed]
 
 
 def _state(targets: Sequence[HistoryOnTarget], repository: str, test: str) -> Sentence:
@@ -93,6 +101,12 @@ def _removed(removed: Sequence[HistoryOnTarget], repository: str, test: str, *, 
     return [phrase(texts.REMOVED_ON), *name_list(_targets(removed, repository, test), "target")]
 
 
+def _gone(gone: Sequence[HistoryOnTarget], repository: str, test: str, *, is_all: bool) -> Sentence:
+    """Say on which targets that app.yaml no longer has the test once ran."""
+    words = texts.NOT_CONFIGURED.capitalize() if is_all else texts.NOT_CONFIGURED
+    return [phrase(words), *name_list(_targets(gone, repository, test), "target")]
+
+
 def _fails_on(failing: Sequence[HistoryOnTarget], total: int, repository: str, test: str) -> Sentence:
     first_shas = {history.failing.since for history in failing if history.failing}
     since = min(first_shas)
@@ -111,8 +125,8 @@ def _targets(targets: Iterable[HistoryOnTarget], repository: str, test: str) -> 
 
 
 def _steps(page: HistoryPage, github: str) -> list[Sentence]:
-    """Say what a maintainer can do about a failing or flaky test; nothing about one that was removed."""
-    targets = [history for history in page.targets if not history.is_removed]
+    """Say what a maintainer can do about a failing or flaky test; nothing if it or its target was removed."""
+    targets = _current(page)
     failing = next((history for history in targets if history.failing), None)
     reportable = [history for history in targets if history.issue_url]
     reported = min(reportable, key=lambda history: history.quarantine is not None, default=None)

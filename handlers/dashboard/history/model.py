@@ -107,6 +107,9 @@ class HistoryOnTarget(BaseModel, extra="forbid"):
         description="Whether the newest nightly run of the target arrived more than 36 hours ago: whether the test "
         "fails there now is unknown.",
     )
+    configured: bool = Field(
+        default=True, description="Whether app.yaml has the target. If not, no further run of it is expected."
+    )
     failing: HistoryFailing | None
     flakiness: HistoryFlakiness | None
     quarantine: HistoryQuarantine | None = Field(description="Its quarantine; null without one.")

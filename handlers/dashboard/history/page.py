@@ -389,6 +389,7 @@ def _describe_on_target(
             _list_commits(test_line, nightly, seconds, test, settings.moment, expected=target in settings.targets)
         ),
         is_removed=test_line.is_removed,
+        configured=target in settings.targets,
         failing=summary,
         flakiness=flaky,
         quarantine=_quarantine(settings.quarantine, line, last),

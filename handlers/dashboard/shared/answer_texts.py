@@ -21,6 +21,7 @@ NO_TEST_FAILS_ON = ": no test fails {on}"
 """Where other targets are late, or have no usable results."""
 STILL_FAIL = "{tests} still {fail} {on}"
 NO_USABLE_RESULTS = ": no usable results in the newest run"
+FAILED_THEN = "{tests} failed then"
 NOT_REPORTED = " has not reported for {age}"
 NEVER_REPORTED = " has never reported"
 MATCHES = {
@@ -122,6 +123,7 @@ QUARANTINED_UNTIL, QUARANTINED_ON = "quarantined until {day}, owner: {owner}", "
 FAILED_LAST_ON, UNKNOWN_ON, NO_REPORT = "failed when it last ran on ", "unknown on ", ": no report for over 36 hours"
 """For targets that are late: what their newest runs say is old."""
 REMOVED, REMOVED_ON = "The newest nightly runs do not have this test", "no longer run on "
+NOT_CONFIGURED = "once ran on targets that are no longer in app.yaml: "
 RENAMED_TO = "renamed to "
 
 # -- what to do next --

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -185,7 +186,7 @@ async def test_a_suite_that_is_older_than_all_commits_of_the_grid_counts_and_is_
                 tests = passed if commit == 1 else failed
                 runs.append(Upload(commit, tests, run_id="2", suite="old", at=NOW - (20 - commit) * 86400.0))
             for upload in runs:
-                store.put(upload.run, upload.columns)
+                store.put(replace(upload.run, received_at=NOW), upload.columns)
 
     config = (
         f"repositories:\n  {uploads.REPOSITORY}:\n    results:\n      bucket: device-results\n      labs:\n"

@@ -205,3 +205,25 @@ async def test_a_test_that_was_removed_long_ago_still_has_its_history(tmp_path: 
         _, _, markup = await site.get(f"/r/octocat/compiler/tests?id={removed}")
         assert "■ Failed when it last ran</strong>, since" in markup
         assert "new issue on GitHub" not in markup
+
+
+async def test_what_ran_on_a_target_that_left_app_yaml_is_old_and_its_lab_not_late(tmp_path: Path) -> None:
+    config = CONFIG.replace("[hexagon-v73, adreno]", "[hexagon-v73]")
+    async with dashboard_site(tmp_path, config=config, moment=NOW + 3 * 86_400) as site:
+        status, page = await site.json(f"/api/v1/repos/octocat/compiler/tests?id={quote(SOFTMAX, safe='')}")
+        assert status == 200
+        assert {target["target"]: target["configured"] for target in page["targets"]} == {
+            "hexagon-v73": True,
+            "adreno": False,
+        }
+        assert "".join(part["text"] for part in page["answer"]) == (
+            "Unknown on example-lab/hexagon-v73: no report for over 36 hours; failed when it last ran on "
+            "example-lab/hexagon-v73; once ran on targets that are no longer in app.yaml: example-lab/adreno."
+        )
+        _, _, markup = await site.get(
+            f"/r/octocat/compiler/tests?id={quote(SOFTMAX, safe='')}&target=example-lab/adreno"
+        )
+        assert "no longer in app.yaml</span>" in markup
+        assert "stale, over 36 h" not in markup
+        assert "■ Failed when it last ran</strong>, since" in markup
+        assert "new issue on GitHub" not in markup

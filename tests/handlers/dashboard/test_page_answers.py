@@ -119,6 +119,7 @@ def history(target: str, since: str = "", **fields: Any) -> HistoryOnTarget:
         "issue_url": "",
         "reproduce": "",
         "is_removed": False,
+        "configured": True,
     }
     return with_fields(
         HistoryOnTarget, **{**absent, "lab": "example-lab", "target": target, "failing": failing, **fields}
@@ -168,6 +169,18 @@ def test_a_late_target_neither_passes_nor_fails() -> None:
         f"unknown on {history_link('vulkan')}: no report for over 36 hours; "
         f"failed when it last ran on {history_link('vulkan')}."
     )
+
+
+def test_a_target_that_left_app_yaml_is_neither_late_nor_failing() -> None:
+    fields = {"stale": True, "issue_url": f"{GITHUB}/issues/new", "reproduce": "pytest conv", "flakiness": FLAKINESS}
+    gone = history("rpi", HEAD, configured=False, **fields)
+    once = f"nce ran on targets that are no longer in app.yaml: {history_link('rpi')}."
+    assert history_words(history("adreno"), gone) == f"Does not fail on {history_link('adreno')}; o{once}"
+    assert history_words(gone) == f"O{once}"
+    assert history_words(gone.model_copy(update={"is_removed": True})) == f"O{once}"
+    removed = history("adreno", is_removed=True)
+    assert history_words(removed, gone) == f"The newest nightly runs do not have this test; o{once}"
+    assert history_page(gone).next_steps == []
 
 
 QUARANTINE = HistoryQuarantine(owner="octocat", reason="known", issue=f"{GITHUB}/issues/1", until="2026-12-12")
@@ -313,6 +326,23 @@ def test_what_still_fails_on_a_grid_and_what_is_compared_with_nothing() -> None:
     )
     assert grid_words(still, suite_news("example-lab/mali", failing=1)) == (
         f"No new failure in 14 nightly commits: {status_link('2 tests still fail on 2 of 4 targets', 'failing')}."
+    )
+
+
+def test_what_failed_on_a_target_before_it_became_late_is_no_news_of_a_grid() -> None:
+    late_words = f"[example-lab/mali has not reported for 3 days]({PAGE}/labs/example-lab)"
+    then = f"{late_words} ([2 tests failed then]({PAGE}?target=example-lab%2Fmali))"
+    still, old = suite_news(failing=1), suite_news("example-lab/mali", new=1, failing=2)
+    start, late = "No new failure in 14 nightly commits", {"example-lab/mali": 3 * 86_400.0}
+    assert grid_words(still, old, late_targets=late) == f"{start}: 1 test still fails on 1 of 4 targets; {then}."
+    assert grid_words(suite_news(), old, late_targets=late) == f"{start}: no test fails on 1 of 4 targets; {then}."
+    assert grid_words(old, late_targets=late) == f"{start}; {then}."
+    new = suite_news(new=1, failing=1)
+    since = f" since [aaaaaaa]({PAGE}/commits/{BASE})"
+    assert grid_words(new, old, late_targets=late) == f"1 new failure on 1 of 4 targets{since}; {then}."
+    uncompared = suite_news(failing=3, has_baseline=False)
+    assert grid_words(uncompared, old, late_targets=late) == (
+        f"3 failures on 1 of 4 targets, with nothing to compare with; {then}."
     )
 
 

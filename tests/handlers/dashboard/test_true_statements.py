@@ -259,17 +259,24 @@ class Pages:
         """Compare the first sentence of the grid with the lists of tests, and the page of each nightly commit."""
         page = await self.json(f"{self.here}/grid")
         sentence = "".join(part["text"] for part in page["answer"])
-        new, failing = [len(await self.listed(f"status={status}")) for status in ("new-failure", "failing")]
+        listed = {status: await self.listed(f"status={status}") for status in ("new-failure", "failing")}
+        late = {f"{LAB}/{target}" for target in TARGETS if self.is_stale(target)}
+        new, failing = [sum(row[0] not in late for row in rows) for rows in listed.values()]
         if new:
-            assert sentence.startswith(f"{new} new failure")
+            assert sentence.startswith(f"{new} new failure"), sentence
         elif failing:
-            assert f": {failing} test" in sentence
+            assert f": {failing} test" in sentence, sentence
         else:
             reported = {target for target in TARGETS if any(self.history.newest(target, suite) for suite in SUITES)}
             known = {target for target in reported if not self.is_stale(target) and not self.is_unusable(target)}
             on = f" on {len(known)} of {len(TARGETS)} targets" if known != reported else ""
             assert (f": no test fails{on}" in sentence) == bool(known), sentence
             assert ("no test fails" in sentence) == bool(known), sentence
+        failed_then = Counter(row[0] for row in listed["failing"] if row[0] in late)
+        assert {target: int(number) for target, number in FAILED_THEN.findall(sentence)} == failed_then, sentence
+        # A list has those of all targets, so no link leads there from a number of some.
+        if failed_then:
+            assert not any("status=" in (part["href"] or "") for part in page["answer"]), page["answer"]
         for commit in page["commits"]:
             rows = (await self.json(f"{self.here}/commits/{commit['sha']}"))["rows"]
             assert {(row["target"].partition("/")[2], row["suite"]) for row in rows} >= {
@@ -514,4 +521,5 @@ def clause_names(sentence: str, start: str, end: str = "") -> set[str]:
 
 TITLE = re.compile("<entry>.*?<title>(.*?)</title>", re.DOTALL)
 COUNTED = re.compile(r"(\d+) (new failure|known flaky|still failing)")
+FAILED_THEN = re.compile(r"([\w-]+/[\w-]+) has not reported for [^;(]+ \((\d+) tests? failed then\)")
 CONFIRMED = re.compile(r"(\d+) failures? confirmed")
