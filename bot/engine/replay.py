@@ -73,10 +73,10 @@ async def stored_record(journal: Journal, guid: str) -> DeliveryRecord:
 async def dry_run(journal: Journal, tasks: Tasks, guid: str) -> dict[str, Any]:
     """Plan a delivery as if it came in now, and return the plans as JSON. Nothing is written anywhere.
 
-    Raises `UserError` for a GUID that is not stored_record.
+    Raises `UserError` for a GUID that is not stored.
     """
     record = await stored_record(journal, guid)
-    return await planned_for(tasks.processor, await tasks.delivery(record.job.job_id))
+    return await planned_for(tasks.processor, await tasks.delivery(record.job.job_id, guid))
 
 
 async def planned_for(processor: Processor, delivery: Delivery) -> dict[str, Any]:

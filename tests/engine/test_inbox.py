@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Coroutine
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -62,7 +62,7 @@ async def test_a_delivery_and_its_job_have_the_same_number(database: Database) -
     assert [(record.guid, record.state) for record in records] == [("c", "waiting"), ("b", "ignored"), ("a", "waiting")]
     jobs = [row["id"] for row in await database.connector.execute_query_all_async(JOBS)]
     assert jobs == [records[2].job.job_id, records[0].job.job_id]
-    delivery = await RecentDeliveries().read(database.connector, records[1].job.job_id)
+    delivery = await RecentDeliveries().read(database.connector, records[1].job.job_id, "b")
     assert delivery is not None
     assert (delivery.guid, delivery.payload.raw) == ("b", {"ref": "\ud800\u0000"})
 
@@ -80,11 +80,11 @@ async def test_what_the_accepting_process_remembers_is_what_it_would_read(databa
     job = delivery_job("a", "push", 1.5, "repo:1")
     delivery_id = await store_delivery(connector, job, body)
     assert delivery_id is not None
-    stored = await RecentDeliveries().read(connector, delivery_id)
+    stored = await RecentDeliveries().read(connector, delivery_id, "a")
     deliveries.remember(delivery_id, Delivery("a", "push", Payload(parse(body)), 1.5))
     await connector.execute_query_async(REMOVE)
     for _ in range(2):
-        remembered = await deliveries.read(connector, delivery_id)
+        remembered = await deliveries.read(connector, delivery_id, "a")
         assert remembered is not None
         assert stored is not None
         # In JSON, because -0.0 equals 0.
@@ -95,12 +95,29 @@ async def test_what_the_accepting_process_remembers_is_what_it_would_read(databa
 async def test_accepted_deliveries_take_bounded_memory_and_displace_none_at_work(database: Database) -> None:
     deliveries, delivery = RecentDeliveries(), Delivery("a", "push", Payload({}), 1.0)
     deliveries.remember(1, delivery)
-    assert await deliveries.read(database.connector, 1) is delivery
+    assert await deliveries.read(database.connector, 1, "a") is delivery
     for delivery_id in range(2, 3 + MOST_RECENT):
         deliveries.remember(delivery_id, delivery)
     ids = [1, 2, 3, 2 + MOST_RECENT]
-    remembered = [await deliveries.read(database.connector, delivery_id) is not None for delivery_id in ids]
+    remembered = [await deliveries.read(database.connector, delivery_id, "a") is not None for delivery_id in ids]
     assert remembered == [True, False, True, True]
+
+
+@pytest.mark.parametrize("was_read", [False, True])
+async def test_a_delivery_that_the_database_lost_is_not_taken_for_a_later_one_with_its_number(
+    database: Database, was_read: bool
+) -> None:
+    """A replica that takes over without the last commits gives their IDs again."""
+    deliveries, connector = RecentDeliveries(), database.connector
+    assert await store(database, "new")
+    (number,) = [cast("int", row["id"]) for row in await connector.execute_query_all_async(JOBS)]
+    deliveries.remember(number, Delivery("lost", "issue_comment", Payload({}), 1.0))
+    if was_read:
+        assert await deliveries.read(connector, number, "lost") is not None
+    for _ in range(2):
+        delivery = await deliveries.read(connector, number, "new")
+        assert delivery is not None
+        assert (delivery.guid, delivery.event) == ("new", "push")
 
 
 async def test_the_first_delivery_of_an_empty_database_may_be_ignored(database: Database) -> None:

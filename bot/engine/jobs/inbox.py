@@ -277,11 +277,14 @@ class RecentDeliveries:
         """Remember a small delivery that was just stored, until its job reads it."""
         self._accepted[delivery_id] = delivery
 
-    async def read(self, connector: Connector, delivery_id: int) -> Delivery | None:
-        """Return a delivery; None if it was removed, and is not remembered. No ID is ever used again."""
-        if (recent := self._recent.get(delivery_id)) is not None:
+    async def read(self, connector: Connector, delivery_id: int, guid: str) -> Delivery | None:
+        """Return the delivery with a GUID; None if it was removed, and is not remembered.
+
+        Its ID may have been that of another delivery, which the database lost when a replica took over.
+        """
+        if (recent := self._recent.get(delivery_id)) is not None and recent.guid == guid:
             return recent
-        if (accepted := self._accepted.pop(delivery_id, None)) is not None:
+        if (accepted := self._accepted.pop(delivery_id, None)) is not None and accepted.guid == guid:
             self._recent[delivery_id] = accepted
             return accepted
         rows: Sequence[dict[str, Any]] = await connector.execute_query_all_async(READ, id=delivery_id)

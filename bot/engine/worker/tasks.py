@@ -495,7 +495,7 @@ class Tasks:
             if body is not None:
                 # A replica of an older release, which has no inbox, has accepted it.
                 await self._store.move_body(delivery_job, context.job.lock, context.job.task_kwargs)
-            delivery = await self.delivery(delivery_job)
+            delivery = await self.delivery(delivery_job, guid)
             if plan.origin is not None:
                 # A record that the plan has read was changed meanwhile.
                 return await self._plan_at_once(context.job, delivery, plan_job(plan.origin), plan.origin, plan.subject)
@@ -509,7 +509,7 @@ class Tasks:
         """Route a delivery again that was handled before; applied effects are not repeated."""
 
         async def work() -> JobOutcome | FollowUp:
-            return await self._route(context.job, await self.delivery(delivery_job), delivery_job, replay)
+            return await self._route(context.job, await self.delivery(delivery_job, guid), delivery_job, replay)
 
         await self._deliver(context.job, work, guid, "replay", received_at, delivery_job, OnlyPlan())
 
@@ -582,9 +582,9 @@ class Tasks:
             labels={"delivery": guid},
         ).run(self._store.connector)
 
-    async def delivery(self, job_id: int) -> Delivery:
-        """Read the delivery with the ID of its job; raises `UserError` if it is no longer stored."""
-        delivery = await self._deliveries.read(self._store.connector, job_id)
+    async def delivery(self, job_id: int, guid: str) -> Delivery:
+        """Read the delivery with the ID of its job and its GUID; raises `UserError` if it is no longer stored."""
+        delivery = await self._deliveries.read(self._store.connector, job_id, guid)
         if delivery is None:
             raise UserError(NO_BODY)
         return delivery
@@ -606,7 +606,7 @@ class Tasks:
         plan: OnlyPlan,
     ) -> None:
         async def answer(message: str, interim: bool) -> None:
-            delivery = await self._deliveries.read(self._store.connector, delivery_job)
+            delivery = await self._deliveries.read(self._store.connector, delivery_job, guid)
             if delivery is not None:
                 handlers = self.processor.answering(delivery)
                 await self._answer(_origins(delivery, handlers, delivery_job, 0, job.lock), message, interim=interim)
@@ -691,7 +691,7 @@ class Tasks:
             # An earlier release has stored the plan and did not end the job. A second plan would see the changes that
             # the first plan's effects may have made already.
             return JobOutcome(PLANNED, PLANNED_BEFORE)
-        delivery = await self.delivery(origin.delivery_job)
+        delivery = await self.delivery(origin.delivery_job, origin.guid)
         return await self._follow_up(job, origin, delivery, await self._plan(delivery, origin), {})
 
     async def _follow_up(
@@ -729,7 +729,7 @@ class Tasks:
             # From now on the conclusion waits behind the effects' retries.
             raise RunAgain(0, min(CONCLUSION_RETRY_PRIORITY, ended.priority - 1))
         effects, is_answered = ended
-        delivery = await self.delivery(origin.delivery_job)
+        delivery = await self.delivery(origin.delivery_job, origin.guid)
         conclusion = ConclusionJob(
             origin.handler, origin.intent, args["conclusion_basis"], effects, again=is_answered or number > 1
         )
