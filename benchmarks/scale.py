@@ -15,7 +15,6 @@ import contextlib
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +27,6 @@ from benchmarks.scale_rows import ROWS
 from benchmarks.scaling import ScalePlace, Scaling, scaling
 from benchmarks.stage import DATABASES, DURABLE, POSTGRESQL, SQLITE
 from bot.core import logs
-from bot.engine.service import Engine
 from tests.postgres import running_server
 from tests.tables import with_tables
 
@@ -52,18 +50,16 @@ def in_words(row: Scaling) -> Row:
     }
 
 
-async def measured(name: str, database: str, steps: Sequence[int]) -> Scaling:
+def measured(name: str, database: str, steps: Sequence[int]) -> Scaling:
     """Measure a row at some multiples of its base, each in a new folder and on a new database."""
     row, figures = ROWS[name], dict[int, float]()
     with contextlib.ExitStack() as held:
-        server = held.enter_context(running_server(DURABLE)) if database == POSTGRESQL else None
+        server = held.enter_context(running_server(DURABLE)) if (row.database or database) == POSTGRESQL else None
         for step in steps:
             folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="nightjar-scale-")))
-
-            def engine(folder: Path = folder) -> AbstractAsyncContextManager[Engine]:
-                return Engine(server.create_database() if server else with_tables(f"sqlite:///{folder}/nightjar.db"))
-
-            figures[row.base * step] = await row.measure(ScalePlace(folder, engine), row.base * step)
+            url = server.create_database() if server else with_tables(f"sqlite:///{folder}/nightjar.db")
+            figure = row.measure(ScalePlace(folder, url), row.base * step)
+            figures[row.base * step] = figure if isinstance(figure, float) else asyncio.run(figure)
     return scaling(name, row, figures)
 
 
@@ -78,22 +74,24 @@ def main(as_json: bool, quick: bool, store: bool, database: str, only: tuple[str
     logs.configure()
     rows = []
     for name in only or tuple(ROWS):
-        rows.append(asyncio.run(measured(name, database, QUICK_STEPS if quick else STEPS)))
+        rows.append(measured(name, database, QUICK_STEPS if quick else STEPS))
         click.echo(f"{name}: {rows[-1].met} (load average {busy()})", err=True)
     with tempfile.TemporaryDirectory() as folder:
         machine = described(Path(folder))
     if store:
-        _store(rows, {"machine": machine, "date": f"{datetime.now(UTC):%d %B %Y}", "database": database})
+        _store(rows, database, {"machine": machine, "date": f"{datetime.now(UTC):%d %B %Y}"})
     if as_json:
         click.echo("\n".join(json.dumps(asdict(row)) for row in rows))
         return
     click.echo(f"{machine}; {database}\n\n{table([in_words(row) for row in rows])}")
 
 
-def _store(rows: Sequence[Scaling], circumstances: Mapping[str, str]) -> None:
+def _store(rows: Sequence[Scaling], database: str, circumstances: Mapping[str, str]) -> None:
     """Write the rows into the stored file; rows of it that were not measured now stay."""
     stored = json.loads(STORED.read_text(encoding="utf-8"))["rows"] if STORED.exists() else []
-    by_name = {row["name"]: row for row in stored} | {row.name: asdict(row) | dict(circumstances) for row in rows}
+    by_name = {row["name"]: row for row in stored}
+    for row in rows:
+        by_name[row.name] = {**asdict(row), **circumstances, "database": ROWS[row.name].database or database}
     ordered = [by_name[name] for name in ROWS if name in by_name]
     STORED.write_text(json.dumps({"rows": ordered}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

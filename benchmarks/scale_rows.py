@@ -5,13 +5,26 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import LiteralString
 
 from benchmarks.many_objects import watching
+from benchmarks.scale_hours import (
+    command_after_start,
+    expired_page,
+    first_page,
+    idle_rows,
+    idle_wakes,
+    last_good_round,
+    nightly_minute,
+)
+from benchmarks.scale_work import cpu_of_command, notifications, redelivery_round, statements_of_command
 from benchmarks.scaling import CONSTANT, LINEAR, REPETITIONS, ScalePlace, ScaleRow, cpu_milliseconds
+from benchmarks.stage import POSTGRESQL
 from bot.app.load import load_config, parse_config
 from bot.config import Config
 from bot.engine.records import Records
+from bot.engine.service import Engine
 from bot.engine.worker.guard import Guard
 from bot.engine.worker.manager import EngineJobManager
 from bot.github.repositories.known import KNOWN_REPOSITORY, Repositories
@@ -20,6 +33,7 @@ from bot.results.store.store import ResultsStore
 from bot.timers.timers import timer_states
 from handlers.device_tests import rows
 from handlers.device_tests.store import JobStore
+from handlers.device_tests.sweep import JobSweep
 from handlers.repository_file.sweep import PAUSE
 from tests.app.test_idle_requests import CONTENTS, Night, night
 from tests.handlers.dashboard.site import DashboardSite, dashboard_site
@@ -45,6 +59,11 @@ INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, args, sta
 SELECT 'default', 'deliver', 0, CAST(%(lock)s AS text) || (n / %(each)s), '{}', 'todo' FROM series
 """
 )
+DEVICE_TESTS = """
+repositories:
+  octocat/compiler:
+    results: {bucket: device-results, labs: {example-lab: {targets: {hexagon-v73: {tier: 2}}}}}
+"""
 PATTERN = b"repositories: {'octo-org/*': {nightly: {}}}"
 
 
@@ -126,12 +145,8 @@ async def find_new_run(place: ScalePlace, size: int) -> float:
 
 async def claim(place: ScalePlace, size: int) -> float:
     """Claim a job of a lab whose queue has so many, each of its own pull request."""
-    async with place.engine() as engine:
-        connector = engine.database.connector
-        jobs = (queued(f"job-{number}", pull_request=number, requested_at=NOW + number) for number in range(size))
-        for job in jobs:
-            await connector.execute_query_async(rows.INSERT, **rows.row_of_job(job))
-        store = JobStore(connector, lambda: NOW + size)
+    async with _queued(place, size) as engine:
+        store = JobStore(engine.database.connector, lambda: NOW + size)
 
         async def claim_one() -> None:
             claimed = await store.claim(LAB, ["hexagon-v73"], limits(size))
@@ -140,12 +155,54 @@ async def claim(place: ScalePlace, size: int) -> float:
         return await cpu_milliseconds(claim_one, min(size - 1, REPETITIONS))
 
 
+async def sweep(place: ScalePlace, size: int) -> float:
+    """Look for device jobs whose time is over, and outdated check runs, among so many queued jobs."""
+    config = parse_config(DEVICE_TESTS.encode(), "app.yaml")
+    async with _queued(place, size) as engine:
+        store = JobStore(engine.database.connector, lambda: NOW + size)
+
+        async def accept(*_: object, **__: object) -> bool:
+            raise AssertionError
+
+        jobs = JobSweep(config, store, engine.journal, accept=accept, clock=lambda: NOW + size)
+        return await cpu_milliseconds(jobs.tick)
+
+
+@asynccontextmanager
+async def _queued(place: ScalePlace, size: int) -> AsyncIterator[Engine]:
+    """Open a database with so many queued device jobs, each of its own pull request and with its check run."""
+    async with place.engine() as engine:
+        for number in range(size):
+            job = queued(f"job-{number}", pull_request=number, requested_at=NOW + number)
+            shown = rows.row_of_job(replace(job, shown=job.to_show))
+            await engine.database.connector.execute_query_async(rows.INSERT, **shown)
+        yield engine
+
+
 async def overview(place: ScalePlace, size: int) -> float:
     """Render the first page of `/` with so many repositories."""
     names = [f"octo-org/r{number}" for number in range(size)]
     config = "repositories:\n" + "".join(f"  {name}: {{nightly: {{}}}}\n" for name in names)
     async with dashboard_site(place.folder, config=config, public=names, filled=lambda _: None) as site:
         return await _rendered(site, "/")
+
+
+async def overview_kilobytes(place: ScalePlace, size: int) -> float:
+    """Return the size of `/` with a repository of so many targets, in kB of HTML before compression."""
+    targets = [f"target-{number}" for number in range(size)]
+    config = (
+        f"repositories: {{{REPOSITORY}: {{results: {{bucket: results, labs: {{{LAB}: {{targets: {targets}}}}}}}}}}}"
+    )
+
+    def fill(store: ResultsStore) -> None:
+        for target in targets:
+            upload = Upload(1, {f"{SUITE}/test_conv.py::test_conv": "failed"}, target=target, at=NOW - HOUR)
+            store.put(upload.run, upload.columns)
+
+    async with dashboard_site(place.folder, config=config, filled=fill, moment=NOW) as site:
+        status, _, text = await site.get("/")
+        assert status == 200, text
+        return len(text.encode()) / 1000
 
 
 async def run_page(place: ScalePlace, size: int) -> float:
@@ -228,20 +285,44 @@ async def _known(place: ScalePlace, size: int) -> AsyncIterator[tuple[Config, Re
 
 
 ROWS = {
-    "record": ScaleRow("to read a record", "records", "CPU ms", 100, CONSTANT, 1.0, read_record),
+    "overview": ScaleRow("`/`, rendered", "public repositories", "CPU ms", 1, LINEAR, 100.0, overview),
+    "overview-size": ScaleRow("`/`, HTML", "targets of a repository", "kB", 1, LINEAR, 200.0, overview_kilobytes),
+    "first-page": ScaleRow(
+        "`/`, the first visitor after a start", "repositories", "s of GitHub", 1, CONSTANT, 3.0, first_page
+    ),
+    "expired-page": ScaleRow("`/`, a later visitor", "repositories", "s of GitHub", 1, CONSTANT, 0.1, expired_page),
+    "command-after-start": ScaleRow(
+        "from a command in the first moment of a start to 👀",
+        "repositories",
+        "s of GitHub",
+        1,
+        CONSTANT,
+        2.0,
+        command_after_start,
+    ),
+    "idle-hour": ScaleRow("an idle hour", "repositories", "requests", 1, CONSTANT, 80.0, idle_hour),
+    "idle-rows": ScaleRow("an idle hour", "repositories", "changed rows", 1, CONSTANT, 250.0, idle_rows),
+    "idle-wakes": ScaleRow("an idle bot", "repositories", "wake-ups a second", 1, CONSTANT, 3.0, idle_wakes),
+    "last-good": ScaleRow(
+        "timers every 15 minutes, the latest", "repositories with one", "s late", 10, CONSTANT, 900.0, last_good_round
+    ),
+    "nightly": ScaleRow(
+        "nightly branches at one minute, the latest", "repositories", "s late", 1, CONSTANT, 120.0, nightly_minute
+    ),
+    "notifications": ScaleRow(
+        "one worker, all waiting jobs", "waiting jobs", "notifications", 10, CONSTANT, 10.0, notifications, POSTGRESQL
+    ),
+    "claim": ScaleRow("to claim a job", "queued jobs of the lab", "CPU ms", 10, CONSTANT, 5.0, claim),
+    "sweep": ScaleRow("the sweep of device jobs", "queued jobs", "CPU ms", 10, CONSTANT, 5.0, sweep),
+    "metrics": ScaleRow("timers on `/metrics`", "repositories with a timer", "CPU ms", 1, LINEAR, 50.0, timer_metrics),
     "first-sight": ScaleRow(
         "the first payload of a repository", "known repositories", "CPU ms", 10, CONSTANT, 1.0, first_sight
     ),
-    "metrics": ScaleRow("timers on `/metrics`", "repositories with a timer", "CPU ms", 1, LINEAR, 50.0, timer_metrics),
-    "app-yaml": ScaleRow("to read app.yaml", "repositories named", "CPU ms", 10, LINEAR, 5_000.0, read_app_yaml),
-    "pattern-start": ScaleRow(
-        "to start with a pattern", "repositories that match", "CPU ms", 100, LINEAR, 3_000.0, start_with_pattern
+    "file-sweep": ScaleRow(
+        "an idle hour with a sweep of files", "repositories", "requests", 1, LINEAR, 100.0, sweep_hour
     ),
-    "pattern-idle": ScaleRow(
-        "a minute without a change", "repositories that match", "CPU ms", 100, CONSTANT, 1.0, unchanged_pattern
-    ),
+    "run-page": ScaleRow("the page of a run, rendered", "tests of the run", "CPU ms", 50, LINEAR, 50.0, run_page),
     "queue": ScaleRow("to fetch a job", "waiting jobs", "CPU ms", 100, CONSTANT, 5.0, fetch_from_queue),
-    "new-run": ScaleRow("to find a new run in a bucket", "objects", "requests", 1_000, CONSTANT, 5.0, find_new_run),
     "locked": ScaleRow(
         "to fetch a job beside a busy pull request",
         "its waiting jobs",
@@ -251,11 +332,28 @@ ROWS = {
         5.0,
         fetch_beside_locked,
     ),
-    "claim": ScaleRow("to claim a job", "queued jobs of the lab", "CPU ms", 10, CONSTANT, 5.0, claim),
-    "overview": ScaleRow("`/`, rendered", "public repositories", "CPU ms", 1, LINEAR, 100.0, overview),
-    "run-page": ScaleRow("the page of a run, rendered", "tests of the run", "CPU ms", 50, LINEAR, 50.0, run_page),
-    "idle-hour": ScaleRow("an idle hour", "repositories", "requests", 1, CONSTANT, 80.0, idle_hour),
-    "file-sweep": ScaleRow(
-        "an idle hour with a sweep of files", "repositories", "requests", 1, LINEAR, 100.0, sweep_hour
+    "redelivery": ScaleRow(
+        "a search for missed deliveries", "deliveries before", "requests", 10, CONSTANT, 2.0, redelivery_round
+    ),
+    "command-statements": ScaleRow(
+        "`@ci help` on PostgreSQL",
+        "repositories",
+        "statements",
+        1,
+        CONSTANT,
+        15.0,
+        statements_of_command,
+        POSTGRESQL,
+    ),
+    "command-cpu": ScaleRow("`@ci help`", "repositories", "CPU ms", 1, CONSTANT, 10.0, cpu_of_command),
+    "new-run": ScaleRow("to find a new run in a bucket", "objects", "requests", 1_000, CONSTANT, 5.0, find_new_run),
+    "record": ScaleRow("to read a record", "records", "CPU ms", 100, CONSTANT, 1.0, read_record),
+    "app-yaml": ScaleRow("to read app.yaml", "repositories named", "CPU ms", 10, LINEAR, 5_000.0, read_app_yaml),
+    "pattern-start": ScaleRow(
+        "to start with a pattern", "repositories that match", "CPU ms", 100, LINEAR, 3_000.0, start_with_pattern
+    ),
+    "pattern-idle": ScaleRow(
+        "a minute without a change", "repositories that match", "CPU ms", 100, CONSTANT, 1.0, unchanged_pattern
     ),
 }
+"""In the order in which users meet the costs."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bot.engine.service import Engine
 
@@ -23,17 +23,21 @@ WORDS = ((0.3, CONSTANT), (0.75, "below linear"), (1.3, LINEAR), (math.inf, "abo
 
 @dataclass(frozen=True, slots=True)
 class ScalePlace:
-    """Where a row is measured: an empty folder, and a function that opens an engine on a new database."""
+    """Where a row is measured: an empty folder, and the URL of a new database with all tables."""
 
     folder: Path
-    engine: Callable[[], AbstractAsyncContextManager[Engine]]
+    url: str
+
+    def engine(self) -> Engine:
+        """Return an engine on the database, which the caller opens."""
+        return Engine(self.url)
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleRow:
-    """One cost. `measure` returns the figure of one size, in `unit`; `law` is how it may grow.
+    """One cost. `measure` returns the figure of one size in `unit`, or its coroutine does; `law` is how it may grow.
 
-    The figure of the largest size, 1,000 times `base`, must not exceed `goal`.
+    The figure of the largest size, 1,000 times `base`, must not exceed `goal`. A row of one `database` alone names it.
     """
 
     what: str
@@ -42,7 +46,8 @@ class ScaleRow:
     base: int
     law: str
     goal: float
-    measure: Callable[[ScalePlace, int], Awaitable[float]]
+    measure: Callable[[ScalePlace, int], Coroutine[Any, Any, float] | float]
+    database: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,18 +17,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
-import pytest
 
+from benchmarks.many_repositories import many_repositories
 from bot.app.load import parse_config
-from bot.app.registration import EVENTS, PERMISSIONS
 from bot.app.serve import running
 from bot.config import Config
-from bot.config.environment import Settings
 from bot.core import logs
 from bot.timers.timers import timers_of
 from sandbox import GitHubSandbox
-from tests.simulated_hours import SimulatedLoop, simulate_time
-from tests.tables import with_tables
+from tests.simulated_hours import SimulatedLoop, in_simulated_time
 
 MINUTE, ROUND = 60.0, 15 * 60.0
 SETTLED = 2 * ROUND
@@ -37,7 +34,6 @@ BRANCHES = {"last-good": "last-successful", "nightly": "nightly"}
 LAST_GOOD = "last_good: {every: 15m, require: [ci]}"
 NIGHTLY = 'nightly: {{at: "{at}", timezone: UTC}}'
 HEAD_OF = "/repos/{name}/git/ref/heads/{branch}"
-SECRET = "0123456789abcdef"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,41 +66,25 @@ class TimerRound:
 
 def simulated_round(folder: Path, repositories: int, owners: int, nightly: int) -> TimerRound:
     """Run a bot for three rounds and return the last one. The first `nightly` repositories have a nightly branch."""
-    with asyncio.Runner(loop_factory=SimulatedLoop) as runner, pytest.MonkeyPatch.context() as patch:
-        loop = runner.get_loop()
-        assert isinstance(loop, SimulatedLoop)
-        simulate_time(patch, loop)
-        return runner.run(_round(folder, loop, repositories, owners, nightly))
+    return in_simulated_time(lambda loop: _round(folder, loop, repositories, owners, nightly))
 
 
 async def _round(folder: Path, loop: SimulatedLoop, repositories: int, owners: int, nightly: int) -> TimerRound:
-    github = GitHubSandbox()
     names = [f"octo-org-{number % owners}/compiler-{number}" for number in range(repositories)]
-    async with github.serve() as url:
-        app = github.create_app("nightjar", webhook_secret=SECRET, permissions=PERMISSIONS, events=EVENTS)
+    async with many_repositories(folder, names) as many:
         for name in names:
-            repository = github.create_repository(name)
+            repository = many.github.repositories[name]
             head = repository.branch("main")
             repository.refs |= {f"refs/heads/{branch}": head for branch in BRANCHES.values()}
-            app.install(repository)
-        settings = Settings.from_environment(
-            {
-                "GITHUB_APP_ID": str(app.id),
-                "GITHUB_PRIVATE_KEY": app.private_key,
-                "GITHUB_WEBHOOK_SECRET": SECRET,
-                "GITHUB_API_URL": url,
-                "DATABASE_URL": with_tables(f"sqlite:///{folder}/nightjar.db"),
-            }
-        )
         evening = datetime.fromtimestamp(loop.clock.time(), UTC) + timedelta(seconds=SETTLED + ROUND / 2)
         config = _config(names, nightly, f"{evening:%H:%M}")
-        async with running(config, settings, None, clock=loop.clock.time):
+        async with running(config, many.settings, None, clock=loop.clock.time):
             # Rounds begin with a minute, as timers do.
             await asyncio.sleep(SETTLED - loop.clock.time() % MINUTE)
-            github.requests.clear()
+            many.github.requests.clear()
             cpu, began = time.process_time(), loop.clock.time()
             await asyncio.sleep(ROUND)
-            return _figures(github, config, began, time.process_time() - cpu)
+            return _figures(many.github, config, began, time.process_time() - cpu)
 
 
 def _config(names: list[str], nightly: int, at: str) -> Config:

@@ -52,13 +52,7 @@ async def measure(options: Options) -> list[Row]:
 async def _measured(url: str, workers: int, lock: str, count: int) -> Row:
     database = Database(url)
     await database.open()
-    for start in range(0, count, BATCH):
-        numbers = range(start, min(start + BATCH, count))
-        jobs = [
-            NewJob(f"k{number}", "t", {}, lock=lock if lock and number < count - 100 else f"l{number}")
-            for number in numbers
-        ]
-        await defer_once(database.connector, jobs)
+    await deferred(database, count, lock)
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
         await connection.execute("LISTEN procrastinate_any_queue_v1")
         began = time.perf_counter()
@@ -83,6 +77,17 @@ async def _measured(url: str, workers: int, lock: str, count: int) -> Row:
     }
 
 
+async def deferred(database: Database, count: int, lock: str = "") -> None:
+    """Store jobs with a lock each; all but the last hundred with one, if it is given."""
+    for start in range(0, count, BATCH):
+        numbers = range(start, min(start + BATCH, count))
+        jobs = [
+            NewJob(f"k{number}", "t", {}, lock=lock if lock and number < count - 100 else f"l{number}")
+            for number in numbers
+        ]
+        await defer_once(database.connector, jobs)
+
+
 async def _started(url: str, most: int) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         sys.executable, "-m", "benchmarks.workers", "work", url, str(most), stdout=asyncio.subprocess.PIPE
@@ -90,13 +95,20 @@ async def _started(url: str, most: int) -> asyncio.subprocess.Process:
 
 
 async def work(url: str, most: int) -> None:
-    """Run jobs until none is left or so many have run; print their number, and the processor and other seconds."""
+    """Run jobs as `work_off`; print their number, and the processor and other seconds."""
     database = Database(url)
     await database.open()
+    began, cpu = time.perf_counter(), time.process_time()
+    done = await work_off(database, most)
+    sys.stdout.write(f"{done} {time.process_time() - cpu} {time.perf_counter() - began}\n")
+    await database.close()
+
+
+async def work_off(database: Database, most: int) -> int:
+    """Run jobs until none is left or so many have run; return their number."""
     manager = EngineJobManager(database.connector, Guard(), lambda: None, concurrency=CONCURRENCY)
     worker = await manager.register_worker()
-    running = set[asyncio.Task[None]]()
-    done, began, cpu = 0, time.perf_counter(), time.process_time()
+    running, done = set[asyncio.Task[None]](), 0
     while done < most:
         while len(running) < CONCURRENCY and (job := await manager.fetch_job(None, worker)):
             running.add(asyncio.create_task(_end(manager, job)))
@@ -105,9 +117,8 @@ async def work(url: str, most: int) -> None:
             break
         _, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
     await asyncio.gather(*running)
-    sys.stdout.write(f"{done} {time.process_time() - cpu} {time.perf_counter() - began}\n")
     await manager.unregister_worker(worker)
-    await database.close()
+    return done
 
 
 async def _end(manager: EngineJobManager, job: Job) -> None:

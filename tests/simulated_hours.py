@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import selectors
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Executor
 from typing import Any, ParamSpec, TypeVar, TypeVarTuple, Unpack
 
@@ -102,7 +102,16 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         self.clock.working -= 1
 
 
-def simulate_time(monkeypatch: pytest.MonkeyPatch, loop: SimulatedLoop) -> None:
+def in_simulated_time(work: Callable[[SimulatedLoop], Coroutine[Any, Any, Result]]) -> Result:
+    """Run a coroutine on a loop of its own, by whose clock this process lives meanwhile; return what it returns."""
+    with asyncio.Runner(loop_factory=SimulatedLoop) as runner, pytest.MonkeyPatch.context() as patch:
+        loop = runner.get_loop()
+        assert isinstance(loop, SimulatedLoop)
+        _simulate_time(patch, loop)
+        return runner.run(work(loop))
+
+
+def _simulate_time(monkeypatch: pytest.MonkeyPatch, loop: SimulatedLoop) -> None:
     """Let this process see the clock of a loop, which waits for databases and for S3."""
     submit = Writer._submit
 

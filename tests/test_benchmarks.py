@@ -30,6 +30,9 @@ COMMENT = Template("issue_comment", (b'{"id":', b', "body": "two\nlines"}'))
 ASKING = [Template("issue_comment", (b'{"id":', b', "body": "@ci help %d"}' % place), (7, 8)) for place in range(3)]
 MADE = {UNWANTED: UNWANTED_ONES, COMMENTS: [COMMENT], COMMANDS: ASKING}
 
+LONG = ("idle-rows", "idle-wakes", "last-good", "command-cpu")
+"""Rows that take longest. `tests/app/test_idle.py` tests what the first two measure; the third is like `nightly`."""
+
 METRICS = """\
 # HELP nightjar_waiting_jobs Jobs that wait to be done.
 nightjar_waiting_jobs{task="deliver"} 40.0
@@ -155,9 +158,10 @@ def test_a_row_is_compared_with_its_law_and_its_goal(law: str, figures: dict[int
     assert (result.grows, result.met, result.sizes) == (grows, met, tuple(figures))
 
 
+@pytest.mark.exhaustive(*(name for name in ROWS if name not in LONG))
 @pytest.mark.parametrize("name", ROWS)
-async def test_every_row_can_be_measured_at_its_small_sizes(name: str) -> None:
-    result = await measured(name, "sqlite", QUICK_STEPS)
+def test_every_row_can_be_measured_at_its_small_sizes(name: str) -> None:
+    result = measured(name, "sqlite", QUICK_STEPS)
     assert result.sizes == tuple(ROWS[name].base * step for step in QUICK_STEPS)
     assert all(figure >= 0 for figure in result.figures)
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-import sqlite3
 from collections.abc import Iterable
-from typing import Any
 
-import psycopg
 import pytest
 
 from tests.conversations.town import CONFIG, town
+from tests.conversations.traced_statements import in_lines, traced_statements, without_frames
 
-OF_THE_TEST = "SELECT id FROM procrastinate_jobs WHERE status IN ('todo', 'doing') LIMIT 1"
-"""`Town.quiet` asks whether jobs are left."""
-FRAMES = ("BEGIN", "SAVEPOINT", "RELEASE", "COMMIT", "ROLLBACK", "PRAGMA", "SELECT nightjar_wake")
 WRITES = re.compile(r"\b(INSERT INTO|UPDATE|DELETE FROM)\b")
 COMMANDS = ("@ci help", "@ci run slow tests")
 MOST_STATEMENTS = {"sqlite": 45, "postgresql": 16}
@@ -33,21 +27,7 @@ JOBS = 5
 @pytest.fixture
 def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the statements that both drivers have run, in their order."""
-    texts = list[str]()
-    connect, execute = sqlite3.connect, psycopg.AsyncCursor.execute
-
-    def traced(*arguments: Any, **options: Any) -> sqlite3.Connection:
-        connection: sqlite3.Connection = connect(*arguments, **options)
-        connection.set_trace_callback(texts.append)
-        return connection
-
-    async def noted(cursor: Any, query: Any, *arguments: Any, **options: Any) -> Any:
-        texts.append(str(query))
-        return await execute(cursor, query, *arguments, **options)
-
-    monkeypatch.setattr(sqlite3, "connect", traced)
-    monkeypatch.setattr(psycopg.AsyncCursor, "execute", noted)
-    return texts
+    return traced_statements(monkeypatch)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -62,13 +42,11 @@ async def test_a_command_runs_few_statements(database_url: str, statements: list
             await here.quiet()
         assert pull.reactions(comment) == ["eyes", "+1"]
         kind = database_url.partition(":")[0]
-        texts = [" ".join(text.split()) for text in statements]
+        texts = in_lines(statements, database_url)
         if kind == "sqlite":
-            # It repeats a statement whenever it runs a trigger for it.
-            texts = [text for text, _ in itertools.groupby(texts)]
             assert commits_of(texts) <= MOST_COMMITS
             assert lone_reads_of(texts) <= MOST_LONE_READS
-        counted = [text for text in texts if text != OF_THE_TEST and not text.startswith(FRAMES)]
+        counted = without_frames(texts)
         assert 10 < len(counted) <= MOST_STATEMENTS[kind], "\n".join(counted)
         records = await here.bot.engine.journal.recent()
         assert [len(record.jobs) for record in records if record.plans][:1] == [JOBS]
