@@ -19,6 +19,7 @@ from bot.github.repositories.installed import (
 )
 from sandbox.model.apps import App
 from tests.handlers.driver import FULL_NAME, World, a_world
+from tests.waiting import DEADLINE
 
 MANY = 250
 
@@ -57,6 +58,20 @@ async def test_a_request_lists_a_hundred_repositories(case: InstalledCase) -> No
     assert len({repository.id for repository in listed}) == MANY
     assert case.requests() == (1, 3)
     assert case.world.github.requests.count("POST", "/app/installations/{installation_id}/access_tokens") == 1
+
+
+async def test_pages_after_the_first_are_read_at_once(case: InstalledCase) -> None:
+    """With a second each, 2,000 repositories would take 20 seconds, and the first visitor of `/` waits for three."""
+    for number in range(1, MANY):
+        case.app.install(case.world.github.create_repository(f"octocat/compiler-{number}"))
+    (installation,) = await case.installed.installations()
+    faults = case.world.github.faults
+    second, third = (faults.pause("GET", REPOSITORIES, when="before", skip=1) for _ in range(2))
+    listing = asyncio.create_task(case.installed.repositories_of(installation.id))
+    async with asyncio.timeout(DEADLINE):
+        await asyncio.gather(second.reached.wait(), third.reached.wait())
+        faults.clear()
+        assert len({repository.id for repository in await listing}) == MANY
 
 
 async def test_an_installation_and_a_repository_are_described(case: InstalledCase) -> None:

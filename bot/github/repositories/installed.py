@@ -6,6 +6,7 @@ https://docs.github.com/en/rest/apps/installations#list-repositories-accessible-
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -17,7 +18,9 @@ from cachetools import TTLCache
 from bot.core.events import Payload
 from bot.core.parts import PartKey
 from bot.core.single_flight import SingleFlight
+from bot.github.errors import TooManyPages
 from bot.github.repositories.privacy import is_called_public
+from bot.github.transport.pages import PER_PAGE
 
 if TYPE_CHECKING:
     from bot.github.app import GitHubApp
@@ -30,6 +33,9 @@ MOST_PAGES = 1_000
 """Pages of one list, of a hundred each."""
 INSTALLATIONS = "/app/installations"
 REPOSITORIES = "/installation/repositories"
+PAGE = f"{REPOSITORIES}?per_page={PER_PAGE}&page={{page}}"
+AT_ONCE = 10
+"""Pages that are read at the same time, of the 100 requests that GitHub allows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +132,22 @@ class InstalledRepositories:
         return listed
 
     async def read_repositories(self, installation: int) -> tuple[ListedRepository, ...]:
-        """Ask GitHub for the repositories of an installation now, with one token for the whole installation."""
+        """Ask GitHub for the repositories of an installation now, with one token for the whole installation.
+
+        The first page says how many there are, so some of the others are read at once: visitors of `/` may wait.
+        """
         github = self._app.metadata_client(installation)
-        async with aclosing(github.getiter(REPOSITORIES, max_pages=MOST_PAGES)) as items:
-            listed = tuple([ListedRepository.of(Payload(item, "repository")) async for item in items])
+
+        async def page(number: int) -> Payload:
+            return Payload(await github.getitem(PAGE, url_vars={"page": str(number)}), "repositories")
+
+        pages = [await page(1)]
+        count = -(-pages[0].integer("total_count") // PER_PAGE)
+        if count > MOST_PAGES:
+            raise TooManyPages(f"GET {REPOSITORIES}: more than {MOST_PAGES} pages")
+        for start in range(2, count + 1, AT_ONCE):
+            pages += await asyncio.gather(*map(page, range(start, min(start + AT_ONCE, count + 1))))
+        listed = tuple(ListedRepository.of(item) for part in pages for item in part.items("repositories"))
         self._repositories[installation] = listed
         return listed
 
