@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -72,26 +73,26 @@ def measured(name: str, database: str, steps: Sequence[int]) -> Scaling:
 def main(as_json: bool, quick: bool, store: bool, database: str, only: tuple[str, ...]) -> None:
     """Measure the rows, and print them."""
     logs.configure()
-    rows = []
-    for name in only or tuple(ROWS):
-        rows.append(measured(name, database, QUICK_STEPS if quick else STEPS))
-        click.echo(f"{name}: {rows[-1].met} (load average {busy()})", err=True)
     with tempfile.TemporaryDirectory() as folder:
         machine = described(Path(folder))
-    if store:
-        _store(rows, database, {"machine": machine, "date": f"{datetime.now(UTC):%d %B %Y}"})
+    circumstances = {"machine": machine, "date": f"{datetime.now(UTC):%d %B %Y}"}
+    rows = []
+    for name in only or tuple(ROWS):
+        row = measured(name, database, QUICK_STEPS if quick else STEPS)
+        rows.append(row)
+        if store:
+            _store({**asdict(row), **circumstances, "database": ROWS[name].database or database})
+        click.echo(f"{name}: {row.met} (load average {busy()})", err=True)
     if as_json:
         click.echo("\n".join(json.dumps(asdict(row)) for row in rows))
         return
     click.echo(f"{machine}; {database}\n\n{table([in_words(row) for row in rows])}")
 
 
-def _store(rows: Sequence[Scaling], database: str, circumstances: Mapping[str, str]) -> None:
-    """Write the rows into the stored file; rows of it that were not measured now stay."""
+def _store(row: Mapping[str, Any]) -> None:
+    """Write a row into the stored file, which keeps the other ones."""
     stored = json.loads(STORED.read_text(encoding="utf-8"))["rows"] if STORED.exists() else []
-    by_name = {row["name"]: row for row in stored}
-    for row in rows:
-        by_name[row.name] = {**asdict(row), **circumstances, "database": ROWS[row.name].database or database}
+    by_name = {other["name"]: other for other in (*stored, row)}
     ordered = [by_name[name] for name in ROWS if name in by_name]
     STORED.write_text(json.dumps({"rows": ordered}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

@@ -288,7 +288,7 @@ ROWS = {
     "overview": ScaleRow("`/`, rendered", "public repositories", "CPU ms", 1, LINEAR, 100.0, overview),
     "overview-size": ScaleRow("`/`, HTML", "targets of a repository", "kB", 1, LINEAR, 200.0, overview_kilobytes),
     "first-page": ScaleRow(
-        "`/`, the first visitor after a start", "repositories", "s of GitHub", 1, CONSTANT, 3.0, first_page
+        "`/`, the first visitor after a start", "repositories", "s of GitHub", 1, CONSTANT, 0.1, first_page
     ),
     "expired-page": ScaleRow("`/`, a later visitor", "repositories", "s of GitHub", 1, CONSTANT, 0.1, expired_page),
     "command-after-start": ScaleRow(
@@ -333,7 +333,7 @@ ROWS = {
         fetch_beside_locked,
     ),
     "redelivery": ScaleRow(
-        "a search for missed deliveries", "deliveries before", "requests", 10, CONSTANT, 2.0, redelivery_round
+        "a search for missed deliveries", "deliveries of a minute", "requests", 10, CONSTANT, 12.0, redelivery_round
     ),
     "command-statements": ScaleRow(
         "`@ci help` on PostgreSQL",

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import aiohttp
 import psycopg
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from benchmarks.many_repositories import many_repositories
 from benchmarks.scaling import ScalePlace
@@ -74,31 +76,39 @@ async def notifications(place: ScalePlace, size: int) -> float:
 
 
 async def redelivery_round(place: ScalePlace, size: int) -> float:
-    """Count the requests of a search for missed deliveries, after one that has seen so many that arrived."""
+    """Count the requests of a search for missed deliveries a minute after one, when so many have arrived since."""
     name = "octo-org/compiler"
+
+    async def accept(_: web.Request) -> web.Response:
+        return web.Response(status=202)
+
+    async def known(guids: Sequence[str]) -> set[str]:
+        return set(guids)
+
+    receiver = web.Application()
+    receiver.router.add_post("/webhook", accept)
     async with (
         many_repositories(place.folder, [name]) as many,
+        TestServer(receiver) as server,
         aiohttp.ClientSession() as session,
         place.engine() as engine,
     ):
-        many.app.webhook_url = "http://127.0.0.1:9/webhook"  # the discard port, where nothing listens
-        for _ in range(size):
-            many.github.repositories[name].push("main", by="octocat")
-        timing = JumpingTime().timing()
-        settings = many.settings
+        many.app.webhook_url = str(server.make_url("/webhook"))
+        settings, pull = many.settings, many.github.repositories[name].open_pull_request("octocat")
         app = GitHubApp(
             session,
             app_id=settings.app_id,
             private_key=settings.private_key.get_secret_value(),
             api_url=settings.api_url,
-            timing=timing,
+            timing=JumpingTime().timing(),
         )
-
-        async def known(guids: Sequence[str]) -> set[str]:
-            return set(guids)
-
-        sweep = Redelivery(app.as_app(), engine.records, known, Metrics("0"), now=many.github.clock.seconds)
-        assert (await sweep.sweep()).asked == 0
+        search = Redelivery(app.as_app(), engine.records, known, Metrics("0"), now=many.github.clock.seconds)
+        await search.sweep()
+        many.github.clock.advance(seconds=60)
+        for _ in range(size):
+            pull.comment("octocat", "No command")
+        await many.github.delivered()
+        assert sum(delivery.status_code == 202 for delivery in many.github.webhooks.deliveries) >= size
         many.github.requests.clear()
-        await sweep.sweep()
+        await search.sweep()
         return float(len(many.github.requests.records))
