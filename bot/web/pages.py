@@ -92,8 +92,10 @@ class Pages:
         viewers: Viewers | None = None,
         public_url: Callable[[], str] = str,
         canonical_name: Callable[[str], str] = str,
+        may_lack_public: Callable[[], bool] = bool,
     ) -> None:
         self.is_public = is_public
+        self.may_lack_public = may_lack_public
         self.list_public = list_public
         self.viewers = viewers or Viewers()
         self.assets = Assets()

@@ -278,6 +278,26 @@ async def test_the_last_answers_are_shown_while_github_is_asked_again(case: Visi
     await until(is_hidden)
 
 
+async def test_a_list_is_incomplete_until_github_has_answered_about_all_repositories(case: VisibilityCase) -> None:
+    """`/` said then that no repository is public."""
+    case.world.github.faults.add("GET", REPOSITORIES, status=404)
+    assert case.visibility.is_incomplete()
+    assert await case.visibility.public_repositories() == []
+    assert case.visibility.is_incomplete()
+    case.clock[0] += PAUSE
+
+    async def is_listed() -> bool:
+        return await case.visibility.public_repositories() == [FULL_NAME]
+
+    await until(is_listed)
+    assert not case.visibility.is_incomplete()
+    case.world.repository.private = True
+    case.clock[0] += LAST_SECONDS
+    assert case.visibility.is_incomplete()
+    assert await case.visibility.public_repositories() == []
+    assert not case.visibility.is_incomplete()
+
+
 async def test_answers_that_are_too_old_are_not_shown_until_github_has_repeated_them(case: VisibilityCase) -> None:
     assert await case.visibility.public_repositories() == [FULL_NAME]
     case.world.repository.private = True

@@ -163,6 +163,7 @@ async def running_site(database_url: str, body_bytes: int = IN_FLIGHT, public: b
                 repositories=["octocat/compiler"],
                 is_public=is_public,
                 list_public=list_public,
+                may_lack_public=bool,
                 secrets=[SECRET, NEXT_SECRET],
                 checks=[
                     HealthCheck("engine", engine.ready),

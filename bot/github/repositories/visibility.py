@@ -124,7 +124,7 @@ class Visibility:
         self.refresh()
         if self._listed_at is None or self._clock() - self._listed_at >= LAST_SECONDS:
             await self._wait_for_list(_PublicAnswer())
-        oldest = self._clock() - (FRESH_SECONDS if self._listing is None else LAST_SECONDS)
+        oldest = self._oldest_shown()
         public = [name for name, answer in self._answers.items() if answer.public and answer.asked_at > oldest]
         shown = set(public) - (await self._called_private.deliveries_of(public)).keys()
         return [
@@ -132,6 +132,16 @@ class Visibility:
             for name, settings in self._config.repositories.items()
             if name.lower() in shown or settings.of(API).private is False
         ]
+
+    def is_incomplete(self) -> bool:
+        """Return whether `public_repositories` may lack some, because GitHub has not answered about them."""
+        oldest = self._oldest_shown()
+        return any(
+            answer.public is None or (answer.public and answer.asked_at <= oldest) for answer in self._answers.values()
+        )
+
+    def _oldest_shown(self) -> float:
+        return self._clock() - (FRESH_SECONDS if self._listing is None else LAST_SECONDS)
 
     def refresh(self) -> None:
         """Begin to ask GitHub about all repositories, unless its answers are recent, or it failed a moment ago."""

@@ -88,6 +88,9 @@ class AllLabsPage(BaseModel, extra="forbid"):
     private_unknown: bool = Field(
         description="Whether GitHub did not say which private repositories the reader may see; then none is listed."
     )
+    public_unknown: bool = Field(
+        description="Whether GitHub did not say which other repositories are public; then some may be missing."
+    )
     number: int = Field(description="The number of this page; the first one is 1.")
     pages: int = Field(description="Number of pages.")
 
@@ -148,16 +151,17 @@ def all_labs_page(parts: DashboardParts) -> Page:
         return pages[number - 1] if number <= len(pages) else []
 
     async def content(request: PageRequest) -> Content:
-        visible, unknown = await visible_repositories(request, list(parts.config.repositories))
-        pages = in_pages(visible)
+        visible = await visible_repositories(request, list(parts.config.repositories))
+        pages = in_pages(visible.names)
         names = on_page(request, pages)
         revisions = await request.pages.look_up(parts.results.store.read, revisions_of, names)
         paused = await paused_in_repositories(parts.records, names, parts.moment())
-        return names, unknown, len(pages), revisions, await branches.moves_of(names), paused, parts.moment()
+        missing = visible.private_unknown, visible.public_unknown
+        return names, missing, len(pages), revisions, await branches.moves_of(names), paused, parts.moment()
 
     async def load(request: PageRequest) -> AllLabsPage:
-        visible, unknown = await visible_repositories(request, list(parts.config.repositories))
-        pages = in_pages(visible)
+        visible = await visible_repositories(request, list(parts.config.repositories))
+        pages = in_pages(visible.names)
         summaries: list[LabSummary] = []
         for names in pages if request.as_csv else [on_page(request, pages)]:
             moves = await branches.moves_of(names)
@@ -169,7 +173,8 @@ def all_labs_page(parts: DashboardParts) -> Page:
             answer=labs_answer(summaries, parts.moment(), of_page=len(pages) > 1),
             days=DAYS,
             labs=summaries,
-            private_unknown=unknown,
+            private_unknown=visible.private_unknown,
+            public_unknown=visible.public_unknown,
             number=request.query.page,
             pages=len(pages),
         )

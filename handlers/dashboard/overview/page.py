@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,7 +62,18 @@ MOST_TARGETS = 40
 """The most targets of a repository that the page lists; its grid has them all."""
 MOST_FAILING, MOST_FAILURES = 5, 50
 """The most failing tests that the page names: of a target, and of a repository."""
-VISIBLE: web.RequestKey[tuple[list[str], bool]] = web.RequestKey("visible_repositories", tuple)
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleRepositories:
+    """The repositories that a reader may see; whether private or public ones may be missing, as GitHub did not say."""
+
+    names: list[str]
+    private_unknown: bool
+    public_unknown: bool
+
+
+VISIBLE = web.RequestKey("visible_repositories", VisibleRepositories)
 
 
 class FailingNow(BaseModel, extra="forbid"):
@@ -169,6 +181,9 @@ class OverviewPage(BaseModel, extra="forbid"):
     private_unknown: bool = Field(
         description="Whether GitHub did not say which private repositories the reader may see; then none is listed."
     )
+    public_unknown: bool = Field(
+        description="Whether GitHub did not say which other repositories are public; then some may be missing."
+    )
     number: int = Field(description="The number of this page; the first one is 1.")
     pages: int = Field(description="Number of pages with repositories that match.")
     total: int = Field(description="Number of repositories that match, on all pages.")
@@ -203,17 +218,18 @@ def overview_page(parts: DashboardParts) -> Page:
         return pages[number - 1] if number <= len(pages) else []
 
     async def content(request: PageRequest) -> Content:
-        visible, unknown = await visible_repositories(request, list(parts.config.repositories))
-        pages = matching(request, visible)
+        visible = await visible_repositories(request, list(parts.config.repositories))
+        pages = matching(request, visible.names)
         names = on_page(request, pages)
         branches = await nightlies.some(names), await last_goods.some(names)
         revisions = await request.pages.look_up(parts.results.store.read, revisions_of, names)
         paused = await paused_in_repositories(parts.records, names, parts.moment())
-        return names, unknown, len(pages), sum(map(len, pages)), revisions, branches, paused, parts.moment()
+        missing = visible.private_unknown, visible.public_unknown
+        return names, missing, len(pages), sum(map(len, pages)), revisions, branches, paused, parts.moment()
 
     async def load(request: PageRequest) -> OverviewPage:
-        visible, unknown = await visible_repositories(request, list(parts.config.repositories))
-        pages = matching(request, visible)
+        visible = await visible_repositories(request, list(parts.config.repositories))
+        pages = matching(request, visible.names)
         names = on_page(request, pages)
         nightly_of, last_good_of = await nightlies.some(names), await last_goods.some(names)
         most_targets = request.most_rows(MOST_TARGETS)
@@ -260,7 +276,8 @@ def overview_page(parts: DashboardParts) -> Page:
             answer=overview_answer(overviews, parts.moment()),
             next_steps=overview_steps(overviews),
             repositories=overviews,
-            private_unknown=unknown,
+            private_unknown=visible.private_unknown,
+            public_unknown=visible.public_unknown,
             number=request.query.page,
             pages=len(pages),
             total=sum(map(len, pages)),
@@ -299,22 +316,24 @@ def _targets(repository: str, settings: RepositoryConfig) -> list[TargetKey]:
     return [TargetKey(repository, lab, target) for lab, lab_settings in labs for target in lab_settings.targets]
 
 
-async def visible_repositories(request: PageRequest, names: Sequence[str]) -> tuple[list[str], bool]:
-    """Return the repositories that the reader may see, and whether private ones may be missing.
+async def visible_repositories(request: PageRequest, names: Sequence[str]) -> VisibleRepositories:
+    """Return the repositories that the reader may see.
 
-    They may be missing if GitHub did not say which of them the reader may read. Both are the same for the whole
-    request: a cached page must not show more repositories than its key names.
+    They are the same for the whole request: a cached page must not show more repositories than its key names.
     """
     if VISIBLE in request.request:
         return request.request[VISIBLE]
     public = set(await request.pages.list_public())
-    unknown = False
+    public_unknown, private_unknown = request.pages.may_lack_public(), False
     private: Collection[str] = ()
     try:
         private = await request.pages.viewers.readable(request.request, [name for name in names if name not in public])
     except TryAgain:
-        unknown = True
-    visible = request.request[VISIBLE] = [name for name in names if name in public or name in private], unknown
+        private_unknown = True
+    visible = VisibleRepositories(
+        [name for name in names if name in public or name in private], private_unknown, public_unknown
+    )
+    request.request[VISIBLE] = visible
     return visible
 
 

@@ -83,6 +83,10 @@ class SearchPage(BaseModel, extra="forbid"):
     hits: list[SearchHit]
     incomplete_kinds: list[HitKind] = Field(description="The kinds of which more match than are listed.")
     unsearched: list[str] = Field(description="Repositories with so many tests that not all were searched.")
+    public_unknown: bool = Field(
+        default=False,
+        description="Whether GitHub did not say which repositories are public; then some were not searched.",
+    )
 
     @property
     def groups(self) -> list[tuple[HitKind, list[SearchHit]]]:
@@ -95,8 +99,9 @@ def site_search(parts: DashboardParts) -> Page:
     """Return the page that searches all repositories that the reader may see."""
 
     async def load(request: PageRequest) -> SearchPage:
-        visible, _ = await visible_repositories(request, list(parts.config.repositories))
-        return await _search(parts, request, visible, names=visible)
+        visible = await visible_repositories(request, list(parts.config.repositories))
+        page = await _search(parts, request, visible.names, names=visible.names)
+        return page.model_copy(update={"public_unknown": visible.public_unknown})
 
     return Page(
         path="/search",

@@ -124,8 +124,11 @@ async def dashboard_site(
     clock: Callable[[], float] | None = None,
     database: str = "",
     bucket: Path | None = None,
+    may_lack_public: bool = False,
 ) -> AsyncIterator[DashboardSite]:
     """Serve the pages of a store that `filled` has filled; only the `public` repositories are public.
+
+    With `may_lack_public`, GitHub has not answered about all of them.
 
     `database` is the URL of a database with all tables, by default a new SQLite file. `clock` is the clock of the
     pages. `bucket` is a folder in place of each repository's bucket; without it, no page may read one.
@@ -186,6 +189,7 @@ async def dashboard_site(
                 canonical_name=settings.configured.canonical_name,
                 is_public=is_public,
                 list_public=list_public,
+                may_lack_public=lambda: may_lack_public,
                 secrets=[b"a secret that nobody uses here"],
                 checks=[],
                 refresh=nothing,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -142,3 +143,22 @@ async def test_the_overview_names_the_targets_that_never_reported(first: Dashboa
     _, page = await first.json("/api/v1/repos")
     answer = "".join(part["text"] for part in page["answer"])
     assert "example-lab/adreno has never reported; hubot-lab/rpi-5@rack:2 has never reported" in answer
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [("/", "some may not be listed"), ("/labs", "the labs of some"), ("/search?q=softmax", "some were not searched")],
+)
+async def test_pages_say_when_github_has_not_answered_which_repositories_are_public(
+    tmp_path: Path, path: str, says: str
+) -> None:
+    """The first page said that no repository here is public."""
+    async with dashboard_site(tmp_path, public=(), may_lack_public=True) as unknown:
+        _, _, page = await unknown.get(path)
+        assert f"GitHub has not said yet which repositories are public, so {says}" in page
+        assert "No repository here is public" not in page
+        _, answered = await unknown.json(f"/api/v1{path if path != '/' else '/repos'}")
+        assert answered["public_unknown"] is True
+    async with dashboard_site(tmp_path, public=()) as known:
+        _, _, page = await known.get(path)
+        assert "GitHub has not said" not in page
