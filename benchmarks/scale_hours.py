@@ -16,8 +16,9 @@ import aiohttp
 from benchmarks.many_repositories import WRITER, ManyRepositories, many_repositories
 from benchmarks.scaling import ScalePlace
 from benchmarks.timer_rounds import simulated_round
+from bot.app.address import Address
 from bot.app.load import parse_config
-from bot.app.serve import Address, running
+from bot.app.serve import running
 from bot.github.repositories.visibility import FRESH_SECONDS
 from tests.app.idle_hour import HOUR, idle_hour
 from tests.processes import lent_pool

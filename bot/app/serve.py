@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import signal
-import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
@@ -19,6 +17,7 @@ import structlog
 from aiohttp import web
 from sqlalchemy.exc import OperationalError
 
+from bot.app.address import Address
 from bot.app.config_file import ConfigFile, config_check, hangups
 from bot.app.doctor.doctor import Doctor, HealthWatch
 from bot.app.features import ALL_FEATURES, CODEC, NOTES, full_router
@@ -27,7 +26,7 @@ from bot.app.processor import Pipeline
 from bot.app.redelivery import CRON, Redelivery
 from bot.app.services import open_services
 from bot.app.sign_in import make_sign_in
-from bot.app.texts import CANNOT_LISTEN, WORKER_ENDED
+from bot.app.texts import WORKER_ENDED
 from bot.aws.client import AWS
 from bot.config import Config
 from bot.config.environment import Settings
@@ -71,16 +70,6 @@ MEGABYTE = 1024 * 1024
 STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where to listen; port 0 takes any that is free."""
-
-    host: str
-    port: int
-    listening: tuple[socket.socket, ...] = ()
-    """Sockets that already listen there, and stay open."""
 
 
 class MorePages(Protocol):
@@ -330,6 +319,9 @@ async def run_until_stopped(
     file = file or ConfigFile(Path("app.yaml"))
     last_good: Config | None = None
     with stop_signals() as stop, hangups(stop, file), ExitStack() as kept_open:
+        for place in filter(None, (address, metrics)):
+            for listening in place.listening:
+                kept_open.enter_context(listening)
         beside = [asyncio.create_task(systemd.report_life(), name="watchdog")]
         if watch:
             beside.append(asyncio.create_task(file.watch(), name="app.yaml"))
@@ -353,6 +345,8 @@ async def run_until_stopped(
                     newer = await _newer_config(at_work, file, stop)
                     if newer is None:
                         systemd.notify(systemd.STOPPING)
+                        # With the server's own copies, the port closes: whoever connects from now on is refused.
+                        kept_open.close()
                         break
                     config = newer
                     # First the jobs in progress: meanwhile webhooks are stored, and wait for the next worker.
@@ -460,13 +454,9 @@ async def listen(app: web.Application, address: Address, connections: Connection
     await runner.setup()
     try:
         await LimitedSite(runner, address.host, address.port, connections, address.listening).start()
-    # OverflowError: a port beyond 65535.
     except (OSError, OverflowError) as error:
         await runner.cleanup()
-        # asyncio's texts repeat the address, and a failed look-up has a negative error number.
-        number = getattr(error, "errno", None) or 0
-        reason = (os.strerror(number) if number > 0 else getattr(error, "strerror", None) or str(error)).lower()
-        raise StartError(CANNOT_LISTEN.format(host=address.host, port=address.port, reason=reason)) from None
+        raise address.refused(error) from None
     return runner
 
 

@@ -7,8 +7,10 @@ command cannot start, it prints one line for each error, and never a traceback.
 from __future__ import annotations
 
 import functools
+import gc
 import json
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -142,14 +144,22 @@ def worker(config_path: Path, host: str, metrics_port: int | None, watch: bool) 
 
 def _run(config_path: Path, host: str, port: int | None, metrics_port: int | None, *, watch: bool) -> None:
     """Run the worker, with a server if there is a port. Imports are here so that other commands start fast."""
-    from bot.app.config_file import ConfigFile
-    from bot.app.load import load_config
-    from bot.app.serve import Address, run_until_stopped
-    from bot.config.environment import Settings
-    from bot.core.event_loop import run_on_fastest_loop
+    from bot.app.address import Address
 
-    address, metrics = (Address(host, number) if number is not None else None for number in (port, metrics_port))
-    with stopping_at_faults():
+    # What is imported stays. `freeze_startup_objects` enables it again.
+    gc.disable()
+    with stopping_at_faults(), ExitStack() as opened:
+        # Before the imports, which take seconds: whoever connects meanwhile waits and is not refused.
+        address, metrics = (
+            Address(host, number).opened(opened) if number is not None else None for number in (port, metrics_port)
+        )
+
+        from bot.app.config_file import ConfigFile
+        from bot.app.load import load_config
+        from bot.app.serve import run_until_stopped
+        from bot.config.environment import Settings
+        from bot.core.event_loop import run_on_fastest_loop
+
         file = ConfigFile(config_path)
         config = load_config(config_path)
         settings = Settings.from_environment()

@@ -8,9 +8,10 @@ from urllib.parse import urlsplit
 
 import click
 
+from bot.app.address import Address
 from bot.app.config_file import ConfigFile
 from bot.app.load import load_config
-from bot.app.serve import Address, run_until_stopped
+from bot.app.serve import run_until_stopped
 from bot.app.setup.run import SetupPlace, is_this_machine, set_up
 from bot.app.setup.texts import CONTINUE_SETUP, NEW_ADDRESS, OPEN_ADDRESS, SETUP_HOST
 from bot.cli.env_file import add_to_environment, lacks_credentials, read_env_file

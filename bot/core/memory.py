@@ -44,5 +44,6 @@ def freeze_startup_objects() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(OBJECTS_AT_ONCE)
+    gc.enable()
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)

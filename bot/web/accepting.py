@@ -14,37 +14,14 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
+from bot.core.ports import BACKLOG
 from bot.core.rarely import Rarely
 
-BACKLOG = 64
-"""The most connections that wait to be accepted, and the most that are accepted at once."""
 RETRY_SECONDS = 1.0
 """How long a socket pauses after it failed to accept a connection."""
 OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-UNUSABLE = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
-"""Errors of one address of a host, such as that of IPv6 on a machine without it."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
-
-
-async def open_sockets(host: str, port: int) -> list[socket.socket]:
-    """Return a socket that listens for each address of a host. Raises OSError or OverflowError."""
-    loop = asyncio.get_running_loop()
-    addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    sockets: list[socket.socket] = []
-    unusable: OSError | None = None
-    for family, _, _, _, address in dict.fromkeys(addresses):
-        try:
-            sockets.append(socket.create_server(address[:2], family=family, backlog=BACKLOG))
-        except (OSError, OverflowError) as error:
-            if not (isinstance(error, OSError) and error.errno in UNUSABLE):
-                for opened in sockets:
-                    opened.close()
-                raise
-            unusable = error
-    if unusable is not None and not sockets:
-        raise unusable
-    return sockets
 
 
 class Acceptor:

@@ -23,8 +23,9 @@ from aiohttp import StreamReader, web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Middleware
 
+from bot.core.ports import open_sockets
 from bot.core.rarely import Rarely
-from bot.web.accepting import Acceptor, open_sockets
+from bot.web.accepting import Acceptor
 from bot.web.problems import Answer
 
 MOST = 1024
@@ -231,7 +232,7 @@ class LimitedSite(web.BaseSite):
         def newcomer() -> _Newcomer:
             return _Newcomer(self._connections, server)
 
-        sockets = copies_of(self._listening) or await open_sockets(self._host, self._port)
+        sockets = copies_of(self._listening) or await asyncio.to_thread(open_sockets, self._host, self._port)
         self._acceptor = Acceptor(sockets, newcomer)
         # aiohttp uses only `sockets` and `close` of a server.
         self._server = cast("asyncio.AbstractServer", self._acceptor)

@@ -16,8 +16,9 @@ from contextlib import AbstractContextManager, asynccontextmanager, contextmanag
 from datetime import UTC, datetime
 from typing import LiteralString
 
+from bot.app.address import Address
 from bot.app.load import parse_config
-from bot.app.serve import Address, Bot, running
+from bot.app.serve import Bot, running
 from bot.config.environment import Settings
 from bot.core.events import Repository as EventRepository
 from bot.engine.internal import announce

@@ -33,7 +33,8 @@ SERVING = """
 import asyncio, sys
 from pathlib import Path
 from bot.app.load import load_config
-from bot.app.serve import Address, running
+from bot.app.address import Address
+from bot.app.serve import running
 from bot.config.environment import Settings
 async def serve():
     async with running(load_config(sys.argv[1]), Settings.from_environment(), Address("127.0.0.1", 0)):

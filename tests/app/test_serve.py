@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import resource
 import signal
+import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,6 +124,30 @@ async def test_the_server_is_ready_answers_and_has_metrics(world: World) -> None
     assert await world.bot.stop() == 0
     assert "stopping" in [line["event"] for line in world.bot.logs]
     assert world.bot.logs[-1]["event"] == "stopped"
+
+
+async def test_who_connects_while_it_starts_waits_and_is_answered(world: World) -> None:
+    """It took seconds to load, in which it refused connections, such as GitHub's with a delivery."""
+    app_yaml = world.bot.config.read_text(encoding="utf-8")
+    world.bot.config.unlink()
+    os.mkfifo(world.bot.config)  # the start waits until somebody writes app.yaml
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        world.bot.port = free.getsockname()[1]
+    await world.bot.spawn()
+
+    async def listens() -> bool:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", world.bot.port)
+        except ConnectionRefusedError:
+            return False
+        writer.close()
+        return True
+
+    await until(listens)
+    asked = asyncio.create_task(world.get("/healthz"))
+    assert not world.bot.logs
+    await asyncio.to_thread(world.bot.config.write_text, app_yaml, encoding="utf-8")
+    assert (await asyncio.wait_for(asked, DEADLINE))[0] == 200
 
 
 async def test_every_line_of_a_job_names_its_delivery(world: World) -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from bot.app.address import Address
 from bot.app.load import parse_config
 from bot.app.registration import EVENTS, PERMISSIONS
-from bot.app.serve import Address, Bot, running
+from bot.app.serve import Bot, running
 from bot.config import Config
 from bot.config.environment import Settings
 from bot.engine.tokens import LAB as LAB_SCOPE

@@ -11,9 +11,10 @@ from typing import Any, LiteralString
 
 import aiohttp
 
+from bot.app.address import Address
 from bot.app.load import parse_config
 from bot.app.registration import EVENTS, PERMISSIONS
-from bot.app.serve import Address, Bot, running
+from bot.app.serve import Bot, running
 from bot.config.environment import Settings
 from bot.engine.service import WorkerPace
 from bot.engine.sql.errors import DatabaseFailure

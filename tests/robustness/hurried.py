@@ -8,8 +8,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from bot.app.address import Address
 from bot.app.load import load_config
-from bot.app.serve import Address, run_until_stopped
+from bot.app.serve import run_until_stopped
 from bot.cli.support import start_logging
 from bot.config.environment import Settings
 from bot.core import logs

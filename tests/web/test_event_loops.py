@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.web.accepting import BACKLOG
+from bot.core.ports import BACKLOG
 from sandbox.bot_process import BotProcess
 from sandbox.processes import inherited, launch
 from tests.waiting import until

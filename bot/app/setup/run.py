@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import os
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -18,16 +17,15 @@ from pathlib import Path
 import structlog
 from aiohttp import web
 
-from bot.app.serve import VERSION, Address, listen, stop_signals
+from bot.app.address import Address
+from bot.app.serve import VERSION, listen, stop_signals
 from bot.app.setup.addresses import GITHUB
 from bot.app.setup.checks import SetupChecks
 from bot.app.setup.files import PLAIN_MODE, SECRET_MODE, NewFile
 from bot.app.setup.gate import LOCALHOST, SetupGate
 from bot.app.setup.shown import TEMPLATES, SetupFiles
 from bot.app.setup.site import LARGEST_CONFIG, SetupSite
-from bot.app.texts import CANNOT_LISTEN
 from bot.config.environment import Settings
-from bot.core.errors import StartError
 from bot.core.http import open_session
 from bot.web.connections import Connections
 from bot.web.pages import Pages
@@ -120,9 +118,7 @@ def open_port(host: str, port: int) -> socket.socket:
         family, _, _, _, socket_address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(socket_address[:2], family=family)
     except (OSError, OverflowError) as error:
-        number = getattr(error, "errno", None) or 0
-        reason = (os.strerror(number) if number > 0 else getattr(error, "strerror", None) or str(error)).lower()
-        raise StartError(CANNOT_LISTEN.format(host=host, port=port, reason=reason)) from None
+        raise Address(host, port).refused(error) from None
 
 
 async def _stop_listening(runner: web.AppRunner) -> None:
