@@ -103,6 +103,7 @@ async def redelivery_round(place: ScalePlace, size: int) -> float:
             timing=JumpingTime().timing(),
         )
         search = Redelivery(app.as_app(), engine.records, known, Metrics("0"), now=many.github.clock.seconds)
+        await many.github.delivered()
         await search.sweep()
         many.github.clock.advance(seconds=60)
         for _ in range(size):
