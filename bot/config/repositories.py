@@ -71,9 +71,11 @@ class ConfiguredRepositories(Mapping[str, S], Generic[S]):
         self._members = {entry.lower(): _Member(entry, entry) for entry in entries if not is_pattern(entry)}
         # The order in which a name looks for its pattern: the longest one applies.
         longest_first = sorted(filter(is_pattern, entries), key=len, reverse=True)
-        self._patterns: dict[str, list[str]] = {}
+        self._patterns: dict[str, list[tuple[str, str]]] = {}
+        """By owner, each with the beginning of the names that it matches in lower case: 100,000 may be looked up."""
         for pattern in longest_first:
-            self._patterns.setdefault(owner_of(pattern), []).append(pattern)
+            beginning = pattern.lower().removesuffix(STAR)
+            self._patterns.setdefault(owner_of(pattern), []).append((beginning, pattern))
         self._names_of: dict[str, dict[str, None]] = {pattern: {} for pattern in filter(is_pattern, entries)}
         self._lower_names: dict[int, str] = {}
         self.generation = 0
@@ -161,35 +163,42 @@ class ConfiguredRepositories(Mapping[str, S], Generic[S]):
 
         Its own name wins, then the longest pattern. None if app.yaml has no entry for it.
         """
-        if self.names(full_name):
-            return self._members[full_name.lower()].entry
-        patterns = self._patterns.get(owner_of(full_name), ())
-        return next((pattern for pattern in patterns if matches_entry(pattern, full_name)), None)
+        lower_name = full_name.lower()
+        member = self._members.get(lower_name)
+        if member is not None and not is_pattern(member.entry):
+            return member.entry
+        for beginning, pattern in self._patterns.get(owner_of(lower_name), ()):
+            if lower_name.startswith(beginning):
+                return pattern
+        return None
 
     def settings_if_installed(self, full_name: str) -> S | None:
         """Return the settings that a repository has if the App is installed on it: for commands without a database."""
         entry = self.entry_for(full_name)
         return self.entries[entry] if entry is not None else None
 
-    def know(self, repository_id: int, name: str, *, listed: bool = True) -> None:
-        """Add a repository on which the App is installed, or change its name; do nothing if no pattern applies.
+    def know(self, repository_id: int, name: str, *, listed: bool = True) -> bool:
+        """Add a repository on which the App is installed, or change its name; return whether an entry applies to it.
 
-        One that is not `listed` keeps its settings for jobs that wait, but iteration leaves it out.
+        Only one that matches a pattern is added. One that is not `listed` keeps its settings for jobs that wait, but
+        iteration leaves it out.
         """
         entry = self.entry_for(name)
-        if entry is not None and self._members.get(name.lower()) == _Member(name, entry, repository_id, listed):
-            return
-        self.forget(repository_id)
         if entry is None or not is_pattern(entry):
-            return
+            self.forget(repository_id)
+            return entry is not None
+        member, other = _Member(name, entry, repository_id, listed), self._members.get(name.lower())
+        if member == other:
+            return True
+        self.forget(repository_id)
         self.generation += 1
-        other = self._members.get(name.lower())
         if other is not None:
             self.forget(other.id)
-        self._members[name.lower()] = _Member(name, entry, repository_id, listed)
+        self._members[name.lower()] = member
         self._lower_names[repository_id] = name.lower()
         if listed:
             self._names_of[entry][name] = None
+        return True
 
     def forget(self, repository_id: int) -> None:
         """Remove a repository that matched a pattern, if it is known."""

@@ -296,14 +296,14 @@ def configured_repository(
     if configured.names(stored.name):
         configured.forget(stored.id)
         return stored
-    if configured.entry_for(stored.full_name) is None:
-        configured.forget(stored.id)
-        return None
     if stored.away in (LeftAlone.DELETED, LeftAlone.UNINSTALLED):
         configured.forget(stored.id)
+        has_entry = configured.entry_for(stored.full_name) is not None
     else:
-        configured.know(stored.id, stored.full_name, listed=stored.away is not LeftAlone.REMOVED)
-    return replace(stored, name=stored.full_name)
+        has_entry = configured.know(stored.id, stored.full_name, listed=stored.away is not LeftAlone.REMOVED)
+    if not has_entry:
+        return None
+    return stored if stored.name == stored.full_name else replace(stored, name=stored.full_name)
 
 
 async def _release_nothing() -> None:
