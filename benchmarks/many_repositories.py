@@ -13,6 +13,8 @@ from sandbox import App, GitHubSandbox
 from tests.tables import with_tables
 
 SECRET = "0123456789abcdef"
+LATENCY = 0.15
+"""Seconds that github.com takes for most requests."""
 WRITER = "hubot"
 
 

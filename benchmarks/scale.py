@@ -1,6 +1,6 @@
 """Measure how costs grow: each row at 1, 10, 100 and 1,000 times its smallest size, with the law that fits.
 
-python -m benchmarks.scale                    all rows, in some minutes
+python -m benchmarks.scale                    all rows, in about 25 minutes
 python -m benchmarks.scale --quick            the two smallest sizes, to see that everything runs
 python -m benchmarks.scale --only first-sight one row
 python -m benchmarks.scale --store            also writes benchmarks/scale.json, from which docs/deploy.md is generated

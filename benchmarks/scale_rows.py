@@ -20,7 +20,7 @@ from benchmarks.scale_hours import (
 )
 from benchmarks.scale_work import cpu_of_command, notifications, redelivery_round, statements_of_command
 from benchmarks.scaling import CONSTANT, LINEAR, REPETITIONS, ScalePlace, ScaleRow, cpu_milliseconds
-from benchmarks.stage import POSTGRESQL
+from benchmarks.stage import POSTGRESQL, SQLITE
 from bot.app.load import load_config, parse_config
 from bot.config import Config
 from bot.engine.records import Records
@@ -285,12 +285,16 @@ async def _known(place: ScalePlace, size: int) -> AsyncIterator[tuple[Config, Re
 
 
 ROWS = {
-    "overview": ScaleRow("`/`, rendered", "public repositories", "CPU ms", 1, LINEAR, 100.0, overview),
-    "overview-size": ScaleRow("`/`, HTML", "targets of a repository", "kB", 1, LINEAR, 200.0, overview_kilobytes),
-    "first-page": ScaleRow(
-        "`/`, the first visitor after a start", "repositories", "s of GitHub", 1, CONSTANT, 0.1, first_page
+    "overview": ScaleRow("`/`, rendered", "public repositories", "CPU ms", 1, LINEAR, 100.0, overview, SQLITE),
+    "overview-size": ScaleRow(
+        "`/`, HTML", "targets of a repository", "kB", 1, LINEAR, 200.0, overview_kilobytes, SQLITE
     ),
-    "expired-page": ScaleRow("`/`, a later visitor", "repositories", "s of GitHub", 1, CONSTANT, 0.1, expired_page),
+    "first-page": ScaleRow(
+        "`/`, the first visitor after a start", "repositories", "s of GitHub", 1, CONSTANT, 0.1, first_page, SQLITE
+    ),
+    "expired-page": ScaleRow(
+        "`/`, a later visitor", "repositories", "s of GitHub", 1, CONSTANT, 0.1, expired_page, SQLITE
+    ),
     "command-after-start": ScaleRow(
         "from a command in the first moment of a start to 👀",
         "repositories",
@@ -299,15 +303,30 @@ ROWS = {
         CONSTANT,
         2.0,
         command_after_start,
+        SQLITE,
     ),
-    "idle-hour": ScaleRow("an idle hour", "repositories", "requests", 1, CONSTANT, 80.0, idle_hour),
-    "idle-rows": ScaleRow("an idle hour", "repositories", "changed rows", 1, CONSTANT, 250.0, idle_rows),
-    "idle-wakes": ScaleRow("an idle bot", "repositories", "wake-ups a second", 1, CONSTANT, 3.0, idle_wakes),
+    "idle-hour": ScaleRow("an idle hour", "repositories", "requests", 1, CONSTANT, 80.0, idle_hour, SQLITE),
+    "idle-rows": ScaleRow("an idle hour", "repositories", "changed rows", 1, CONSTANT, 250.0, idle_rows, SQLITE),
+    "idle-wakes": ScaleRow("an idle bot", "repositories", "wake-ups a second", 1, CONSTANT, 3.0, idle_wakes, SQLITE),
     "last-good": ScaleRow(
-        "timers every 15 minutes, the latest", "repositories with one", "s late", 10, CONSTANT, 900.0, last_good_round
+        "timers every 15 minutes, the latest",
+        "repositories with one",
+        "s late",
+        10,
+        CONSTANT,
+        900.0,
+        last_good_round,
+        SQLITE,
     ),
     "nightly": ScaleRow(
-        "nightly branches at one minute, the latest", "repositories", "s late", 1, CONSTANT, 120.0, nightly_minute
+        "nightly branches at one minute, the latest",
+        "repositories",
+        "s late",
+        1,
+        CONSTANT,
+        120.0,
+        nightly_minute,
+        SQLITE,
     ),
     "notifications": ScaleRow(
         "one worker, all waiting jobs", "waiting jobs", "notifications", 10, CONSTANT, 10.0, notifications, POSTGRESQL
@@ -319,9 +338,11 @@ ROWS = {
         "the first payload of a repository", "known repositories", "CPU ms", 10, CONSTANT, 1.0, first_sight
     ),
     "file-sweep": ScaleRow(
-        "an idle hour with a sweep of files", "repositories", "requests", 1, LINEAR, 100.0, sweep_hour
+        "an idle hour with a sweep of files", "repositories", "requests", 1, LINEAR, 100.0, sweep_hour, SQLITE
     ),
-    "run-page": ScaleRow("the page of a run, rendered", "tests of the run", "CPU ms", 50, LINEAR, 50.0, run_page),
+    "run-page": ScaleRow(
+        "the page of a run, rendered", "tests of the run", "CPU ms", 50, LINEAR, 50.0, run_page, SQLITE
+    ),
     "queue": ScaleRow("to fetch a job", "waiting jobs", "CPU ms", 100, CONSTANT, 5.0, fetch_from_queue),
     "locked": ScaleRow(
         "to fetch a job beside a busy pull request",
@@ -345,10 +366,14 @@ ROWS = {
         statements_of_command,
         POSTGRESQL,
     ),
-    "command-cpu": ScaleRow("`@ci help`", "repositories", "CPU ms", 1, CONSTANT, 10.0, cpu_of_command),
-    "new-run": ScaleRow("to find a new run in a bucket", "objects", "requests", 1_000, CONSTANT, 5.0, find_new_run),
+    "command-cpu": ScaleRow("`@ci help`", "repositories", "CPU ms", 1, CONSTANT, 10.0, cpu_of_command, SQLITE),
+    "new-run": ScaleRow(
+        "to find a new run in a bucket", "objects", "requests", 1_000, CONSTANT, 5.0, find_new_run, SQLITE
+    ),
     "record": ScaleRow("to read a record", "records", "CPU ms", 100, CONSTANT, 1.0, read_record),
-    "app-yaml": ScaleRow("to read app.yaml", "repositories named", "CPU ms", 10, LINEAR, 5_000.0, read_app_yaml),
+    "app-yaml": ScaleRow(
+        "to read app.yaml", "repositories named", "CPU ms", 10, LINEAR, 5_000.0, read_app_yaml, SQLITE
+    ),
     "pattern-start": ScaleRow(
         "to start with a pattern", "repositories that match", "CPU ms", 100, LINEAR, 3_000.0, start_with_pattern
     ),

@@ -37,7 +37,8 @@ class ScalePlace:
 class ScaleRow:
     """One cost. `measure` returns the figure of one size in `unit`, or its coroutine does; `law` is how it may grow.
 
-    The figure of the largest size, 1,000 times `base`, must not exceed `goal`. A row of one `database` alone names it.
+    The figure of the largest size, 1,000 times `base`, must not exceed `goal`. A row without a database, or of one
+    `database` alone, names it.
     """
 
     what: str

@@ -15,6 +15,7 @@ from benchmarks.stage import open_stage
 TITLE = "The start of `nightjar serve`, with the tables of an earlier one"
 STARTS = 10
 POLL = 0.005
+WITHIN = 60.0
 
 
 async def measure(options: Options) -> list[Row]:
@@ -27,7 +28,8 @@ async def measure(options: Options) -> list[Row]:
                 stage.bot.port = free.getsockname()[1]
             began = time.perf_counter()
             await stage.bot.spawn()
-            await _connected(stage.bot.port)
+            async with asyncio.timeout(WITHIN):
+                await _connected(stage.bot.port)
             listening = time.perf_counter() - began
             async with aiohttp.ClientSession() as session, session.get(f"{stage.bot.url}/healthz") as answer:
                 assert answer.status == 200, answer.status

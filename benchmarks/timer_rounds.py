@@ -3,7 +3,8 @@
 python -m benchmarks.timer_rounds --repositories 10000 --owners 10 --nightly 1000
 
 The bot, GitHub's sandbox and their sockets are in one process, on a clock that jumps whenever everybody waits. So the
-delays are those of GitHub's limits and of the bot's own schedule, not of this machine. The CPU time is that of both.
+delays are those of GitHub, of its limits and of the bot's own schedule, not of this machine. The CPU time is that of
+both.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks.many_repositories import many_repositories
+from benchmarks.many_repositories import LATENCY, many_repositories
 from bot.app.load import parse_config
 from bot.app.serve import running
 from bot.config import Config
@@ -76,6 +77,7 @@ async def _round(folder: Path, loop: SimulatedLoop, repositories: int, owners: i
             repository = many.github.repositories[name]
             head = repository.branch("main")
             repository.refs |= {f"refs/heads/{branch}": head for branch in BRANCHES.values()}
+        many.github.faults.add("*", "*", delay=LATENCY, times=None)
         evening = datetime.fromtimestamp(loop.clock.time(), UTC) + timedelta(seconds=SETTLED + ROUND / 2)
         config = _config(names, nightly, f"{evening:%H:%M}")
         async with running(config, many.settings, None, clock=loop.clock.time):

@@ -20,17 +20,17 @@ class Address:
     host: str
     port: int
     listening: tuple[socket.socket, ...] = ()
-    """Sockets that already listen there, and stay open."""
+    """Sockets that already listen there, until the process stops."""
 
     def opened(self, held: ExitStack) -> Self:
         """Return the address with sockets that listen there, which `held` closes. Raises `StartError`."""
         try:
             return replace(self, listening=tuple(map(held.enter_context, open_sockets(self.host, self.port))))
-        # OverflowError: a port beyond 65535.
-        except (OSError, OverflowError) as error:
+        # OverflowError: a port beyond 65535. UnicodeError: a host with a part of more than 63 characters.
+        except (OSError, OverflowError, UnicodeError) as error:
             raise self.refused(error) from None
 
-    def refused(self, error: OSError | OverflowError) -> StartError:
+    def refused(self, error: Exception) -> StartError:
         """Return the error for people when nobody can listen there."""
         # asyncio's texts repeat the address, and a failed look-up has a negative error number.
         number = getattr(error, "errno", None) or 0

@@ -499,7 +499,6 @@ def _parts(bot: Bot, connections: Connections, visibility: Visibility) -> Parts:
         canonical_name=bot.config.configured.canonical_name,
         is_public=visibility.is_public,
         list_public=visibility.public_repositories,
-        may_lack_public=visibility.is_incomplete,
         bodies=Bodies(bot.config.http.megabytes_in_flight * MEGABYTE, MAX_BODY),
         secrets=[secret.get_secret_value().encode() for secret in bot.settings.webhook_secrets],
         checks=[

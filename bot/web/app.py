@@ -72,8 +72,6 @@ class Parts:
     is_public: IsPublic
     list_public: ListPublic
     """Returns those of `repositories` that are public, in their order."""
-    may_lack_public: Callable[[], bool]
-    """Says whether some may be missing there, because GitHub did not say that they are public."""
     secrets: Sequence[bytes]
     checks: Sequence[HealthCheck]
     refresh: Callable[[], Awaitable[None]]
@@ -126,7 +124,6 @@ def create_app(parts: Parts) -> web.Application:
         parts.viewers,
         parts.public_url,
         parts.canonical_name,
-        parts.may_lack_public,
     )
 
     @functools.cache

@@ -118,7 +118,7 @@ class PublicPart:
         # Empty until the answers arrive: a public repository may have become private.
         self._public = frozenset()
         with suppress(DatabaseFailure):
-            self._public = frozenset(name.lower() for name in await self._list_public())
+            self._public = frozenset(name.lower() for name in (await self._list_public()).names)
 
     def shows(self, labels: Mapping[str, str]) -> bool:
         """Return whether strangers may read a series with these labels."""

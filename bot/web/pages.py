@@ -24,6 +24,7 @@ from sqlalchemy.exc import OperationalError
 
 from bot.core.page_paths import PATHS, REPLACED
 from bot.engine.sql.errors import DatabaseFailure
+from bot.github.repositories.visibility import PublicRepositories
 from bot.web import page_filters
 from bot.web.assets import Assets, accepts_gzip
 from bot.web.page_cache import PageCache, RenderedPage
@@ -66,7 +67,7 @@ BY_TOKEN = web.RequestKey("by_token", bool)
 """Whether the sender has a valid token for the repository of the request."""
 
 IsPublic = Callable[[str], Awaitable[bool]]
-ListPublic = Callable[[], Awaitable[Sequence[str]]]
+ListPublic = Callable[[], Awaitable[PublicRepositories]]
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
@@ -92,10 +93,8 @@ class Pages:
         viewers: Viewers | None = None,
         public_url: Callable[[], str] = str,
         canonical_name: Callable[[str], str] = str,
-        may_lack_public: Callable[[], bool] = bool,
     ) -> None:
         self.is_public = is_public
-        self.may_lack_public = may_lack_public
         self.list_public = list_public
         self.viewers = viewers or Viewers()
         self.assets = Assets()

@@ -56,6 +56,7 @@ async def idle_hour(url: str, loop: SimulatedLoop, repositories: int, bucket: Wo
         await asyncio.sleep(SETTLED)
         changed = _counter(place.bot.engine.database.connector)
         rows, requests = await changed(), len(place.github.requests.records)
+        assert rows > 0, "the start has changed some"
         wakes = loop.clock.wakes
         listings.clear()
         await asyncio.sleep(HOUR)

@@ -118,6 +118,7 @@ async def test_a_delivery_that_the_database_lost_is_not_taken_for_a_later_one_wi
         delivery = await deliveries.read(connector, number, "new")
         assert delivery is not None
         assert (delivery.guid, delivery.event) == ("new", "push")
+    assert await RecentDeliveries().read(connector, number, "lost") is None
 
 
 async def test_the_first_delivery_of_an_empty_database_may_be_ignored(database: Database) -> None:

@@ -74,6 +74,25 @@ async def test_pages_after_the_first_are_read_at_once(case: InstalledCase) -> No
         assert len({repository.id for repository in await listing}) == MANY
 
 
+async def test_long_lists_are_read_one_page_after_the_other_and_to_their_end(
+    case: InstalledCase,
+) -> None:
+    """At once, 450 pages would use up what GitHub allows for a minute, and the list would fail again and again."""
+    patient = InstalledRepositories(case.world.pipeline.app, soon=2)
+    for number in range(1, MANY):
+        case.app.install(case.world.github.create_repository(f"octocat/compiler-{number}"))
+    (installation,) = await case.installed.installations()
+    third = case.world.github.faults.pause("GET", REPOSITORIES, when="before", skip=2)
+    listing = asyncio.create_task(patient.repositories_of(installation.id))
+    async with asyncio.timeout(DEADLINE):
+        await third.reached.wait()
+        # Meanwhile the list grows by a page.
+        for number in range(MANY, MANY + 100):
+            case.app.install(case.world.github.create_repository(f"octocat/compiler-{number}"))
+        third.resume()
+        assert len({repository.id for repository in await listing}) == MANY + 100
+
+
 async def test_an_installation_and_a_repository_are_described(case: InstalledCase) -> None:
     secret = case.world.github.create_repository("octocat/secret", private=True)
     case.app.install(secret)

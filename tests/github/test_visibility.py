@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from bot.app.load import parse_config
+from bot.config import Config
 from bot.core.events import Delivery, Payload
 from bot.github.client import GitHub
 from bot.github.repositories.installed import INSTALLATIONS, REPOSITORIES, InstalledRepositories
@@ -55,14 +56,18 @@ async def case(tmp_path: Path) -> AsyncIterator[VisibilityCase]:
         yield VisibilityCase(world, clock := [0.0], subject(world, clock))
 
 
-def subject(world: World, clock: list[float], text: str = "repositories:\n  octocat/compiler:\n") -> Visibility:
+def subject(
+    world: World, clock: list[float], config: Config | str = "repositories:\n  octocat/compiler:\n"
+) -> Visibility:
     app = world.pipeline.app
+    if isinstance(config, str):
+        config = parse_config(config.encode(), "app.yaml")
 
     async def github_for(repository: str) -> GitHub:
         return await app.reader(repository)
 
     installed = InstalledRepositories(app, lambda: clock[0])
-    return Visibility(parse_config(text.encode(), "app.yaml"), github_for, installed, world.records, lambda: clock[0])
+    return Visibility(config, github_for, installed, world.records, lambda: clock[0])
 
 
 async def test_another_repository_that_got_the_name_makes_nothing_public(case: VisibilityCase) -> None:
@@ -256,23 +261,23 @@ async def test_four_hundred_repositories_cost_a_request_for_each_hundred(case: V
         case.app.install(case.world.github.create_repository(name, private=name in private))
     case.world.repository.private = True
     visibility = subject(case.world, case.clock, "repositories:\n" + "".join(f"  {name}:\n" for name in names))
-    assert await visibility.public_repositories() == [name for name in names if name not in private]
+    assert (await visibility.public_repositories()).names == [name for name in names if name not in private]
     assert [await visibility.is_public(name) for name in names] == [name not in private for name in names]
     requests = case.world.github.requests
     assert (requests.count("GET", INSTALLATIONS), requests.count("GET", REPOSITORIES), case.requests()) == (1, 4, 4)
 
 
 async def test_the_last_answers_are_shown_while_github_is_asked_again(case: VisibilityCase) -> None:
-    assert await case.visibility.public_repositories() == [FULL_NAME]
+    assert (await case.visibility.public_repositories()).names == [FULL_NAME]
     case.clock[0] = LAST_SECONDS - 0.5
     held = case.world.github.faults.pause("GET", REPOSITORIES, when="after")
-    assert await case.visibility.public_repositories() == [FULL_NAME]
+    assert (await case.visibility.public_repositories()).names == [FULL_NAME]
     await held.reached.wait()
     case.world.repository.private = True
     held.resume()
 
     async def is_hidden() -> bool:
-        return await case.visibility.public_repositories() == []
+        return (await case.visibility.public_repositories()).names == []
 
     case.clock[0] += FRESH_SECONDS
     await until(is_hidden)
@@ -281,38 +286,47 @@ async def test_the_last_answers_are_shown_while_github_is_asked_again(case: Visi
 async def test_a_list_is_incomplete_until_github_has_answered_about_all_repositories(case: VisibilityCase) -> None:
     """`/` said then that no repository is public."""
     case.world.github.faults.add("GET", REPOSITORIES, status=404)
-    assert case.visibility.is_incomplete()
-    assert await case.visibility.public_repositories() == []
-    assert case.visibility.is_incomplete()
+    assert await case.visibility.public_repositories() == ([], True)
     case.clock[0] += PAUSE
 
-    async def is_listed() -> bool:
-        return await case.visibility.public_repositories() == [FULL_NAME]
+    async def is_complete() -> bool:
+        return await case.visibility.public_repositories() == ([FULL_NAME], False)
 
-    await until(is_listed)
-    assert not case.visibility.is_incomplete()
+    await until(is_complete)
     case.world.repository.private = True
     case.clock[0] += LAST_SECONDS
-    assert case.visibility.is_incomplete()
-    assert await case.visibility.public_repositories() == []
-    assert not case.visibility.is_incomplete()
+    assert await case.visibility.public_repositories() == ([], False)
+
+
+async def test_a_repository_that_becomes_known_later_is_asked_about_at_once(case: VisibilityCase) -> None:
+    """It was left out for five minutes, and nothing said so."""
+    config = parse_config(b"repositories:\n  'octocat/*':\n", "app.yaml")
+    visibility = subject(case.world, case.clock, config)
+    assert (await visibility.public_repositories()).names == []
+    config.configured.know(case.world.repository.id, FULL_NAME)
+    assert await visibility.public_repositories() == ([], True)
+
+    async def is_complete() -> bool:
+        return await visibility.public_repositories() == ([FULL_NAME], False)
+
+    await until(is_complete)
 
 
 async def test_answers_that_are_too_old_are_not_shown_until_github_has_repeated_them(case: VisibilityCase) -> None:
-    assert await case.visibility.public_repositories() == [FULL_NAME]
+    assert (await case.visibility.public_repositories()).names == [FULL_NAME]
     case.world.repository.private = True
     case.clock[0] = LAST_SECONDS
-    assert await case.visibility.public_repositories() == []
+    assert (await case.visibility.public_repositories()).names == []
 
 
 async def test_a_list_leaves_out_what_a_payload_has_called_private(case: VisibilityCase) -> None:
-    assert await case.visibility.public_repositories() == [FULL_NAME]
+    assert (await case.visibility.public_repositories()).names == [FULL_NAME]
     await case.note_delivery("push", "", private=True)
-    assert await case.visibility.public_repositories() == []
+    assert (await case.visibility.public_repositories()).names == []
     case.clock[0] = FRESH_SECONDS
 
     async def is_shown() -> bool:
-        return await case.visibility.public_repositories() == [FULL_NAME]
+        return (await case.visibility.public_repositories()).names == [FULL_NAME]
 
     await until(is_shown)
 
@@ -324,17 +338,17 @@ async def test_a_list_from_before_the_change_is_not_believed(case: VisibilityCas
     case.world.repository.private = True
     await case.note_delivery("repository", "privatized", private=True)
     held.resume()
-    assert await first == []
+    assert (await first).names == []
     assert not await case.visibility.is_public(FULL_NAME)
 
 
 async def test_when_the_list_cannot_be_renewed_nothing_is_shown_that_has_expired(case: VisibilityCase) -> None:
-    assert await case.visibility.public_repositories() == [FULL_NAME]
+    assert (await case.visibility.public_repositories()).names == [FULL_NAME]
     case.world.github.faults.add("GET", INSTALLATIONS, status=404, times=None)
     case.clock[0] = FRESH_SECONDS
 
     async def is_hidden() -> bool:
-        return await case.visibility.public_repositories() == []
+        return (await case.visibility.public_repositories()).names == []
 
     await until(is_hidden)
     assert not await case.visibility.is_public(FULL_NAME)
@@ -346,18 +360,18 @@ async def test_an_installation_that_cannot_be_listed_hides_only_its_own_reposito
     token = re.compile(f"/app/installations/{other.id}/access_tokens")
     case.world.github.faults.add("POST", token, status=404, times=1)
     visibility = subject(case.world, case.clock, text)
-    assert await visibility.public_repositories() == [FULL_NAME]
+    assert (await visibility.public_repositories()).names == [FULL_NAME]
     case.clock[0] = PAUSE
 
     async def both_are_shown() -> bool:
-        return await visibility.public_repositories() == ["hubot/other", FULL_NAME]
+        return (await visibility.public_repositories()).names == ["hubot/other", FULL_NAME]
 
     await until(both_are_shown)
 
 
 async def test_a_suspended_installation_is_not_asked(case: VisibilityCase) -> None:
     next(iter(case.app.installations.values())).suspend()
-    assert await case.visibility.public_repositories() == []
+    assert (await case.visibility.public_repositories()).names == []
     assert case.requests() == 0
 
 
@@ -373,12 +387,12 @@ async def test_a_renamed_repository_is_found_by_its_id(case: VisibilityCase, pri
     world.repository.transfer("octocat", "hubot")
     case.app.install(world.repository)
     await world.pipeline.repositories.see(world.repository.id, "hubot/compiler", name=FULL_NAME)
-    assert await case.visibility.public_repositories() == ([] if private else [FULL_NAME])
+    assert (await case.visibility.public_repositories()).names == ([] if private else [FULL_NAME])
 
 
 @pytest.mark.parametrize("private", [False, True])
 async def test_a_list_has_what_app_yaml_calls_public_without_a_request(case: VisibilityCase, private: bool) -> None:
     text = f"repositories:\n  octocat/compiler:\n    api: {{private: {str(private).lower()}}}\n"
     visibility = subject(case.world, case.clock, text)
-    assert await visibility.public_repositories() == ([] if private else [FULL_NAME])
+    assert (await visibility.public_repositories()).names == ([] if private else [FULL_NAME])
     assert case.world.github.requests.count("GET", INSTALLATIONS) == 0

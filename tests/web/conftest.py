@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import io
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +21,7 @@ from bot.app.services import list_commands_of
 from bot.core.health import HealthCheck
 from bot.core.metrics import Metrics
 from bot.engine.service import Engine
+from bot.github.repositories.visibility import PublicRepositories
 from bot.web.access import ApiAccess
 from bot.web.app import Parts, create_app, create_runner
 from bot.web.bodies import IN_FLIGHT, Bodies
@@ -146,8 +147,8 @@ async def running_site(database_url: str, body_bytes: int = IN_FLIGHT, public: b
         async def is_public(repository: str) -> bool:
             return public
 
-        async def list_public() -> Sequence[str]:
-            return ["octocat/compiler"] if public else []
+        async def list_public() -> PublicRepositories:
+            return PublicRepositories(["octocat/compiler"] if public else [], incomplete=False)
 
         async def refresh() -> None:
             backlog = await engine.backlog()
@@ -163,7 +164,6 @@ async def running_site(database_url: str, body_bytes: int = IN_FLIGHT, public: b
                 repositories=["octocat/compiler"],
                 is_public=is_public,
                 list_public=list_public,
-                may_lack_public=bool,
                 secrets=[SECRET, NEXT_SECRET],
                 checks=[
                     HealthCheck("engine", engine.ready),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 
 import aiohttp
@@ -12,6 +11,7 @@ from prometheus_client import Gauge
 
 from bot.core.metrics import Metrics
 from bot.engine.sql.errors import DatabaseFailure
+from bot.github.repositories.visibility import PublicRepositories
 from bot.web.health import PAUSE_FACTOR, PublicPart, SparingRefresh
 from sandbox.bot_process import BotProcess
 from tests.waiting import until
@@ -92,8 +92,8 @@ SERIES = [
     [({"octocat/compiler"}, [0, 5, 6, 7]), ({"octocat/compiler", "octocat/secret"}, [0, 1, 3, 4, 5, 6, 7])],
 )
 async def test_strangers_read_only_the_names_of_public_repositories(public: set[str], series: list[int]) -> None:
-    async def list_public() -> Sequence[str]:
-        return sorted(public)
+    async def list_public() -> PublicRepositories:
+        return PublicRepositories(sorted(public), incomplete=False)
 
     part = PublicPart(["octocat/compiler", "octocat/secret"], list_public)
     assert [place for place, labels in enumerate(SERIES) if part.shows(labels)] == [6, 7], "before it was asked"
@@ -102,13 +102,13 @@ async def test_strangers_read_only_the_names_of_public_repositories(public: set[
 
 
 async def test_while_visibility_is_unknown_no_name_is_shown() -> None:
-    answers: list[Sequence[str] | Exception] = [["octocat/compiler"], DatabaseFailure("away")]
+    answers: list[list[str] | Exception] = [["octocat/compiler"], DatabaseFailure("away")]
 
-    async def list_public() -> Sequence[str]:
+    async def list_public() -> PublicRepositories:
         answer = answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        return PublicRepositories(answer, incomplete=False)
 
     part = PublicPart(["octocat/compiler"], list_public)
     seen = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +27,7 @@ from bot.app.setup.shown import TEMPLATES, SetupFiles
 from bot.app.setup.site import LARGEST_CONFIG, SetupSite
 from bot.config.environment import Settings
 from bot.core.http import open_session
+from bot.github.repositories.visibility import PublicRepositories
 from bot.web.connections import Connections
 from bot.web.pages import Pages
 from bot.web.problems import answer_problems
@@ -130,8 +131,8 @@ def _application(site: SetupSite) -> tuple[web.Application, Connections]:
     async def nobody(_: str) -> bool:
         return False
 
-    async def no_repositories() -> Sequence[str]:
-        return ()
+    async def no_repositories() -> PublicRepositories:
+        return PublicRepositories([], incomplete=False)
 
     connections = Connections(MOST_CONNECTIONS)
     app = web.Application(middlewares=[connections.middleware(), answer_problems], client_max_size=FORM_BYTES)

@@ -288,7 +288,7 @@ class RecentDeliveries:
             self._recent[delivery_id] = accepted
             return accepted
         rows: Sequence[dict[str, Any]] = await connector.execute_query_all_async(READ, id=delivery_id)
-        if not rows:
+        if not rows or rows[0]["guid"] != guid:
             return None
         row = rows[0]
         delivery = Delivery(row["guid"], row["event"], Payload(unpacked(row["body"])), row["received_at"])

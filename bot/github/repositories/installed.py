@@ -35,7 +35,9 @@ INSTALLATIONS = "/app/installations"
 REPOSITORIES = "/installation/repositories"
 PAGE = f"{REPOSITORIES}?per_page={PER_PAGE}&page={{page}}"
 AT_ONCE = 10
-"""Pages that are read at the same time, of the 100 requests that GitHub allows."""
+"""Pages that a process reads at the same time, of the 100 requests that GitHub allows."""
+SOON = 30
+"""Pages of one list that are read as fast as GitHub answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +94,15 @@ class ListedRepository:
 
 
 class InstalledRepositories:
-    """Lists installations and their repositories. `clock` counts seconds from any start.
+    """Lists installations and their repositories. `clock` counts seconds from any start, `soon` is `SOON`.
 
     All methods raise the errors of the GitHub client. Those with `repositories` also raise `NotInstalled` for an
     installation that was removed, and `AccessPaused` for one that is suspended.
     """
 
-    def __init__(self, app: GitHubApp, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, app: GitHubApp, clock: Callable[[], float] = time.monotonic, soon: int = SOON) -> None:
         self._app = app
+        self._soon = soon
         self.accounts: dict[int, str] = {}
         """The account of each installation in the last list, however old it is."""
         self._installations: TTLCache[None, tuple[ListedInstallation, ...]] = TTLCache(1, FRESH_SECONDS, clock)
@@ -108,6 +111,7 @@ class InstalledRepositories:
         )
         self._installation_flights: SingleFlight[None, tuple[ListedInstallation, ...]] = SingleFlight()
         self._repository_flights: SingleFlight[int, tuple[ListedRepository, ...]] = SingleFlight()
+        self._at_once = asyncio.Semaphore(AT_ONCE)
 
     async def installations(self) -> Sequence[ListedInstallation]:
         """Return all installations of the App, from a list of the last five minutes if there is one."""
@@ -134,20 +138,25 @@ class InstalledRepositories:
     async def read_repositories(self, installation: int) -> tuple[ListedRepository, ...]:
         """Ask GitHub for the repositories of an installation now, with one token for the whole installation.
 
-        The first page says how many there are, so some of the others are read at once: visitors of `/` may wait.
+        The first page says how many there are. Some of the others are read at once, because visitors of `/` may wait
+        for them; the rest one after the other, because GitHub limits how many requests there may be in a minute.
         """
         github = self._app.metadata_client(installation)
 
-        async def page(number: int) -> Payload:
-            return Payload(await github.getitem(PAGE, url_vars={"page": str(number)}), "repositories")
+        async def page(number: int) -> tuple[int, list[ListedRepository]]:
+            async with self._at_once:
+                answer = Payload(await github.getitem(PAGE, url_vars={"page": str(number)}), "repositories")
+            count = -(-answer.integer("total_count") // PER_PAGE)
+            if count > MOST_PAGES:
+                raise TooManyPages(f"GET {REPOSITORIES}: more than {MOST_PAGES} pages")
+            return count, [ListedRepository.of(item) for item in answer.items("repositories")]
 
-        pages = [await page(1)]
-        count = -(-pages[0].integer("total_count") // PER_PAGE)
-        if count > MOST_PAGES:
-            raise TooManyPages(f"GET {REPOSITORIES}: more than {MOST_PAGES} pages")
-        for start in range(2, count + 1, AT_ONCE):
-            pages += await asyncio.gather(*map(page, range(start, min(start + AT_ONCE, count + 1))))
-        listed = tuple(ListedRepository.of(item) for part in pages for item in part.items("repositories"))
+        read = [await page(1)]
+        read += await asyncio.gather(*map(page, range(2, min(read[0][0], self._soon) + 1)))
+        # There may be more by now.
+        while len(read) < read[-1][0]:
+            read.append(await page(len(read) + 1))
+        listed = tuple(repository for _, repositories in read for repository in repositories)
         self._repositories[installation] = listed
         return listed
 

@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
@@ -59,6 +59,13 @@ class _PublicAnswer:
     request: asyncio.Task[None] | None = None
 
 
+class PublicRepositories(NamedTuple):
+    """The names of public repositories. It is `incomplete` if GitHub has not said of all others that they are not."""
+
+    names: list[str]
+    incomplete: bool
+
+
 class Visibility:
     """Tells whether the repositories of app.yaml are public. Only GitHub's own answer makes one public.
 
@@ -82,10 +89,10 @@ class Visibility:
         self._at_once = asyncio.Semaphore(AT_ONCE)
         # By name in lower case. Repositories whose visibility app.yaml sets are not among them.
         self._answers: dict[str, _PublicAnswer] = {}
-        self._add_known()
         self._listing: asyncio.Task[None] | None = None
         self._listed_at: float | None = None
         self._due_at = -math.inf
+        self._add_known()
         self._news = asyncio.Condition()
 
     async def is_public(self, repository: str) -> bool:
@@ -114,34 +121,31 @@ class Visibility:
         # Check again: a payload may have called the repository private meanwhile.
         return answer.public is True and await self._is_current(name, answer)
 
-    async def public_repositories(self) -> list[str]:
+    async def public_repositories(self) -> PublicRepositories:
         """Return the repositories of app.yaml that anybody may read about, in its order.
 
         While GitHub is asked again, that is what it last said, within `LAST_SECONDS`; older answers, and the first
         ones, are waited for. A repository that a payload has called private since is left out. Raises
         DatabaseFailure while the database is unavailable.
         """
+        self._add_known()
         self.refresh()
         if self._listed_at is None or self._clock() - self._listed_at >= LAST_SECONDS:
             await self._wait_for_list(_PublicAnswer())
-        oldest = self._oldest_shown()
-        public = [name for name, answer in self._answers.items() if answer.public and answer.asked_at > oldest]
+        oldest = self._clock() - (FRESH_SECONDS if self._listing is None else LAST_SECONDS)
+        answers = list(self._answers.items())
+        public = [name for name, answer in answers if answer.public and answer.asked_at > oldest]
+        # Repositories of a pattern become known from the list.
+        incomplete = (self._listed_at is None and bool(self._config.configured.owners)) or any(
+            answer.public is None or (answer.public and answer.asked_at <= oldest) for _, answer in answers
+        )
         shown = set(public) - (await self._called_private.deliveries_of(public)).keys()
-        return [
+        names = [
             name
             for name, settings in self._config.repositories.items()
             if name.lower() in shown or settings.of(API).private is False
         ]
-
-    def is_incomplete(self) -> bool:
-        """Return whether `public_repositories` may lack some, because GitHub has not answered about them."""
-        oldest = self._oldest_shown()
-        return any(
-            answer.public is None or (answer.public and answer.asked_at <= oldest) for answer in self._answers.values()
-        )
-
-    def _oldest_shown(self) -> float:
-        return self._clock() - (FRESH_SECONDS if self._listing is None else LAST_SECONDS)
+        return PublicRepositories(names, incomplete)
 
     def refresh(self) -> None:
         """Begin to ask GitHub about all repositories, unless its answers are recent, or it failed a moment ago."""
@@ -151,9 +155,12 @@ class Visibility:
 
     def _add_known(self) -> None:
         """Add the repositories that have become known since: those that match a pattern of app.yaml."""
+        before = len(self._answers)
         for name, settings in self._config.repositories.items():
             if settings.of(API).private is None:
                 self._answers.setdefault(name.lower(), _PublicAnswer())
+        if len(self._answers) > before:
+            self._due_at = -math.inf  # the last list is from before these repositories
 
     def _answer_about(self, name: str) -> _PublicAnswer | None:
         """Return GitHub's answer about a repository; None if it is unknown here, or app.yaml sets its visibility."""

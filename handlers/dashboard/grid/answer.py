@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from handlers.dashboard.grid.rows import ListedRows
 
 
+NEW_FAILURE = "new-failure"
+
+
 @dataclass(frozen=True, slots=True)
 class SuiteNews:
     """The failures of the newest complete run of a suite on a target: all, and the new ones.
@@ -69,8 +72,9 @@ class GridNews:
 
     def _list_path(self, status: str) -> str:
         """Return the address of failures that a sentence counts; none if that list has those of late targets too."""
-        late = any(suite.failing for suite in self.suites if suite.target in self.late_targets)
-        return "" if late else self._status_path(status)
+        late = [suite for suite in self.suites if suite.target in self.late_targets]
+        lists_late = any(suite.new if status == NEW_FAILURE else suite.failing for suite in late)
+        return "" if lists_late else self._status_path(status)
 
     def _scope(self, suites: Iterable[SuiteNews]) -> str:
         count = len({suite.suite if self.by_suite else suite.target for suite in suites})
@@ -82,7 +86,7 @@ class GridNews:
 
         What the newest runs of late targets say is old, so those are counted as failing apart.
         """
-        fresh = [suite for suite in self.suites if suite.target not in self.late_targets]
+        fresh = self._fresh()
         broken = [suite for suite in fresh if suite.new]
         failing = [suite for suite in fresh if suite.failing and suite.has_baseline]
         uncompared = [suite for suite in fresh if suite.failing and not suite.has_baseline]
@@ -92,6 +96,9 @@ class GridNews:
             self._unusable_clause(),
             self._late_clauses(),
         )
+
+    def _fresh(self) -> list[SuiteNews]:
+        return [suite for suite in self.suites if suite.target not in self.late_targets]
 
     def _uncompared_clause(self, uncompared: Sequence[SuiteNews]) -> Sentence:
         if not uncompared:
@@ -106,7 +113,7 @@ class GridNews:
         if broken:
             new = sum(suite.new for suite in broken)
             words = texts.NEW_FAILURES.format(failures=counted(new, "new failure"), on=self._scope(broken))
-            return [phrase(words, self._list_path("new-failure")), *self._since_base(broken)]
+            return [phrase(words, self._list_path(NEW_FAILURE)), *self._since_base(broken)]
         if self.last_break:
             sha, committed_at = self.last_break
             day = phrase(
@@ -143,26 +150,35 @@ class GridNews:
 
     def _late_clauses(self) -> Sentence:
         # One clause for each lab that is late, because each is late by another time.
+        targets = sorted(self.late_targets, key=lambda target: not self._failed_on(target))
         clauses = [
             [
                 phrase(f"{target}{lateness(seconds)}", lab_path(self.repository, target.partition("/")[0])),
                 *self._failed_then(target),
             ]
-            for target, seconds in list(self.late_targets.items())[:MOST_NAMED]
+            for target, seconds in ((target, self.late_targets[target]) for target in targets[:MOST_NAMED])
         ]
         parts = list(chain.from_iterable([phrase(texts.CLAUSE_END), *clause] for clause in clauses))[1:]
-        unnamed = len(self.late_targets) - len(clauses)
-        return [*parts, phrase(texts.AND_MORE.format(more=counted(unnamed, "more target")))] if unnamed else parts
+        unnamed = targets[MOST_NAMED:]
+        if not unnamed:
+            return parts
+        failed = sum(map(self._failed_on, unnamed))
+        then = f" ({texts.FAILED_THEN.format(tests=counted(failed, 'test'))})" if failed else ""
+        return [*parts, phrase(texts.AND_MORE.format(more=counted(len(unnamed), "more target")) + then)]
+
+    def _failed_on(self, target: str) -> int:
+        return sum(suite.failing for suite in self.suites if suite.target == target)
 
     def _failed_then(self, target: str) -> Sentence:
-        count = sum(suite.failing for suite in self.suites if suite.target == target)
+        count = self._failed_on(target)
         failed = texts.FAILED_THEN.format(tests=counted(count, "test"))
-        return [phrase(" ("), phrase(failed, view_path(self.repository, target=target)), phrase(")")] if count else []
+        path = view_path(self.repository, "", **{**self.filters, "target": target})
+        return [phrase(" ("), phrase(failed, path), phrase(")")] if count else []
 
     def next_steps(self) -> list[Sentence]:
         """Say what a maintainer, a contributor and a lab can do."""
         steps = []
-        broken = next((suite for suite in self.suites if suite.new), None)
+        broken = next((suite for suite in self._fresh() if suite.new), None)
         if broken and broken.base:
             compare = view_path(self.repository, "compare", target=broken.target, base=broken.base, head=broken.sha)
             steps.append([phrase(texts.MAINTAINER), phrase(texts.COMPARE_COMMITS, compare)])

@@ -338,7 +338,9 @@ def news_of(
 
     `old_points` has the newest ones of suites without any at the commits of the grid, by series.
     """
-    listed_targets = {row.target for row in rows}
+    # Of targets that left app.yaml, no further run is expected.
+    expected = {query.target} if query.target else set(grid_range.configured)
+    listed_targets = {row.target for row in rows} & expected
     lines = [line for line in grid.lines if line.target.full_name in listed_targets]
     by_suite = query.target is not None
     broken_columns = [column for column in range(len(grid.commits)) if any(row.cells[column].new for row in rows)]

@@ -323,15 +323,15 @@ async def visible_repositories(request: PageRequest, names: Sequence[str]) -> Vi
     """
     if VISIBLE in request.request:
         return request.request[VISIBLE]
-    public = set(await request.pages.list_public())
-    public_unknown, private_unknown = request.pages.may_lack_public(), False
+    listed, private_unknown = await request.pages.list_public(), False
+    public = set(listed.names)
     private: Collection[str] = ()
     try:
         private = await request.pages.viewers.readable(request.request, [name for name in names if name not in public])
     except TryAgain:
         private_unknown = True
     visible = VisibleRepositories(
-        [name for name in names if name in public or name in private], private_unknown, public_unknown
+        [name for name in names if name in public or name in private], private_unknown, listed.incomplete
     )
     request.request[VISIBLE] = visible
     return visible

@@ -123,7 +123,7 @@ QUARANTINED_UNTIL, QUARANTINED_ON = "quarantined until {day}, owner: {owner}", "
 FAILED_LAST_ON, UNKNOWN_ON, NO_REPORT = "failed when it last ran on ", "unknown on ", ": no report for over 36 hours"
 """For targets that are late: what their newest runs say is old."""
 REMOVED, REMOVED_ON = "The newest nightly runs do not have this test", "no longer run on "
-NOT_CONFIGURED = "once ran on targets that are no longer in app.yaml: "
+NOT_CONFIGURED = "no longer in app.yaml: "
 RENAMED_TO = "renamed to "
 
 # -- what to do next --

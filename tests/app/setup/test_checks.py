@@ -12,6 +12,7 @@ from bot.app.doctor.findings import Check, Finding
 from bot.app.load import parse_config
 from bot.app.setup.checks import add_commands
 from bot.app.setup.shown import TEMPLATES, show
+from bot.github.repositories.visibility import PublicRepositories
 from bot.web.pages import Pages
 from bot.web.rate_limit import RateLimit
 from tests.serving import served
@@ -23,8 +24,8 @@ async def page_with(context: dict[str, object]) -> str:
     async def nobody(_: str) -> bool:
         return False
 
-    async def no_repositories() -> list[str]:
-        return []
+    async def no_repositories() -> PublicRepositories:
+        return PublicRepositories([], incomplete=False)
 
     async def handler(request: web.Request) -> web.StreamResponse:
         return await show(request, "setup_checks.html", context)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ from bot.core.untrusted.pool import Pool
 from bot.engine.records import Records
 from bot.engine.service import Engine
 from bot.engine.sqlite.connector import create_privately
+from bot.github.repositories.visibility import PublicRepositories
 from bot.results.ingest.files import FileLists
 from bot.results.service import ResultsService
 from bot.results.store.store import ResultsStore
@@ -172,8 +173,9 @@ async def dashboard_site(
         async def is_public(repository: str) -> bool:
             return repository.lower() in public
 
-        async def list_public() -> Sequence[str]:
-            return [name for name in settings.repositories if name.lower() in public]
+        async def list_public() -> PublicRepositories:
+            names = [name for name in settings.repositories if name.lower() in public]
+            return PublicRepositories(names, may_lack_public)
 
         async def nothing(*_: object) -> None:
             return None
@@ -189,7 +191,6 @@ async def dashboard_site(
                 canonical_name=settings.configured.canonical_name,
                 is_public=is_public,
                 list_public=list_public,
-                may_lack_public=lambda: may_lack_public,
                 secrets=[b"a secret that nobody uses here"],
                 checks=[],
                 refresh=nothing,

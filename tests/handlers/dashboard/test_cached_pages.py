@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.app.load import parse_config
+from bot.github.repositories.visibility import PublicRepositories
 from bot.results.state import RunState
 from bot.web.pages import Pages
 from bot.web.rate_limit import RateLimit
@@ -113,8 +114,8 @@ async def test_a_repository_that_becomes_known_by_a_pattern_has_one_spelling_too
     async def is_public(_: str) -> bool:
         return True
 
-    async def list_public() -> list[str]:
-        return list(settings.repositories)
+    async def list_public() -> PublicRepositories:
+        return PublicRepositories(list(settings.repositories), incomplete=False)
 
     pages = Pages({}, RateLimit(300, 0), is_public, list_public, canonical_name=settings.configured.canonical_name)
     settings.configured.know(7, "octocat/Runtime")

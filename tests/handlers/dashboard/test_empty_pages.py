@@ -147,7 +147,11 @@ async def test_the_overview_names_the_targets_that_never_reported(first: Dashboa
 
 @pytest.mark.parametrize(
     ("path", "says"),
-    [("/", "some may not be listed"), ("/labs", "the labs of some"), ("/search?q=softmax", "some were not searched")],
+    [
+        ("/", "some may not be listed"),
+        ("/labs", "the labs of some"),
+        ("/search?q=softmax", "some may not have been searched"),
+    ],
 )
 async def test_pages_say_when_github_has_not_answered_which_repositories_are_public(
     tmp_path: Path, path: str, says: str

@@ -22,7 +22,7 @@ from bot.results.store.tables.cells import (
 from handlers.dashboard.grid.rows import below_each, only_folder
 from tests.engine.filled import Traced
 from tests.handlers.dashboard.nightly_runs import Sent, operators, sha
-from tests.handlers.dashboard.site import DashboardSite, dashboard_site
+from tests.handlers.dashboard.site import CONFIG, DashboardSite, dashboard_site
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 GRID = "/api/v1/repos/octocat/compiler/grid"
@@ -205,3 +205,15 @@ async def test_slashes_and_colons_in_parameters_create_no_folder() -> None:
     assert only_folder(classes, "") == ""
     assert only_folder(classes, "tests/") == "tests/test_io.py::TestRead::"
     assert only_folder([], "") == ""
+
+
+async def test_failures_of_a_target_that_left_app_yaml_are_no_news(tmp_path: Path) -> None:
+    config = CONFIG.replace("[hexagon-v73, adreno]", "[hexagon-v73]")
+    sentences = []
+    for number, text in enumerate((CONFIG, config)):
+        (tmp_path / str(number)).mkdir()
+        async with dashboard_site(tmp_path / str(number), config=text) as site:
+            _, page = await site.json("/api/v1/repos/octocat/compiler/grid")
+            sentences.append("".join(part["text"] for part in page["answer"]))
+    assert " of 3 targets" in sentences[0]
+    assert " of 2 targets" in sentences[1]

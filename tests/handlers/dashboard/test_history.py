@@ -218,7 +218,7 @@ async def test_what_ran_on_a_target_that_left_app_yaml_is_old_and_its_lab_not_la
         }
         assert "".join(part["text"] for part in page["answer"]) == (
             "Unknown on example-lab/hexagon-v73: no report for over 36 hours; failed when it last ran on "
-            "example-lab/hexagon-v73; once ran on targets that are no longer in app.yaml: example-lab/adreno."
+            "example-lab/hexagon-v73; no longer in app.yaml: example-lab/adreno."
         )
         _, _, markup = await site.get(
             f"/r/octocat/compiler/tests?id={quote(SOFTMAX, safe='')}&target=example-lab/adreno"

@@ -174,12 +174,12 @@ def test_a_late_target_neither_passes_nor_fails() -> None:
 def test_a_target_that_left_app_yaml_is_neither_late_nor_failing() -> None:
     fields = {"stale": True, "issue_url": f"{GITHUB}/issues/new", "reproduce": "pytest conv", "flakiness": FLAKINESS}
     gone = history("rpi", HEAD, configured=False, **fields)
-    once = f"nce ran on targets that are no longer in app.yaml: {history_link('rpi')}."
-    assert history_words(history("adreno"), gone) == f"Does not fail on {history_link('adreno')}; o{once}"
-    assert history_words(gone) == f"O{once}"
-    assert history_words(gone.model_copy(update={"is_removed": True})) == f"O{once}"
+    left = f"o longer in app.yaml: {history_link('rpi')}."
+    assert history_words(history("adreno"), gone) == f"Does not fail on {history_link('adreno')}; n{left}"
+    assert history_words(gone) == f"N{left}"
+    assert history_words(gone.model_copy(update={"is_removed": True})) == f"N{left}"
     removed = history("adreno", is_removed=True)
-    assert history_words(removed, gone) == f"The newest nightly runs do not have this test; o{once}"
+    assert history_words(removed, gone) == f"The newest nightly runs do not have this test; n{left}"
     assert history_page(gone).next_steps == []
 
 
@@ -331,7 +331,7 @@ def test_what_still_fails_on_a_grid_and_what_is_compared_with_nothing() -> None:
 
 def test_what_failed_on_a_target_before_it_became_late_is_no_news_of_a_grid() -> None:
     late_words = f"[example-lab/mali has not reported for 3 days]({PAGE}/labs/example-lab)"
-    then = f"{late_words} ([2 tests failed then]({PAGE}?target=example-lab%2Fmali))"
+    then = f"{late_words} ([2 tests failed then]({PAGE}?since=2026-11-01&target=example-lab%2Fmali))"
     still, old = suite_news(failing=1), suite_news("example-lab/mali", new=1, failing=2)
     start, late = "No new failure in 14 nightly commits", {"example-lab/mali": 3 * 86_400.0}
     assert grid_words(still, old, late_targets=late) == f"{start}: 1 test still fails on 1 of 4 targets; {then}."
@@ -344,6 +344,23 @@ def test_what_failed_on_a_target_before_it_became_late_is_no_news_of_a_grid() ->
     assert grid_words(uncompared, old, late_targets=late) == (
         f"3 failures on 1 of 4 targets, with nothing to compare with; {then}."
     )
+
+
+def test_late_targets_with_failures_come_first_and_all_their_failures_are_counted() -> None:
+    names = [f"example-lab/t{number}" for number in range(6)]
+    suites = [suite_news(name, failing=number) for number, name in enumerate(names)]
+    words = grid_words(*suites, late_targets=dict.fromkeys(names, 3 * 86_400.0))
+    assert words.count("has not reported for 3 days") == 3
+    assert "1 test failed then" in words
+    assert "t0" not in words
+    assert words.endswith(" and 3 more targets (9 tests failed then).")
+    old = suite_news(names[0], new=1, failing=1)
+    assert not any("Maintainer" in step for step in steps(grid_news(old, late_targets={names[0]: None}).next_steps()))
+    still = suite_news("example-lab/mali", failing=1)
+    listed = status_link("1 new failure on 1 of 4 targets", "new-failure")
+    new = suite_news("example-lab/mali", new=1, failing=1, base="")
+    assert listed in grid_words(new, suite_news(names[1], failing=1), late_targets={names[1]: None})
+    assert "status=failing" not in grid_words(still, old, late_targets={names[0]: None})
 
 
 def test_which_targets_of_a_grid_are_late_or_unusable() -> None:
