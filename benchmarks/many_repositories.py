@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -27,10 +28,19 @@ class ManyRepositories:
     settings: Settings
 
 
+def hourly_limit(repositories: int) -> int:
+    """Return how many requests an hour GitHub allows an installation with so many repositories.
+
+    https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api#primary-rate-limit-for-github-app-installations
+    """
+    return min(12_500, 5_000 + 50 * max(0, repositories - 20))
+
+
 @asynccontextmanager
 async def many_repositories(folder: Path, names: Sequence[str]) -> AsyncIterator[ManyRepositories]:
     """Serve a GitHub with repositories of these names. There are no webhooks until the caller sets their address."""
     github = GitHubSandbox()
+    github.rate_limits.limit = hourly_limit(max(Counter(name.partition("/")[0] for name in names).values()))
     async with github.serve() as url:
         app = github.create_app("nightjar", webhook_secret=SECRET, permissions=PERMISSIONS, events=EVENTS)
         for name in names:
