@@ -12,6 +12,9 @@ from bot.app.texts import CANNOT_LISTEN
 from bot.core.errors import StartError
 from bot.core.ports import open_sockets
 
+CANNOT_OPEN = (OSError, OverflowError, UnicodeError)
+"""OverflowError: a port beyond 65535. UnicodeError: a host with a part of more than 63 characters."""
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
@@ -26,8 +29,7 @@ class Address:
         """Return the address with sockets that listen there, which `held` closes. Raises `StartError`."""
         try:
             return replace(self, listening=tuple(map(held.enter_context, open_sockets(self.host, self.port))))
-        # OverflowError: a port beyond 65535. UnicodeError: a host with a part of more than 63 characters.
-        except (OSError, OverflowError, UnicodeError) as error:
+        except CANNOT_OPEN as error:
             raise self.refused(error) from None
 
     def refused(self, error: Exception) -> StartError:

@@ -17,7 +17,7 @@ import structlog
 from aiohttp import web
 from sqlalchemy.exc import OperationalError
 
-from bot.app.address import Address
+from bot.app.address import CANNOT_OPEN, Address
 from bot.app.config_file import ConfigFile, config_check, hangups
 from bot.app.doctor.doctor import Doctor, HealthWatch
 from bot.app.features import ALL_FEATURES, CODEC, NOTES, full_router
@@ -454,7 +454,7 @@ async def listen(app: web.Application, address: Address, connections: Connection
     await runner.setup()
     try:
         await LimitedSite(runner, address.host, address.port, connections, address.listening).start()
-    except (OSError, OverflowError) as error:
+    except CANNOT_OPEN as error:
         await runner.cleanup()
         raise address.refused(error) from None
     return runner

@@ -17,7 +17,7 @@ from pathlib import Path
 import structlog
 from aiohttp import web
 
-from bot.app.address import Address
+from bot.app.address import CANNOT_OPEN, Address
 from bot.app.serve import VERSION, listen, stop_signals
 from bot.app.setup.addresses import GITHUB
 from bot.app.setup.checks import SetupChecks
@@ -118,7 +118,7 @@ def open_port(host: str, port: int) -> socket.socket:
     try:
         family, _, _, _, socket_address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(socket_address[:2], family=family)
-    except (OSError, OverflowError) as error:
+    except CANNOT_OPEN as error:
         raise Address(host, port).refused(error) from None
 
 

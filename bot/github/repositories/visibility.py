@@ -92,6 +92,8 @@ class Visibility:
         self._listing: asyncio.Task[None] | None = None
         self._listed_at: float | None = None
         self._due_at = -math.inf
+        self._generation: int | None = None
+        """That of `config.configured` when its repositories were added last."""
         self._add_known()
         self._news = asyncio.Condition()
 
@@ -128,7 +130,8 @@ class Visibility:
         ones, are waited for. A repository that a payload has called private since is left out. Raises
         DatabaseFailure while the database is unavailable.
         """
-        self._add_known()
+        if self._add_known():
+            self._due_at = -math.inf  # the last list is from before these repositories
         self.refresh()
         if self._listed_at is None or self._clock() - self._listed_at >= LAST_SECONDS:
             await self._wait_for_list(_PublicAnswer())
@@ -153,14 +156,15 @@ class Visibility:
         if may_list and self._listing is None and self._clock() >= self._due_at:
             self._listing = asyncio.create_task(self._list())
 
-    def _add_known(self) -> None:
-        """Add the repositories that have become known since: those that match a pattern of app.yaml."""
-        before = len(self._answers)
+    def _add_known(self) -> bool:
+        """Add the repositories that have become known since, which match a pattern; return whether there are any."""
+        if self._generation == self._config.configured.generation:
+            return False
+        self._generation, before = self._config.configured.generation, len(self._answers)
         for name, settings in self._config.repositories.items():
             if settings.of(API).private is None:
                 self._answers.setdefault(name.lower(), _PublicAnswer())
-        if len(self._answers) > before:
-            self._due_at = -math.inf  # the last list is from before these repositories
+        return len(self._answers) > before
 
     def _answer_about(self, name: str) -> _PublicAnswer | None:
         """Return GitHub's answer about a repository; None if it is unknown here, or app.yaml sets its visibility."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -150,27 +151,29 @@ class GridNews:
 
     def _late_clauses(self) -> Sentence:
         # One clause for each lab that is late, because each is late by another time.
-        targets = sorted(self.late_targets, key=lambda target: not self._failed_on(target))
+        failed = Counter[str]()
+        for suite in self.suites:
+            failed[suite.target] += suite.failing
+        targets = sorted(self.late_targets, key=lambda target: not failed[target])
         clauses = [
             [
-                phrase(f"{target}{lateness(seconds)}", lab_path(self.repository, target.partition("/")[0])),
-                *self._failed_then(target),
+                phrase(
+                    f"{target}{lateness(self.late_targets[target])}",
+                    lab_path(self.repository, target.partition("/")[0]),
+                ),
+                *self._failed_then(failed[target], target),
             ]
-            for target, seconds in ((target, self.late_targets[target]) for target in targets[:MOST_NAMED])
+            for target in targets[:MOST_NAMED]
         ]
         parts = list(chain.from_iterable([phrase(texts.CLAUSE_END), *clause] for clause in clauses))[1:]
         unnamed = targets[MOST_NAMED:]
         if not unnamed:
             return parts
-        failed = sum(map(self._failed_on, unnamed))
-        then = f" ({texts.FAILED_THEN.format(tests=counted(failed, 'test'))})" if failed else ""
+        count = sum(failed[target] for target in unnamed)
+        then = f" ({texts.FAILED_THEN.format(tests=counted(count, 'test'))})" if count else ""
         return [*parts, phrase(texts.AND_MORE.format(more=counted(len(unnamed), "more target")) + then)]
 
-    def _failed_on(self, target: str) -> int:
-        return sum(suite.failing for suite in self.suites if suite.target == target)
-
-    def _failed_then(self, target: str) -> Sentence:
-        count = self._failed_on(target)
+    def _failed_then(self, count: int, target: str) -> Sentence:
         failed = texts.FAILED_THEN.format(tests=counted(count, "test"))
         path = view_path(self.repository, "", **{**self.filters, "target": target})
         return [phrase(" ("), phrase(failed, path), phrase(")")] if count else []
